@@ -1,0 +1,76 @@
+# `make demo` and `make test` need python3 (3.11 or newer), git and make; the rest is put into .venv.
+# Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := -m pip --disable-pip-version-check install --quiet
+
+# Pyright's wrapper would ask the network for a newer release at every run.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help environment demo test lint format bench lock clean check-python
+
+help:
+	@echo 'make demo     train a small network on handwritten digits'
+	@echo 'make test     check style and types, then run the tests'
+	@echo 'make lint     check style and types only'
+	@echo 'make format   put the code into the project style'
+	@echo 'make bench    compare speed with JAX'
+	@echo 'make lock     pin the newest versions that pyproject.toml allows in requirements.lock'
+	@echo 'make clean    remove everything that these targets made'
+
+demo: environment
+	$(BIN)/python examples/train_digits.py
+
+# Each of two workers would run OpenBLAS with a thread per core: they wait for each other, and a
+# small matrix product takes ten times as long.
+test: lint
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: environment
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: environment
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: environment
+	$(BIN)/python -m benchmarks
+
+check-python:
+	@command -v '$(PYTHON)' >/dev/null || { \
+	  echo "minixla needs Python 3.11 or newer, and there is no '$(PYTHON)' here;" \
+	    "name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "minixla needs Python 3.11 or newer, and '$(PYTHON)' is $$('$(PYTHON)' --version 2>&1);" \
+	    "name another with: make PYTHON=python3.11" >&2; exit 1; }
+
+# The stamp holds what the environment was made from, and is written last: whatever differs, or a
+# run that broke off, makes a new one. The folder counts, since an editable install names it.
+environment: check-python
+	@key="$$({ '$(PYTHON)' --version; pwd; cat requirements.lock pyproject.toml; } | cksum)"; \
+	if [ "$$(cat $(VENV)/stamp 2>/dev/null)" != "$$key" ]; then \
+	  echo 'installing requirements.lock into $(VENV)' && \
+	  '$(PYTHON)' -m venv --clear $(VENV) && \
+	  $(BIN)/python $(INSTALL) -r requirements.lock && \
+	  $(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable . && \
+	  echo "$$key" >$(VENV)/stamp; \
+	fi
+
+lock: check-python
+	rm -rf build/lock
+	'$(PYTHON)' -m venv build/lock
+	build/lock/bin/python $(INSTALL) --upgrade setuptools
+	build/lock/bin/python $(INSTALL) --editable '.[dev]'
+	{ echo '# All that `make test` and `make demo` install, pinned. Made by `make lock`.'; \
+	  build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip; } >build/requirements.lock
+	mv build/requirements.lock requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist out *.egg-info .hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

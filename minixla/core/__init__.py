@@ -1,0 +1,55 @@
+"""The foundation: element types, shapes, graphs, operations, tracing, errors. No operations here."""
+
+from minixla.core.attributes import Literal
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.errors import (
+    AttributeValueError,
+    ConcretizationError,
+    DeadlockError,
+    DerivativeError,
+    ForeignCallError,
+    ImportError_,
+    LeakedTracerError,
+    MinixlaError,
+    ShapeError,
+    TransformError,
+)
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.operation import REGISTRY, Operation, operation_named, register
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, parse_shape
+from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of
+
+__all__ = [
+    "ELEMENT_TYPES",
+    "REGISTRY",
+    "TOKEN",
+    "AnyShape",
+    "AttributeValueError",
+    "ConcretizationError",
+    "DeadlockError",
+    "DerivativeError",
+    "ElementType",
+    "ForeignCallError",
+    "Graph",
+    "ImportError_",
+    "Instruction",
+    "LeakedTracerError",
+    "Literal",
+    "MinixlaError",
+    "Operation",
+    "Shape",
+    "ShapeError",
+    "TokenShape",
+    "Trace",
+    "Tracer",
+    "TransformError",
+    "TupleShape",
+    "Value",
+    "bind",
+    "current_trace",
+    "element_type",
+    "operation_named",
+    "parse_shape",
+    "register",
+    "shape_of",
+]

@@ -1,0 +1,290 @@
+"""Typed attributes of operations: each kind says which values it takes and makes them hashable."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import ElementType, canonical_element_type, element_type
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+
+__all__ = [
+    "REQUIRED",
+    "Attribute",
+    "Boolean",
+    "Enumeration",
+    "Float",
+    "Instance",
+    "Integer",
+    "Integers",
+    "Literal",
+    "LiteralAttribute",
+    "Optional",
+    "Sequence",
+    "ShapeAttribute",
+    "Text",
+    "TypeAttribute",
+]
+
+#: The default of an attribute that must be given.
+REQUIRED: Any = object()
+
+
+class Attribute:
+    """The declaration of one attribute: its kind, constraint and default.
+
+    A subclass defines `canonical`, which returns the value in one hashable form or raises
+    ValueError or TypeError with a clause such as `must be >= 0, not -1`.
+    """
+
+    description = "any hashable value"
+
+    def __init__(self, default: Any = REQUIRED) -> None:
+        self.default = default
+
+    def canonical(self, value: Any) -> Any:
+        """The canonical form of `value`."""
+        hash(value)
+        return value
+
+
+class Integer(Attribute):
+    """An integer in `[minimum, maximum]`."""
+
+    description = "an integer"
+
+    def __init__(
+        self, minimum: int | None = None, maximum: int | None = None, default: Any = REQUIRED
+    ) -> None:
+        super().__init__(default)
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def canonical(self, value: Any) -> int:
+        """The value as a Python int."""
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"must be an integer, not the boolean {value}")
+        number = operator.index(value)
+        if self.minimum is not None and number < self.minimum:
+            raise ValueError(f"must be >= {self.minimum}, not {number}")
+        if self.maximum is not None and number > self.maximum:
+            raise ValueError(f"must be <= {self.maximum}, not {number}")
+        return number
+
+
+class Float(Attribute):
+    """A real number."""
+
+    description = "a real number"
+
+    def canonical(self, value: Any) -> float:
+        """The value as a Python float."""
+        return float(value)
+
+
+class Boolean(Attribute):
+    """True or False."""
+
+    description = "True or False"
+
+    def canonical(self, value: Any) -> bool:
+        """The value as a Python bool."""
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"must be True or False, not {value!r}")
+        return bool(value)
+
+
+class Text(Attribute):
+    """A string."""
+
+    description = "a string"
+
+    def canonical(self, value: Any) -> str:
+        """The value itself."""
+        if not isinstance(value, str):
+            raise TypeError(f"must be a string, not {value!r}")
+        return value
+
+
+class Enumeration(Attribute):
+    """One of a few names."""
+
+    def __init__(self, *names: str, default: Any = REQUIRED) -> None:
+        super().__init__(default)
+        self.names = names
+        self.description = "one of " + ", ".join(names)
+
+    def canonical(self, value: Any) -> str:
+        """The name itself."""
+        if value not in self.names:
+            raise ValueError(f"must be one of {', '.join(self.names)}, not {value!r}")
+        return value
+
+
+class Instance(Attribute):
+    """An object of a given class, kept as it is (a Graph, a dimension-numbers record)."""
+
+    def __init__(self, kind: type | Callable[[], type], default: Any = REQUIRED) -> None:
+        super().__init__(default)
+        self._kind = kind
+
+    def canonical(self, value: Any) -> Any:
+        """The value itself."""
+        kind = self._kind if isinstance(self._kind, type) else self._kind()
+        if not isinstance(value, kind):
+            raise TypeError(f"must be a {kind.__name__}, not {value!r}")
+        return value
+
+
+class Sequence(Attribute):
+    """A tuple of values of one kind."""
+
+    def __init__(self, member: Attribute, default: Any = REQUIRED) -> None:
+        super().__init__(default)
+        self.member = member
+        self.description = f"a sequence, each member {member.description}"
+
+    def canonical(self, value: Any) -> tuple[Any, ...]:
+        """The members' canonical forms as a tuple."""
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(f"must be a sequence, not {value!r}")
+        return tuple(self.member.canonical(each) for each in value)
+
+
+class Integers(Sequence):
+    """A tuple of integers; with `unique`, no two are equal."""
+
+    def __init__(
+        self, minimum: int | None = None, unique: bool = False, default: Any = REQUIRED
+    ) -> None:
+        super().__init__(Integer(minimum), default)
+        self.unique = unique
+
+    def canonical(self, value: Any) -> tuple[int, ...]:
+        """The values as a tuple of Python ints."""
+        numbers = super().canonical(value)
+        if self.unique and len(set(numbers)) != len(numbers):
+            raise ValueError(f"must not repeat a number: {list(numbers)}")
+        return numbers
+
+
+class Optional(Attribute):
+    """Another kind of attribute, or None, which is the default."""
+
+    def __init__(self, inner: Attribute) -> None:
+        super().__init__(None)
+        self.inner = inner
+        self.description = f"{inner.description}, or None"
+
+    def canonical(self, value: Any) -> Any:
+        """None, or the inner kind's canonical form."""
+        return None if value is None else self.inner.canonical(value)
+
+
+class TypeAttribute(Attribute):
+    """An element type, given in any form that `element_type` takes."""
+
+    description = "an element type"
+
+    def canonical(self, value: Any) -> ElementType:
+        """The ElementType."""
+        return element_type(value)
+
+
+class ShapeAttribute(Attribute):
+    """A shape: array, tuple or token."""
+
+    description = "a shape"
+
+    def canonical(self, value: Any) -> AnyShape:
+        """The shape itself."""
+        if not isinstance(value, (Shape, TupleShape, TokenShape)):
+            raise TypeError(f"must be a Shape, not {value!r}")
+        return value
+
+
+class Literal:
+    """An immutable array constant; equal when type, dimensions and bytes are equal.
+
+    A constant that repeats one value is held as a zero-stride view, whatever its size. Arrays that
+    a backend holds stay there (`data` is then that array) and come to NumPy only when asked for.
+    """
+
+    __slots__ = ("_array", "data", "shape")
+
+    def __init__(self, data: Any, shape: Shape | None = None) -> None:
+        """Wraps an array.
+
+        Args:
+            data: a NumPy array or scalar, or a backend's array.
+            shape: its shape, where the caller knows it.
+        """
+        if shape is None:
+            data = np.asarray(data)
+            declared = canonical_element_type(element_type(data.dtype))
+            data = data.astype(declared.dtype, copy=False)
+            shape = Shape(declared, data.shape)
+        self.data = data
+        self.shape = shape
+        self._array = data if isinstance(data, np.ndarray) else None
+
+    @classmethod
+    def splat(cls, value: Any, shape: Shape) -> Literal:
+        """The constant of `shape` that holds `value` everywhere."""
+        scalar = np.asarray(value).astype(shape.dtype)
+        return cls(np.broadcast_to(scalar, shape.dimensions), shape)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The value as a NumPy array of the declared dtype."""
+        if self._array is None:
+            self._array = np.asarray(self.data).astype(self.shape.dtype, copy=False)
+        return self._array
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the data is NumPy's rather than a backend's."""
+        return isinstance(self.data, np.ndarray)
+
+    @property
+    def is_splat(self) -> bool:
+        """Whether the array is held as one value repeated (always true for scalars)."""
+        data = self.data
+        if self.shape.rank == 0:
+            return True
+        return isinstance(data, np.ndarray) and data.size > 0 and not any(data.strides)
+
+    @property
+    def scalar(self) -> Any:
+        """The repeated value of a splat, as a NumPy scalar."""
+        return self.array[(0,) * self.shape.rank]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        if self is other or self.data is other.data:
+            return True
+        if self.shape is not other.shape:
+            return False
+        if self.is_splat and other.is_splat:
+            return self.scalar.tobytes() == other.scalar.tobytes()
+        return self.array.tobytes() == other.array.tobytes()
+
+    def __hash__(self) -> int:
+        return hash(self.shape)
+
+    def __repr__(self) -> str:
+        return f"Literal({self.shape})"
+
+
+class LiteralAttribute(Attribute):
+    """An array constant."""
+
+    description = "an array"
+
+    def canonical(self, value: Any) -> Literal:
+        """The value as a Literal."""
+        return value if isinstance(value, Literal) else Literal(value)

@@ -1,0 +1,92 @@
+"""Batching: a trace whose values stand for a batch of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
+
+__all__ = ["BatchTrace", "BatchTracer"]
+
+
+class BatchTracer(Tracer):
+    """A value of the parent trace one dimension of which is the batch."""
+
+    __slots__ = ("dimension", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dimension: int) -> None:
+        whole = shape_of(value)
+        assert isinstance(whole, Shape)
+        sizes = whole.dimensions
+        self._trace = trace
+        self._shape = Shape(whole.element_type, sizes[:dimension] + sizes[dimension + 1 :])
+        self.value = value
+        self.dimension = dimension
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the value is weakly typed."""
+        return weak_type_of(self.value)
+
+    def _mark_weak(self) -> None:
+        if isinstance(self.value, Tracer):
+            self.value._mark_weak()
+
+    def _concrete(self, wanted: str) -> Any:
+        from minixla.core.errors import ConcretizationError, explain
+
+        raise explain(
+            ConcretizationError,
+            "vmap",
+            f"{wanted} was asked for from a value that differs over the batch",
+            [f"one member is {self._shape}, the batch has {self._trace.size} members"],
+            "Use mx.numpy.where instead of Python's if, or pass the argument unmapped "
+            "(in_axes=None).",
+        )
+
+
+class BatchTrace(Trace):
+    """Computes on whole batches under the parent trace."""
+
+    transformation = "vmap"
+    __slots__ = ("name", "size")
+
+    def __init__(self, parent: Trace, size: int, name: Any = None) -> None:
+        super().__init__(parent)
+        self.size = size
+        self.name = name
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """The operation's batching rule, where an operand is batched."""
+        values: list[Any] = []
+        dimensions: list[int | None] = []
+        is_batched = False
+        for operand in operands:
+            if type(operand) is BatchTracer and operand._trace is self:
+                values.append(operand.value)
+                dimensions.append(operand.dimension)
+                is_batched = True
+            else:
+                values.append(operand)
+                dimensions.append(None)
+        if not is_batched:
+            return self.parent.process(operation, operands, attributes)
+        if operation.stage_operands is None:
+            # Inference on one member checks the call as the user wrote it.
+            _, attributes = operation.infer(tuple(map(shape_of, operands)), attributes)
+        previous = _state.trace
+        _state.trace = self.parent
+        try:
+            results, result_dimensions = operation.batch(values, dimensions, **attributes)
+        finally:
+            _state.trace = previous
+        if type(results) is not tuple:
+            return self._wrap(results, result_dimensions)
+        return tuple(map(self._wrap, results, result_dimensions))
+
+    def _wrap(self, value: Any, dimension: int | None) -> Any:
+        return value if dimension is None else BatchTracer(self, value, dimension)

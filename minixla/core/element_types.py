@@ -1,0 +1,177 @@
+"""XLA's element types and their NumPy, StableHLO and HLO names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["ELEMENT_TYPES", "ElementType", "canonical_element_type", "element_type"]
+
+
+class ElementType:
+    """One XLA element type; there is a single object for each, so compare with `is`.
+
+    Attributes:
+        name: XLA's name, such as `f32`, `s8`, `pred`, `f8e4m3fn`.
+        dtype: the NumPy (or ml_dtypes) dtype that holds its values.
+        bits: the width of one element in bits.
+        kind: `pred`, `signed`, `unsigned`, `float` or `complex`.
+        stablehlo: MLIR's spelling, such as `i8`, `ui8`, `complex<f32>`.
+    """
+
+    __slots__ = ("bits", "dtype", "is_inexact", "kind", "name", "stablehlo")
+
+    def __init__(self, name: str, dtype: Any, bits: int, kind: str, stablehlo: str) -> None:
+        self.name = name
+        self.dtype = np.dtype(dtype)
+        self.bits = bits
+        self.kind = kind
+        self.stablehlo = stablehlo
+        self.is_inexact = kind in ("float", "complex")
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is a signed or unsigned integer type (pred is neither)."""
+        return self.kind in ("signed", "unsigned")
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a real floating-point type."""
+        return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it is c64 or c128."""
+        return self.kind == "complex"
+
+    @property
+    def real(self) -> ElementType:
+        """The type of the real part: f32 for c64, f64 for c128, itself otherwise."""
+        return {"c64": F32, "c128": F64}.get(self.name, self)
+
+    @property
+    def complex(self) -> ElementType:
+        """The complex type with parts of this type.
+
+        Raises:
+            TypeError: there is none (only f32 and f64 have one).
+        """
+        if self.is_complex:
+            return self
+        if self.name not in ("f32", "f64"):
+            raise TypeError(f"there is no complex type with parts of {self.name}")
+        return C64 if self is F32 else C128
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return element_type, (self.name,)
+
+
+def _integers() -> list[ElementType]:
+    types = []
+    for bits in (2, 4, 8, 16, 32, 64):
+        library: Any = ml_dtypes if bits < 8 else np
+        types.append(ElementType(f"s{bits}", getattr(library, f"int{bits}"), bits, "signed", f"i{bits}"))
+        types.append(
+            ElementType(f"u{bits}", getattr(library, f"uint{bits}"), bits, "unsigned", f"ui{bits}")
+        )
+    return types
+
+
+def _small_float(name: str, bits: int) -> ElementType:
+    # ml_dtypes writes float8_e4m3fn, MLIR f8E4M3FN, XLA f8e4m3fn.
+    suffix = name[2:]
+    dtype = getattr(ml_dtypes, f"float{bits}_{suffix}")
+    return ElementType(name, dtype, bits, "float", f"f{bits}{suffix.upper()}")
+
+
+_SMALL_FLOATS = [
+    ("f4e2m1fn", 4),
+    ("f6e2m3fn", 6),
+    ("f6e3m2fn", 6),
+    ("f8e3m4", 8),
+    ("f8e4m3", 8),
+    ("f8e4m3b11fnuz", 8),
+    ("f8e4m3fn", 8),
+    ("f8e4m3fnuz", 8),
+    ("f8e5m2", 8),
+    ("f8e5m2fnuz", 8),
+    ("f8e8m0fnu", 8),
+]
+
+PRED = ElementType("pred", np.bool_, 1, "pred", "i1")
+BF16 = ElementType("bf16", ml_dtypes.bfloat16, 16, "float", "bf16")
+F16 = ElementType("f16", np.float16, 16, "float", "f16")
+F32 = ElementType("f32", np.float32, 32, "float", "f32")
+F64 = ElementType("f64", np.float64, 64, "float", "f64")
+C64 = ElementType("c64", np.complex64, 64, "complex", "complex<f32>")
+C128 = ElementType("c128", np.complex128, 128, "complex", "complex<f64>")
+
+#: Every element type by XLA's name.
+ELEMENT_TYPES: dict[str, ElementType] = {
+    each.name: each
+    for each in [
+        PRED,
+        *_integers(),
+        *(_small_float(*row) for row in _SMALL_FLOATS),
+        BF16,
+        F16,
+        F32,
+        F64,
+        C64,
+        C128,
+    ]
+}
+
+S8, S16, S32, S64 = (ELEMENT_TYPES[f"s{bits}"] for bits in (8, 16, 32, 64))
+U8, U16, U32, U64 = (ELEMENT_TYPES[f"u{bits}"] for bits in (8, 16, 32, 64))
+
+_BY_DTYPE = {each.dtype: each for each in ELEMENT_TYPES.values()}
+_PYTHON_TYPES = {bool: PRED, int: S32, float: F32, complex: C64}
+
+
+def element_type(value: Any) -> ElementType:
+    """The element type that `value` names.
+
+    Args:
+        value: an ElementType, XLA's name (`"f32"`), anything that `np.dtype` takes, or one of
+            Python's scalar types (which name XLA's 32-bit types).
+
+    Raises:
+        TypeError: XLA has no such element type.
+    """
+    if isinstance(value, ElementType):
+        return value
+    try:
+        if value in ELEMENT_TYPES:
+            return ELEMENT_TYPES[value]
+        if value in _PYTHON_TYPES:
+            return canonical_element_type({int: S64, float: F64, complex: C128}.get(value, PRED))
+        return _BY_DTYPE[np.dtype(value)]
+    except (KeyError, TypeError, ValueError):
+        raise TypeError(
+            f"{value!r} is not an element type of XLA; the types are {', '.join(ELEMENT_TYPES)}"
+        ) from None
+
+
+_NARROW = {"s64": S32, "u64": U32, "f64": F32, "c128": C64}
+
+
+class _Width:
+    """Whether 64-bit values from outside keep their width; the engine makes it follow JAX."""
+
+    enabled = staticmethod(lambda: False)
+
+
+def canonical_element_type(declared: ElementType) -> ElementType:
+    """What a value from outside becomes: 64-bit types narrow unless 64-bit mode is on.
+
+    The mode is JAX's `jax_enable_x64`.
+    """
+    if declared.name in _NARROW and not _Width.enabled():
+        return _NARROW[declared.name]
+    return declared

@@ -1,0 +1,92 @@
+"""The error classes, and how their messages are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from minixla.core.source import Source, find_source
+
+__all__ = [
+    "AttributeValueError",
+    "ConcretizationError",
+    "DeadlockError",
+    "DerivativeError",
+    "ForeignCallError",
+    "ImportError_",
+    "LeakedTracerError",
+    "MinixlaError",
+    "ShapeError",
+    "TransformError",
+    "explain",
+]
+
+
+class MinixlaError(Exception):
+    """Base class of every error that minixla raises on purpose."""
+
+
+class ShapeError(MinixlaError, TypeError):
+    """Operand shapes, element types or counts break an operation's rule."""
+
+
+class AttributeValueError(MinixlaError, ValueError):
+    """An attribute of an operation has the wrong type or a value out of its range."""
+
+
+class ConcretizationError(MinixlaError, TypeError):
+    """The value of a staged tracer was asked for where only its shape is known."""
+
+
+class ForeignCallError(MinixlaError, ValueError):
+    """A function of another library was given a tracer, which it cannot read."""
+
+
+class LeakedTracerError(MinixlaError, ValueError):
+    """A tracer was used after the function whose trace made it had returned."""
+
+
+class DerivativeError(MinixlaError, TypeError):
+    """A derivative was asked for where none is defined."""
+
+
+class TransformError(MinixlaError, TypeError):
+    """A transformation was given arguments that do not fit the function or each other."""
+
+
+class DeadlockError(MinixlaError, RuntimeError):
+    """Simulated processes wait for each other for ever."""
+
+
+class ImportError_(MinixlaError, ValueError):  # noqa: N801 - the name is a contract; it must not hide ImportError
+    """A program from outside cannot be read."""
+
+
+ErrorType = TypeVar("ErrorType", bound=MinixlaError)
+
+
+def explain(
+    kind: type[ErrorType],
+    subject: str,
+    problem: str,
+    given: Iterable[str] = (),
+    advice: str = "",
+    source: Source | None = None,
+) -> ErrorType:
+    """An error of class `kind` whose message has the house's layout.
+
+    Args:
+        kind: the error class.
+        subject: the operation or transformation (`dot_general`).
+        problem: what is wrong, one clause without a full stop.
+        given: lines that show what was given.
+        advice: the rule and what to do.
+        source: the user's line; default: the caller's innermost line outside the framework.
+    """
+    source = source or find_source(2)
+    lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]
+    if source is not None:
+        lines.append(f"  called at {source}")
+    if advice:
+        lines.append(f"  {advice}")
+    return kind("\n".join(lines))

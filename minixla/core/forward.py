@@ -1,0 +1,111 @@
+"""Forward derivatives: a trace whose values carry a tangent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minixla.core.errors import DerivativeError, explain
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
+
+__all__ = ["ForwardTrace", "ForwardTracer", "has_tangent", "jvp_of"]
+
+
+class ForwardTracer(Tracer):
+    """A primal value and its tangent, both of the parent trace."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: ForwardTrace, primal: Any, tangent: Any) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self._shape = shape_of(primal)
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the primal is weakly typed."""
+        return weak_type_of(self.primal)
+
+    def _mark_weak(self) -> None:
+        if isinstance(self.primal, Tracer):
+            self.primal._mark_weak()
+
+    def _concrete(self, wanted: str) -> Any:
+        return self.primal._concrete(wanted) if isinstance(self.primal, Tracer) else self.primal
+
+
+class ForwardTrace(Trace):
+    """Computes primals under the parent trace and pushes tangents along."""
+
+    transformation = "jvp"
+    __slots__ = ()
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """The operation on primals, and its jvp rule on tangents where there are any."""
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        active = False
+        for operand in operands:
+            if type(operand) is ForwardTracer and operand._trace is self:
+                primals.append(operand.primal)
+                tangents.append(operand.tangent)
+                active = True
+            else:
+                primals.append(operand)
+                tangents.append(None)
+        parent = self.parent
+        if not active:
+            return parent.process(operation, operands, attributes)
+        primals = [parent.lift(primal) for primal in primals]
+        previous = _state.trace
+        _state.trace = parent
+        try:
+            results, tangents_out = jvp_of(operation, primals, tangents, attributes)
+        finally:
+            _state.trace = previous
+        if type(results) is not tuple:
+            return self._wrap(results, tangents_out)
+        if tangents_out is None:
+            return results
+        return tuple(map(self._wrap, results, tangents_out))
+
+    def _wrap(self, primal: Any, tangent: Any) -> Any:
+        return primal if tangent is None else ForwardTracer(self, primal, tangent)
+
+
+def has_tangent(value: Any) -> bool:
+    """Whether a value is of a type that has a tangent: an array of floats or complex numbers."""
+    shape = shape_of(value)
+    return isinstance(shape, Shape) and shape.element_type.is_inexact
+
+
+def jvp_of(
+    operation: Operation, primals: list[Any], tangents: list[Any], attributes: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Results and their tangents (None for zero) under the current trace."""
+    if operation.forward is not None:
+        return operation.forward(primals, tangents, **attributes)
+    results = _state.trace.process(operation, tuple(primals), attributes)
+    refuse_without_derivative(operation)
+    single = type(results) is not tuple
+    inexact = has_tangent(results) if single else any(map(has_tangent, results))
+    if operation.zero_derivative is not None or not inexact:
+        return results, None
+    _, attributes = operation.infer(tuple(map(shape_of, primals)), attributes)
+    return results, operation.jvp(primals, tangents, results, **attributes)
+
+
+def refuse_without_derivative(operation: Operation) -> None:
+    """Raises DerivativeError where the operation says that it has no derivative."""
+    if operation.no_derivative is not None:
+        raise explain(
+            DerivativeError,
+            operation.builder_name,
+            f"it has no derivative: {operation.no_derivative}",
+            advice="Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
+            "mx.custom_jvp or mx.custom_vjp.",
+        )

@@ -1,0 +1,195 @@
+"""Graphs: closed programs whose instructions are XLA operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from minixla.core.shapes import AnyShape
+
+if TYPE_CHECKING:
+    from minixla.core.attributes import Literal
+    from minixla.core.operation import Operation
+    from minixla.core.source import Source
+
+__all__ = ["Graph", "Instruction", "Value"]
+
+
+class Value:
+    """A value in a graph: an input (`instruction` is None) or one result of an instruction."""
+
+    __slots__ = ("index", "instruction", "shape")
+
+    def __init__(self, shape: AnyShape, instruction: Instruction | None, index: int) -> None:
+        self.shape = shape
+        self.instruction = instruction
+        self.index = index
+
+    def __repr__(self) -> str:
+        owner = "input" if self.instruction is None else self.instruction.operation.hlo_name
+        return f"<Value {self.shape} of {owner}>"
+
+
+class Instruction:
+    """One application of an operation.
+
+    Attributes:
+        operation: the Operation.
+        operands: the Values that it reads.
+        attributes: its canonical attributes by name; not to be changed.
+        results: its result Values, in the order of the operation's results.
+        single: whether the operation gives one value rather than a tuple of values.
+        source: the user's line, or None.
+    """
+
+    __slots__ = ("attributes", "operands", "operation", "results", "single", "source")
+
+    def __init__(
+        self,
+        operation: Operation,
+        operands: tuple[Value, ...],
+        attributes: dict[str, Any],
+        result_shapes: AnyShape | tuple[AnyShape, ...],
+        source: Source | None,
+    ) -> None:
+        self.operation = operation
+        self.operands = operands
+        self.attributes = attributes
+        self.source = source
+        self.single = type(result_shapes) is not tuple
+        if type(result_shapes) is tuple:
+            self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
+        else:
+            self.results = (Value(result_shapes, self, 0),)
+
+    @property
+    def shapes(self) -> tuple[AnyShape, ...]:
+        """The shapes of the results."""
+        return tuple([result.shape for result in self.results])
+
+    def __repr__(self) -> str:
+        return f"<Instruction {self.operation.hlo_name} -> {self.shapes}>"
+
+
+class Graph:
+    """A closed program: inputs, instructions in order of execution, outputs.
+
+    Equality is structural: the same operations, attributes and data flow; names and source lines
+    do not count. A graph is not changed once it is made.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "inputs", "instructions", "memo", "name", "outputs")
+
+    def __init__(
+        self,
+        inputs: Sequence[Value],
+        instructions: Sequence[Instruction],
+        outputs: Sequence[Value],
+        name: str = "main",
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.instructions = tuple(instructions)
+        self.outputs = tuple(outputs)
+        self.name = name
+        # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
+        self.memo: dict[Any, Any] = {}
+        self._hash: int | None = None
+
+    @property
+    def input_shapes(self) -> tuple[AnyShape, ...]:
+        """The shapes of the inputs."""
+        return tuple([value.shape for value in self.inputs])
+
+    @property
+    def output_shapes(self) -> tuple[AnyShape, ...]:
+        """The shapes of the outputs."""
+        return tuple([value.shape for value in self.outputs])
+
+    def pruned(self) -> Graph:
+        """The same program without pure instructions that no output depends on."""
+        found = self.memo.get("pruned")
+        if found is None:
+            kept = live_instructions(self.instructions, self.outputs)
+            same = len(kept) == len(self.instructions)
+            found = self if same else Graph(self.inputs, kept, self.outputs, self.name)
+            found.memo["pruned"] = found
+            self.memo["pruned"] = found
+        return found
+
+    def stablehlo(self) -> str:
+        """The program as a StableHLO module whose public function is `main`."""
+        from minixla.core.stablehlo_text import module_text
+
+        return module_text(self)
+
+    def __str__(self) -> str:
+        from minixla.core.hlo_text import hlo_text
+
+        return hlo_text(self)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(repr, self.input_shapes))
+        outputs = ", ".join(map(repr, self.output_shapes))
+        return f"<Graph {self.name} ({inputs}) -> ({outputs}), {len(self.instructions)} instructions>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self is other or _same_program(self, other)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            operations = tuple([each.operation.name for each in self.instructions])
+            self._hash = hash((self.input_shapes, self.output_shapes, operations))
+        return self._hash
+
+
+def live_instructions(
+    instructions: Sequence[Instruction], outputs: Iterable[Value]
+) -> list[Instruction]:
+    """The instructions that `outputs` depend on, and those with side effects, in order."""
+    needed = {id(value.instruction) for value in outputs}
+    kept: list[Instruction] = []
+    for instruction in reversed(instructions):
+        if id(instruction) in needed or instruction.operation.has_side_effect:
+            kept.append(instruction)
+            needed.update([id(operand.instruction) for operand in instruction.operands])
+    kept.reverse()
+    return kept
+
+
+def _same_program(first: Graph, second: Graph) -> bool:
+    if (
+        hash(first) != hash(second)
+        or first.input_shapes != second.input_shapes
+        or len(first.instructions) != len(second.instructions)
+        or len(first.outputs) != len(second.outputs)
+    ):
+        return False
+    match = dict(zip(map(id, first.inputs), map(id, second.inputs), strict=True))
+    for one, other in zip(first.instructions, second.instructions, strict=True):
+        if one.operation is not other.operation or one.shapes != other.shapes:
+            return False
+        if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
+            return False
+        if one.attributes is not other.attributes and one.attributes != other.attributes:
+            return False
+        match.update(zip(map(id, one.results), map(id, other.results), strict=True))
+    return [match[id(value)] for value in first.outputs] == [id(each) for each in second.outputs]
+
+
+def hoist_constants(graph: Graph, wanted: Callable[[Literal], bool]) -> tuple[Graph, list[Literal]]:
+    """The program with the constants that satisfy `wanted` as its first inputs, and those."""
+    literals: list[Literal] = []
+    hoisted: list[Value] = []
+    kept: list[Instruction] = []
+    for instruction in graph.instructions:
+        literal = instruction.attributes.get("literal")
+        if literal is not None and not instruction.operands and wanted(literal):
+            literals.append(literal)
+            hoisted.append(instruction.results[0])
+        else:
+            kept.append(instruction)
+    if not literals:
+        return graph, []
+    return Graph([*hoisted, *graph.inputs], kept, graph.outputs, graph.name), literals

@@ -1,0 +1,235 @@
+"""HLO text of a graph, as XLA prints programs, with the user's lines as metadata.
+
+XLA's own parser reads it back, constants of more than 16 elements aside: they are elided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from graphlib import TopologicalSorter
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.element_types import ElementType
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.source import Source
+
+__all__ = ["HloEmitter", "hlo_text"]
+
+# Larger constants are elided, as XLA does.
+_ELIDED_ABOVE = 16
+
+
+def hlo_text(graph: Graph) -> str:
+    """The program as an HLO module, computations that it calls before it."""
+    return HloEmitter().module(graph)
+
+
+class HloEmitter:
+    """Writes computations and their instructions; operations' `hlo` rules call it."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._body: _Body
+        self._source: Source | None = None
+        # By identity of the graph and the form in which it is called.
+        self._names: dict[tuple[int, bool], str] = {}
+        self._pending: list[tuple[Graph, bool]] = []
+        self._called: set[str] = set()
+
+    def module(self, graph: Graph) -> str:
+        """The whole module for `graph`."""
+        name = _identifier(graph.name)
+        texts = {name: f"ENTRY {self._computation(graph, name, False)}"}
+        callees = {name: self._called}
+        while self._pending:
+            callee, by_tuple = self._pending.pop()
+            symbol = self._names[id(callee), by_tuple]
+            texts[symbol] = self._computation(callee, symbol, by_tuple)
+            callees[symbol] = self._called
+        # XLA's parser knows a computation only after its definition.
+        order = TopologicalSorter({k: sorted(v) for k, v in callees.items()}).static_order()
+        return "\n\n".join([f"HloModule {name}", *[texts[each] for each in order]]) + "\n"
+
+    def computation(self, graph: Graph, by_tuple: bool = False) -> str:
+        """A reference (`%body.7`) to a computation that the module will hold.
+
+        Args:
+            graph: what it computes; a result that is not single comes back as a tuple.
+            by_tuple: whether it takes its inputs as one tuple (unless it has just one), as bodies
+                of loops and branches do.
+        """
+        key = (id(graph), by_tuple and len(graph.inputs) != 1)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = self._number(_identifier(graph.name))
+            self._pending.append((graph, key[1]))
+        self._called.add(name)
+        return f"%{name}"
+
+    def instruction(
+        self, opcode: str, operands: Sequence[str], shape: AnyShape, **attributes: Any
+    ) -> str:
+        """Appends one instruction.
+
+        Args:
+            opcode: HLO's name, `dynamic-slice`.
+            operands: names that instructions have been given; for a constant the literal's text.
+            shape: the result's shape.
+            attributes: by HLO's name; see `attribute`; None leaves one out.
+
+        Returns:
+            The name of the result.
+        """
+        name = self._number(opcode)
+        given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
+        if self._source is not None:
+            given.append(f", metadata={_metadata(self._source)}")
+        self._body.append(name, f"{shape} {opcode}({', '.join(operands)}){''.join(given)}")
+        return f"%{name}"
+
+    def constant(self, literal: Literal) -> str:
+        """Appends a constant; one repeated value is a scalar and a broadcast of it."""
+        shape = literal.shape
+        if literal.is_splat and shape.rank > 0:
+            kind = shape.element_type
+            scalar = self.instruction("constant", [_scalar_hlo(literal.scalar, kind)], Shape(kind))
+            return self.instruction("broadcast", [scalar], shape, dimensions=())
+        return self.instruction("constant", [_literal_hlo(literal)], shape)
+
+    def pack(self, operands: Sequence[str], shapes: Sequence[AnyShape]) -> str:
+        """Several values as one tuple, one value as itself: what `by_tuple` computations take."""
+        if len(operands) == 1:
+            return operands[0]
+        return self.instruction("tuple", operands, TupleShape(shapes))
+
+    def attribute(self, value: Any) -> str:
+        """An attribute's value in HLO text; strings are taken as that already."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, Graph):
+            return self.computation(value)
+        if isinstance(value, (tuple, list)):
+            return f"{{{','.join([self.attribute(each) for each in value])}}}"
+        return str(value)
+
+    def _number(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem}.{self._count}"
+
+    def _computation(self, graph: Graph, name: str, by_tuple: bool) -> str:
+        self._body = body = _Body()
+        self._called = set()
+        self._source = None
+        parameters = self._parameters(graph, by_tuple)
+        for instruction in graph.instructions:
+            self._instruction(instruction)
+        self._source = None
+        outputs = [self._read(value) for value in graph.outputs]
+        result = _joint_shape(graph.output_shapes)
+        root = outputs[0] if len(outputs) == 1 else self.instruction("tuple", outputs, result)
+        return f"%{name} ({parameters}) -> {result} {{\n{body.text(root)}\n}}"
+
+    def _parameters(self, graph: Graph, by_tuple: bool) -> str:
+        shapes = (TupleShape(graph.input_shapes),) if by_tuple else graph.input_shapes
+        names = [self._number(f"arg{index}") for index in range(len(shapes))]
+        for index, (name, shape) in enumerate(zip(names, shapes, strict=True)):
+            self._body.append(name, f"{shape} parameter({index})")
+        if by_tuple:
+            self._body.tuples.update({id(value): f"%{names[0]}" for value in graph.inputs})
+        else:
+            pairs = zip(graph.inputs, names, strict=True)
+            self._body.values.update({id(value): f"%{name}" for value, name in pairs})
+        return ", ".join([f"{n}: {s}" for n, s in zip(names, shapes, strict=True)])
+
+    def _instruction(self, instruction: Instruction) -> None:
+        self._source = instruction.source
+        operands = [self._read(value) for value in instruction.operands]
+        shapes = [value.shape for value in instruction.operands]
+        result = _joint_shape(instruction.shapes)
+        operation = instruction.operation
+        name = operation.hlo(self, operands, shapes, result, **instruction.attributes)
+        results = instruction.results
+        if len(results) == 1:
+            self._body.values[id(results[0])] = name
+        else:
+            self._body.tuples.update({id(value): name for value in results})
+
+    def _read(self, value: Value) -> str:
+        """The name of a value; one of several is taken out of its tuple when first read."""
+        values = self._body.values
+        name = values.get(id(value))
+        if name is None:
+            owner = self._body.tuples[id(value)]
+            name = values[id(value)] = self.instruction(
+                "get-tuple-element", [owner], value.shape, index=value.index
+            )
+        return name
+
+
+class _Body:
+    """The instructions of the computation that is being written."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, str] = {}
+        self.values: dict[int, str] = {}
+        #: For values that come in a tuple, the name of the tuple.
+        self.tuples: dict[int, str] = {}
+
+    def append(self, name: str, text: str) -> None:
+        self._lines[f"%{name}"] = text
+
+    def text(self, root: str) -> str:
+        lines = self._lines.items()
+        return "\n".join([f"  {'ROOT ' if k == root else ''}{k} = {text}" for k, text in lines])
+
+
+def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
+    """One result is itself; several, or none, come as a tuple."""
+    return shapes[0] if len(shapes) == 1 else TupleShape(shapes)
+
+
+def _identifier(name: str) -> str:
+    cleaned = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
+    return cleaned if cleaned and (cleaned[0].isalpha() or cleaned[0] == "_") else f"_{cleaned}"
+
+
+def _metadata(source: Source) -> str:
+    path = source.file.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{{source_file="{path}" source_line={source.line}}}'
+
+
+def _literal_hlo(literal: Literal) -> str:
+    if literal.shape.size > _ELIDED_ABOVE:
+        return "{...}"
+    return _nested_hlo(literal.array, literal.shape.element_type)
+
+
+def _nested_hlo(array: np.ndarray, kind: ElementType) -> str:
+    if array.ndim == 0:
+        return _scalar_hlo(array[()], kind)
+    members = [_nested_hlo(row, kind) for row in array]
+    return f"{{{', '.join(members)}}}"
+
+
+def _scalar_hlo(value: Any, kind: ElementType) -> str:
+    if kind.kind == "pred":
+        return "true" if value else "false"
+    if kind.is_integer:
+        return str(int(value))
+    if kind.is_complex:
+        return f"({_real_hlo(value.real)}, {_real_hlo(value.imag)})"
+    return _real_hlo(value)
+
+
+def _real_hlo(value: Any) -> str:
+    # Shortest digits that read back as the same value of the same type.
+    number = float(value)
+    if isinstance(value, np.floating) and number - number == 0:
+        text = str(value)
+        return text.removesuffix(".0")
+    return repr(number).removesuffix(".0")

@@ -1,0 +1,84 @@
+"""What linear operations share: jvp and vjp follow from the operation and its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minixla.core.errors import DerivativeError, explain
+from minixla.core.operation import Operation
+from minixla.core.roles import role
+from minixla.core.tracing import bind, shape_of
+
+__all__ = ["add_cotangents", "instantiate", "linear_jvp", "linear_vjp", "zeros_like"]
+
+
+def zeros_like(value: Any) -> Any:
+    """Zeros of the shape of a value (or of a Shape)."""
+    return role("zeros")(shape_of(value))
+
+
+def instantiate(tangent: Any, like: Any) -> Any:
+    """`tangent`, or zeros shaped like `like` where it is None."""
+    return zeros_like(like) if tangent is None else tangent
+
+
+def add_cotangents(first: Any, second: Any) -> Any:
+    """The sum of two cotangents, either of which may be None (zero)."""
+    if first is None:
+        return second
+    if second is None:
+        return first
+    return role("add")(first, second)
+
+
+def linear_jvp(
+    operation: Operation,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    attributes: dict[str, Any],
+) -> Any:
+    """The tangent of an operation that is linear in `linear_operands`."""
+    linear = operation.linear_operands or ()
+    if operation.jointly_linear:
+        mixed = [
+            instantiate(tangents[i], primals[i]) if i in linear else primal
+            for i, primal in enumerate(primals)
+        ]
+        return bind(operation, *mixed, **attributes)
+    total = None
+    for index in linear:
+        if tangents[index] is not None:
+            mixed = list(primals)
+            mixed[index] = tangents[index]
+            total = add_cotangents(total, bind(operation, *mixed, **attributes))
+    return total
+
+
+def linear_vjp(
+    operation: Operation,
+    cotangents: Any,
+    operands: Sequence[Any],
+    active: Sequence[bool],
+    attributes: dict[str, Any],
+) -> Sequence[Any]:
+    """The cotangents of an operation that is linear in `linear_operands`."""
+    if operation.jointly_linear:
+        return operation.transpose(cotangents, operands, active, **attributes)
+    result: list[Any] = [None] * len(operands)
+    for index, wanted in enumerate(active):
+        if wanted:
+            mask = [i == index for i in range(len(operands))]
+            result[index] = operation.transpose(cotangents, operands, mask, **attributes)[index]
+    return result
+
+
+def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
+    """Raises DerivativeError where the operation is not linear in the marked operands."""
+    if not operation.is_linear_in(linear):
+        raise explain(
+            DerivativeError,
+            operation.builder_name,
+            "a jvp rule applies it to a tangent, but it is not linear there",
+            advice="A jvp rule must be linear in its tangents, for reverse mode transposes it.",
+        )

@@ -1,0 +1,301 @@
+"""Reverse derivatives: a trace that records how results depend on inputs, and the walk back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minixla.core.errors import DerivativeError, explain
+from minixla.core.forward import has_tangent, refuse_without_derivative
+from minixla.core.linear import add_cotangents, require_linear
+from minixla.core.operation import Operation
+from minixla.core.shapes import AnyShape
+from minixla.core.source import Source, find_source
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
+
+__all__ = ["ReverseTrace", "ReverseTracer"]
+
+#: Where a cotangent goes: a node and the index of the result; None where none is wanted.
+Target = tuple["Node", int] | None
+Pullback = Callable[[Any], Sequence[Any]]
+
+
+class Node:
+    """One recorded step: how to get its operands' cotangents from its results'."""
+
+    __slots__ = ("cotangents", "pullback", "single", "source", "targets")
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        pullback: Pullback | None,
+        single: bool,
+        source: Source | None,
+    ) -> None:
+        self.targets = targets
+        self.pullback = pullback
+        self.single = single
+        self.source = source
+        self.cotangents: dict[int, Any] = {}
+
+    def receive(self, index: int, cotangent: Any) -> None:
+        """Adds to the cotangent of result `index`."""
+        known = self.cotangents.get(index)
+        self.cotangents[index] = cotangent if known is None else add_cotangents(known, cotangent)
+
+
+class ReverseTracer(Tracer):
+    """A value of the parent trace, and the recorded step that its cotangent goes to."""
+
+    __slots__ = ("index", "node", "value")
+
+    def __init__(self, trace: ReverseTrace, value: Any, node: Node, index: int) -> None:
+        self._trace = trace
+        self._shape = shape_of(value)
+        self.value = value
+        self.node = node
+        self.index = index
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the value is weakly typed."""
+        return weak_type_of(self.value)
+
+    def _mark_weak(self) -> None:
+        if isinstance(self.value, Tracer):
+            self.value._mark_weak()
+
+    def _concrete(self, wanted: str) -> Any:
+        return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
+
+
+class LinearTracer(Tracer):
+    """A tangent inside a jvp rule that is being transposed: only its shape is known."""
+
+    __slots__ = ("index", "node")
+
+    def __init__(self, trace: LinearTrace, shape: AnyShape, node: Node, index: int) -> None:
+        self._trace = trace
+        self._shape = shape
+        self.node = node
+        self.index = index
+
+    def _concrete(self, wanted: str) -> Any:
+        raise explain(
+            DerivativeError,
+            "jvp",
+            f"{wanted} was asked for from a tangent that reverse mode transposes",
+            advice="A jvp rule must be linear in its tangents: do not branch on them.",
+        )
+
+
+class ReverseTrace(Trace):
+    """Computes under the parent trace and records what the walk back needs."""
+
+    transformation = "grad or vjp"
+    __slots__ = ("nodes",)
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.nodes: list[Node] = []
+
+    def add_input(self, value: Any) -> ReverseTracer:
+        """A tracer for a value whose cotangent is wanted."""
+        node = Node((), None, True, None)
+        return ReverseTracer(self, value, node, 0)
+
+    def record(
+        self, targets: Sequence[Target], pullback: Pullback, single: bool, source: Source | None
+    ) -> Node:
+        """Appends a step."""
+        node = Node(targets, pullback, single, source)
+        self.nodes.append(node)
+        return node
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """The operation under the parent; recorded where an operand depends on an input."""
+        values: list[Any] = []
+        targets: list[Target] = []
+        is_active = False
+        for operand in operands:
+            if type(operand) is ReverseTracer and operand._trace is self:
+                values.append(operand.value)
+                targets.append((operand.node, operand.index))
+                is_active = True
+            else:
+                values.append(operand)
+                targets.append(None)
+        if not is_active:
+            return self.parent.process(operation, operands, attributes)
+        state = _state
+        previous_trace, previous_source = state.trace, state.source
+        source = state.source = previous_source or find_source(2)
+        state.trace = parent = self.parent
+        values = [each if isinstance(each, Tracer) else parent.lift(each) for each in values]
+        try:
+            return self._record(operation, values, targets, attributes, source)
+        finally:
+            state.trace = previous_trace
+            state.source = previous_source
+
+    def _record(
+        self,
+        operation: Operation,
+        values: list[Any],
+        targets: list[Target],
+        attributes: dict[str, Any],
+        source: Source | None,
+    ) -> Any:
+        active = [target is not None for target in targets]
+        if operation.linearize is not None:
+            results, pullback = operation.linearize(values, active, **attributes)
+        elif operation.forward is not None:
+            return self._record_jvp(operation, values, targets, attributes, None)
+        else:
+            results = self.parent.process(operation, tuple(values), attributes)
+            refuse_without_derivative(operation)
+            if operation.zero_derivative is not None:
+                return results
+            if operation.linear_operands is None and not operation.has_rule("vjp"):
+                return self._record_jvp(operation, values, targets, attributes, results)
+            pullback = None
+        single = type(results) is not tuple
+        if not _any_tangent(results):
+            return results
+        if pullback is None:
+            pullback = _rule_pullback(operation, values, results, active, attributes)
+        node = self.record(targets, pullback, single, source)
+        if single:
+            return ReverseTracer(self, results, node, 0)
+        return tuple(
+            [
+                ReverseTracer(self, result, node, index) if has_tangent(result) else result
+                for index, result in enumerate(results)
+            ]
+        )
+
+    def _record_jvp(
+        self,
+        operation: Operation,
+        values: list[Any],
+        targets: list[Target],
+        attributes: dict[str, Any],
+        results: Any,
+    ) -> Any:
+        """Records the linear operations of the jvp rule, each by its transpose."""
+        if results is not None and not _any_tangent(results):
+            return results
+        linear = LinearTrace(self.parent, self)
+        tangents = [
+            None if target is None else LinearTracer(linear, shape_of(value), *target)
+            for value, target in zip(values, targets, strict=True)
+        ]
+        _state.trace = linear
+        try:
+            if results is None:
+                assert operation.forward is not None
+                results, tangents_out = operation.forward(values, tangents, **attributes)
+            else:
+                _, attributes = operation.infer(tuple(map(shape_of, values)), attributes)
+                tangents_out = operation.jvp(values, tangents, results, **attributes)
+        finally:
+            _state.trace = self.parent
+        if type(results) is not tuple:
+            return self._attach(results, tangents_out)
+        if tangents_out is None:
+            return results
+        return tuple(map(self._attach, results, tangents_out))
+
+    def _attach(self, value: Any, tangent: Any) -> Any:
+        if isinstance(tangent, LinearTracer):
+            return ReverseTracer(self, value, tangent.node, tangent.index)
+        return value
+
+    def pull(self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The cotangents of `inputs` (None for zero) for those of `outputs`.
+
+        Args:
+            outputs: what the traced function returned.
+            cotangents: one for each output, None for zero.
+            inputs: tracers made by `add_input`.
+        """
+        for output, cotangent in zip(outputs, cotangents, strict=True):
+            if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
+                output.node.receive(output.index, cotangent)
+        previous = _state.source
+        try:
+            self._walk_back()
+        finally:
+            _state.source = previous
+            gathered = [tracer.node.cotangents.pop(0, None) for tracer in inputs]
+        return gathered
+
+    def _walk_back(self) -> None:
+        for node in reversed(self.nodes):
+            received = node.cotangents
+            if not received:
+                continue
+            node.cotangents = {}
+            _state.source = node.source
+            assert node.pullback is not None
+            given = received[0] if node.single else received
+            for target, cotangent in zip(node.targets, node.pullback(given), strict=True):
+                if target is not None and cotangent is not None:
+                    target[0].receive(target[1], cotangent)
+
+
+def _any_tangent(results: Any) -> bool:
+    return any(map(has_tangent, results)) if type(results) is tuple else has_tangent(results)
+
+
+def _rule_pullback(
+    operation: Operation,
+    operands: list[Any],
+    results: Any,
+    active: list[bool],
+    attributes: dict[str, Any],
+) -> Pullback:
+    def pullback(cotangents: Any) -> Sequence[Any]:
+        if type(results) is tuple:
+            cotangents = tuple([cotangents.get(i) for i in range(len(results))])
+        _, canonical = operation.infer(tuple(map(shape_of, operands)), attributes)
+        return operation.vjp(cotangents, operands, results, active, **canonical)
+
+    return pullback
+
+
+class LinearTrace(Trace):
+    """Records the linear operations that a jvp rule applies to tangents, on a reverse trace."""
+
+    transformation = "the transposition of a jvp rule"
+    __slots__ = ("recorder",)
+
+    def __init__(self, parent: Trace, recorder: ReverseTrace) -> None:
+        super().__init__(parent)
+        self.recorder = recorder
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """Records an operation on tangents; computes one that has none under the parent."""
+        linear = [type(each) is LinearTracer and each._trace is self for each in operands]
+        if not any(linear):
+            return self.parent.process(operation, operands, attributes)
+        require_linear(operation, linear)
+        targets = [(each.node, each.index) if flag else None for each, flag in zip(operands, linear, strict=True)]
+        shapes = tuple(map(shape_of, operands))
+        results, attributes = operation.infer(shapes, attributes)
+        known = [shape if flag else each for each, shape, flag in zip(operands, shapes, linear, strict=True)]
+        count = len(results) if type(results) is tuple else 0
+
+        def pullback(cotangents: Any) -> Sequence[Any]:
+            if count:
+                cotangents = tuple([cotangents.get(i) for i in range(count)])
+            return operation.transpose(cotangents, known, linear, **attributes)
+
+        node = self.recorder.record(targets, pullback, not count, _state.source)
+        if not count:
+            return LinearTracer(self, results, node, 0)  # type: ignore[arg-type]  # one shape
+        return tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])  # type: ignore[arg-type]

@@ -1,0 +1,35 @@
+"""Roles: the few operations that transformations need, filled in by the operation set.
+
+Derivatives add cotangents, batching falls back on a loop, nested programs are called. The core
+does not know which operations do that; the set that is imported says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["fill_role", "role"]
+
+_ROLES: dict[str, Callable[..., Any]] = {}
+_OPERATION_SET = "minixla_ops"
+
+
+def fill_role(name: str, function: Callable[..., Any]) -> None:
+    """Makes `function` the one that plays `name`.
+
+    Roles: `add(x, y)`, `zeros(shape)`, `constant(literal)`, `call(graph, *operands)`,
+    `batch_by_loop(operation, operands, dimensions, attributes)`,
+    `move_batch(value, from, to, size)`.
+    """
+    _ROLES[name] = function
+
+
+def role(name: str) -> Callable[..., Any]:
+    """The function that plays `name`."""
+    found = _ROLES.get(name)
+    if found is None:
+        importlib.import_module(_OPERATION_SET)
+        found = _ROLES[name]
+    return found

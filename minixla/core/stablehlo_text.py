@@ -1,0 +1,267 @@
+"""The StableHLO text of a graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.element_types import ElementType
+from minixla.core.graph import Graph, Instruction
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.source import Source
+
+__all__ = ["Emitter", "attribute_text", "literal_text", "module_text"]
+
+# Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
+_READABLE = 32
+
+
+def module_text(graph: Graph, locations: bool = False) -> str:
+    """The module whose public function `main` computes `graph`.
+
+    Args:
+        graph: the program.
+        locations: whether each operation carries the user's file and line.
+    """
+    return Emitter(locations).module(graph)
+
+
+class Emitter:
+    """Writes functions, operations and regions; operations' `stablehlo` rules call it."""
+
+    def __init__(self, locations: bool = False, prefix: str = "") -> None:
+        """Starts a module.
+
+        Args:
+            locations: whether each operation carries the user's file and line.
+            prefix: what the name of each function begins with.
+        """
+        self._prefix = prefix
+        self._lines: list[str] = []
+        self._count = 0
+        self._location = ""
+        self._locations: dict[Source, str] | None = {} if locations else None
+        self._symbols: dict[int, str] = {}
+        self._pending: list[Graph] = []
+        self._names: set[str] = set()
+
+    def module(self, graph: Graph) -> str:
+        """The whole module for `graph`."""
+        main = f"{self._prefix}main"
+        self._names.add(main)
+        header = f"module @{_symbol(graph.name)} {{"
+        texts = [self._function(graph, main, "public")]
+        while self._pending:
+            callee = self._pending.pop()
+            texts.append(self._function(callee, self._symbols[id(callee)], "private"))
+        aliases = []
+        for source, alias in (self._locations or {}).items():
+            path = source.file.replace("\\", "\\\\").replace('"', '\\"')
+            aliases.append(f'#{alias} = loc("{path}":{source.line}:0)')
+        return "\n".join([header, *texts, "}", *aliases]) + "\n"
+
+    def function(self, graph: Graph) -> str:
+        """The symbol of a private function that computes `graph`; one for each graph."""
+        symbol = self._symbols.get(id(graph))
+        if symbol is None:
+            stem = symbol = self._prefix + _symbol(graph.name)
+            number = 0
+            while symbol in self._names:
+                symbol = f"{stem}_{number}"
+                number += 1
+            self._names.add(symbol)
+            self._symbols[id(graph)] = symbol
+            self._pending.append(graph)
+        return f"@{symbol}"
+
+    def name(self) -> str:
+        """A fresh SSA name."""
+        self._count += 1
+        return f"%{self._count}"
+
+    def line(self, text: str) -> None:
+        """Appends one operation, written out by the caller, with the current location."""
+        self._lines.append(f"    {text}{self._location}")
+
+    def same_shape(self, operation: str, operands: Sequence[str], shape: AnyShape) -> list[str]:
+        """An operation in short form whose operands and result all have `shape`."""
+        name = self.name()
+        self.line(f"{name} = {operation} {', '.join(operands)} : {shape.stablehlo}")
+        return [name]
+
+    def operation(
+        self,
+        operation: str,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        regions: Sequence[str] = (),
+        **attributes: Any,
+    ) -> list[str]:
+        """An operation in generic form.
+
+        Args:
+            operation: its full name, `stablehlo.reverse`.
+            operands: SSA names.
+            shapes: the operands' shapes.
+            results: the results' shapes.
+            regions: texts made by `region`.
+            attributes: see `attribute_text`; None leaves one out.
+
+        Returns:
+            The names of the results.
+        """
+        names = [self.name() for _ in results]
+        given = [f"{k} = {attribute_text(v)}" for k, v in attributes.items() if v is not None]
+        properties = f" <{{{', '.join(given)}}}>" if given else ""
+        bodies = f" ({', '.join(regions)})" if regions else ""
+        types = ", ".join([shape.stablehlo for shape in shapes])
+        outcome = ", ".join([shape.stablehlo for shape in results])
+        target = f"{', '.join(names)} = " if names else ""
+        self.line(
+            f'{target}"{operation}"({", ".join(operands)}){properties}{bodies}'
+            f" : ({types}) -> ({outcome})"
+        )
+        return names
+
+    def constant(self, literal: Literal) -> str:
+        """A constant."""
+        name = self.name()
+        self.line(f"{name} = stablehlo.constant {literal_text(literal)}")
+        return name
+
+    def region(self, graph: Graph, terminator: str = "stablehlo.return") -> str:
+        """The text of a region with one block that computes `graph`."""
+        outer, self._lines = self._lines, []
+        parameters = [f"%r{self._next()}" for _ in graph.inputs]
+        results = self._body(graph, parameters)
+        header = _parameters(parameters, graph)
+        types = ", ".join([shape.stablehlo for shape in graph.output_shapes])
+        self.line(f"{terminator} {', '.join(results)} : {types}" if results else terminator)
+        body = "\n".join(self._lines)
+        self._lines = outer
+        return f"{{\n    ^bb0({header}):\n{body}\n    }}"
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _function(self, graph: Graph, symbol: str, visibility: str) -> str:
+        self._lines = []
+        self._count = -1
+        parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
+        results = self._body(graph, parameters)
+        types = ", ".join([shape.stablehlo for shape in graph.output_shapes])
+        header = f"  func.func {visibility} @{symbol}({_parameters(parameters, graph)}) -> ({types}) {{"
+        last = f"    return {', '.join(results)} : {types}" if results else "    return"
+        return "\n".join([header, *self._lines, last, "  }"])
+
+    def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
+        names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
+        for instruction in graph.instructions:
+            operands = [names[id(value)] for value in instruction.operands]
+            shapes = [value.shape for value in instruction.operands]
+            if self._locations is not None:
+                self._location = self._location_of(instruction)
+            results = instruction.operation.stablehlo(
+                self, operands, shapes, instruction.shapes, **instruction.attributes
+            )
+            for value, name in zip(instruction.results, results, strict=True):
+                names[id(value)] = name
+        self._location = ""
+        return [names[id(value)] for value in graph.outputs]
+
+    def _location_of(self, instruction: Instruction) -> str:
+        source = instruction.source
+        if source is None:
+            return ""
+        assert self._locations is not None
+        alias = self._locations.get(source)
+        if alias is None:
+            alias = self._locations[source] = f"loc{len(self._locations)}"
+        return f" loc(#{alias})"
+
+
+def _symbol(name: str) -> str:
+    cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return cleaned if cleaned and not cleaned[0].isdigit() else f"f_{cleaned}"
+
+
+def _parameters(names: Sequence[str], graph: Graph) -> str:
+    shapes = graph.input_shapes
+    return ", ".join([f"{n}: {s.stablehlo}" for n, s in zip(names, shapes, strict=True)])
+
+
+def attribute_text(value: Any) -> str:
+    """An attribute in MLIR's notation.
+
+    Strings are taken as MLIR text already; integers become `i64`, floats `f32`, sequences of
+    integers or booleans dense arrays, sequences of pairs dense 2-D `i64` elements.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, float):
+        return f"{_float_text(value)} : f32"
+    if all(isinstance(each, bool) for each in value) and value:
+        return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
+    if all(isinstance(each, int) for each in value):
+        return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
+    rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in value)
+    return f"dense<[{rows}]> : tensor<{len(value)}x{len(value[0])}xi64>"
+
+
+def literal_text(literal: Literal) -> str:
+    """A constant as an MLIR elements attribute with its type: `dense<1.0> : tensor<4xf32>`."""
+    shape = literal.shape
+    if shape.size == 0:
+        return f"dense<> : {shape.stablehlo}"
+    if literal.is_splat:
+        return f"dense<{_scalar_text(literal.scalar, shape.element_type)}> : {shape.stablehlo}"
+    array = literal.array
+    if array.size <= _READABLE:
+        return f"dense<{_nested_text(array, shape.element_type)}> : {shape.stablehlo}"
+    return f'dense<"0x{_bytes_of(array, shape).hex().upper()}"> : {shape.stablehlo}'
+
+
+def _bytes_of(array: np.ndarray, shape: Shape) -> bytes:
+    if shape.element_type.kind == "pred":
+        return np.packbits(array.reshape(-1), bitorder="little").tobytes()
+    return np.ascontiguousarray(array).tobytes()
+
+
+def _nested_text(array: np.ndarray, kind: ElementType) -> str:
+    if array.ndim == 0:
+        return _scalar_text(array[()], kind)
+    return f"[{', '.join([_nested_text(row, kind) for row in array])}]"
+
+
+def _scalar_text(value: Any, kind: ElementType) -> str:
+    if kind.kind == "pred":
+        return "true" if value else "false"
+    if kind.is_integer:
+        return str(int(value))
+    if kind.is_complex:
+        return f"({_real_text(value.real)}, {_real_text(value.imag)})"
+    return _real_text(value)
+
+
+def _real_text(value: Any) -> str:
+    number = float(value)
+    if number - number == 0:  # finite: a double's shortest form is exact for narrower types too
+        return _float_text(number)
+    raw = np.asarray(value)
+    return f"0x{int.from_bytes(raw.tobytes(), 'little'):0{2 * raw.itemsize}X}"
+
+
+def _float_text(number: float) -> str:
+    text = repr(number)
+    mantissa, exponent, power = text.partition("e")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"

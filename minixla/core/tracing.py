@@ -1,0 +1,510 @@
+"""Traces, tracers and `bind`: how a call of an operation becomes whatever is being made of it.
+
+Each thread has one current trace. `bind` hands it the operation; the trace treats values that are
+not its own tracers as constants and, for what it computes, binds under its parent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.errors import (
+    ConcretizationError,
+    LeakedTracerError,
+    ShapeError,
+    TransformError,
+    explain,
+)
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.operation import Operation
+from minixla.core.roles import role
+from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.source import Source, find_source
+
+__all__ = [
+    "GraphTrace",
+    "GraphTracer",
+    "Trace",
+    "Tracer",
+    "bind",
+    "current_trace",
+    "shape_of",
+    "trace_to_graph",
+    "under",
+    "weak_type_of",
+]
+
+
+class Trace:
+    """What happens to operations while it is current. Subclasses define `process`.
+
+    Attributes:
+        parent: the trace under which this one computes.
+        alive: False once the function being traced has returned.
+    """
+
+    #: What the trace is called in error messages.
+    transformation: ClassVar[str] = "a transformation"
+    __slots__ = ("alive", "parent")
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent: Any = parent
+        self.alive = True
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """The result (or tuple of results) of applying `operation` to `operands`."""
+        raise NotImplementedError
+
+    def lift(self, value: Any) -> Any:
+        """`value` in the form that derivative rules compute with: never a NumPy or Python number."""
+        return value if isinstance(value, Tracer) else self.parent.lift(value)
+
+
+class _LoadEvaluator(Trace):
+    """Stands for the default evaluator until the first operation loads it."""
+
+    __slots__ = ()
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        return default_trace().process(operation, operands, attributes)
+
+    def lift(self, value: Any) -> Any:
+        return default_trace().lift(value)
+
+
+class _State(threading.local):
+    """The current trace of each thread, and the source line that instructions get, if forced."""
+
+    trace: Trace = _LoadEvaluator(None)
+    source: Source | None = None
+
+
+_state = _State()
+
+
+def set_default_trace(trace: Trace) -> None:
+    """Makes `trace` the one that is current in every thread outside all transformations."""
+    _State.trace = trace
+
+
+def default_trace() -> Trace:
+    """The evaluator that is current outside all transformations, loaded when first asked for."""
+    if isinstance(_State.trace, _LoadEvaluator):
+        importlib.import_module("minixla.engine")
+    return _State.trace
+
+
+def current_trace() -> Trace:
+    """The current trace of this thread."""
+    return _state.trace
+
+
+def bind(operation: Operation, *operands: Any, **attributes: Any) -> Any:
+    """Applies `operation` under the current trace.
+
+    Returns:
+        The result, or the tuple of results where the operation has several.
+    """
+    return _state.trace.process(operation, operands, attributes)
+
+
+@contextmanager
+def under(trace: Trace) -> Iterator[None]:
+    """Makes `trace` the current one inside a `with` block."""
+    previous = _state.trace
+    _state.trace = trace
+    try:
+        yield
+    finally:
+        _state.trace = previous
+
+
+class Tracer:
+    """A value that a trace knows more about than its number.
+
+    It follows NumPy's protocols: operators, methods and attributes of arrays are installed on this
+    class by the operation set and by `minixla.numpy`.
+    """
+
+    __slots__ = ("__weakref__", "_shape", "_trace")
+    _trace: Any
+    _shape: AnyShape
+    # NumPy's and JAX's arrays leave binary operators to us.
+    __array_priority__ = 1000
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimension sizes."""
+        return self._array_shape().dimensions
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy dtype of the elements."""
+        return self._array_shape().dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._array_shape().dimensions)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._array_shape().size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether it came from Python scalars alone, so that promotion favours the other side."""
+        return False
+
+    def _mark_weak(self) -> None:
+        """Sets `weak_type`, where the trace keeps it."""
+
+    def _array_shape(self) -> Shape:
+        if not isinstance(self._shape, Shape):
+            raise explain(
+                ShapeError,
+                type(self).__name__,
+                "an array was expected",
+                [f"the value is {self._shape}"],
+                "Take the members out of a tuple with get_tuple_element.",
+            )
+        return self._shape
+
+    def _concrete(self, wanted: str) -> Any:
+        """The value itself, for Python's sake; staged tracers raise ConcretizationError."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        return bool(self._concrete("a Python bool"))
+
+    def __int__(self) -> int:
+        return int(self._concrete("a Python int"))
+
+    def __float__(self) -> float:
+        return float(self._concrete("a Python float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete("a Python complex"))
+
+    def __index__(self) -> int:
+        return self._concrete("a Python index").__index__()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._concrete("a NumPy array"), dtype=dtype)
+
+    def item(self) -> Any:
+        """The only element as a Python scalar."""
+        return self._concrete("a Python scalar").item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists."""
+        return self._concrete("a list").tolist()
+
+    def __len__(self) -> int:
+        sizes = self.shape
+        if not sizes:
+            raise TypeError("len() of a 0-dimensional value")
+        return sizes[0]
+
+    def __hash__(self) -> int:
+        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self._shape}>"
+
+
+def weak_type_of(value: Any) -> bool:
+    """Whether `value` is weakly typed: a Python scalar, or made from such alone."""
+    return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))
+
+
+def shape_of(value: Any) -> AnyShape:
+    """The shape of a tracer, an array, a Python scalar, or a Shape itself.
+
+    Raises:
+        ShapeError: `value` is none of these.
+    """
+    if isinstance(value, Tracer):
+        return value._shape
+    shape = shape_of_data(value)
+    if shape is not None:
+        return shape
+    if hasattr(value, "stablehlo"):
+        return value
+    raise not_a_value(value, "shape_of")
+
+
+def not_a_value(value: Any, subject: str) -> ShapeError:
+    """The error for something that is no array."""
+    return explain(
+        ShapeError,
+        subject,
+        f"an operand of type {type(value).__name__} is not an array",
+        [repr(value)[:200]],
+        "Give an array, a NumPy scalar or a Python number; take containers apart first.",
+    )
+
+
+class GraphTracer(Tracer):
+    """A value that a graph under construction will compute."""
+
+    __slots__ = ("_value", "_weak")
+
+    def __init__(self, trace: GraphTrace, value: Value) -> None:
+        self._trace = trace
+        self._value = value
+        self._shape = value.shape
+        self._weak = False
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether it came from Python scalars alone."""
+        return self._weak
+
+    def _mark_weak(self) -> None:
+        self._weak = True
+
+    def _concrete(self, wanted: str) -> Any:
+        raise _staged(self, wanted)
+
+
+def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
+    instruction = tracer._value.instruction
+    if instruction is None:
+        origin = "it is an input of the traced function"
+    else:
+        origin = f"it was made by {instruction.operation.builder_name} at {instruction.source}"
+    return explain(
+        ConcretizationError,
+        "trace",
+        f"{wanted} was asked for where only the shape {tracer._shape} is known",
+        [origin],
+        "A staged value (inside jit or make_graph) has no number yet: choose between values with "
+        "mx.numpy.where instead of Python's if, mark the argument static (static_argnums), or "
+        "move this line outside the staged function.",
+    )
+
+
+def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
+    """The error for a tracer whose trace has ended or is not an enclosing one."""
+    given = [f"the tracer is {tracer!r}, made by {type(tracer._trace).transformation}"]
+    instruction = getattr(getattr(tracer, "_value", None), "instruction", None)
+    if instruction is not None:
+        given.append(f"it was made by {instruction.operation.builder_name} at {instruction.source}")
+    return explain(
+        LeakedTracerError,
+        subject,
+        "a tracer is used after its transformation has ended",
+        given,
+        "Return the value from the transformed function instead of storing it in a global, an "
+        "attribute or a list that outlives the call.",
+    )
+
+
+class GraphTrace(Trace):
+    """Records operations as instructions of a graph."""
+
+    transformation = "jit or make_graph"
+    __slots__ = ("_constants", "captured", "captured_inputs", "inputs", "instructions")
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.inputs: list[Value] = []
+        self.instructions: list[Instruction] = []
+        #: Tracers of enclosing traces that the program reads, and the inputs that stand for them.
+        self.captured: list[Tracer] = []
+        self.captured_inputs: list[Value] = []
+        # By identity (the object is kept alive), and small constants by content.
+        self._constants: dict[Any, Any] = {}
+
+    def add_input(self, shape: AnyShape) -> GraphTracer:
+        """A tracer for one more input of the program."""
+        value = Value(shape, None, len(self.inputs))
+        self.inputs.append(value)
+        return GraphTracer(self, value)
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """Records the operation and returns tracers of its results."""
+        if operation.stage_operands is not None:
+            operands, attributes = operation.stage_operands(operands, attributes)
+        values = tuple(
+            [
+                operand._value
+                if type(operand) is GraphTracer and operand._trace is self
+                else self.capture(operand, operation.builder_name)
+                for operand in operands
+            ]
+        )
+        shapes = tuple([value.shape for value in values])
+        result_shapes, attributes = operation.infer(shapes, attributes)
+        source = _state.source or find_source(2)
+        instruction = Instruction(operation, values, attributes, result_shapes, source)
+        self.instructions.append(instruction)
+        if instruction.single:
+            return GraphTracer(self, instruction.results[0])
+        return tuple([GraphTracer(self, value) for value in instruction.results])
+
+    def lift(self, value: Any) -> Any:
+        """A tracer of this trace or an enclosing one."""
+        return value if isinstance(value, Tracer) else GraphTracer(self, self.capture(value))
+
+    def capture(self, operand: Any, subject: str = "trace") -> Value:
+        """The value that stands for something from outside the program.
+
+        Tracers of enclosing traces become extra inputs, everything else a constant.
+        """
+        found = self._constants.get(id(operand))
+        if found is not None:
+            return found[0]
+        if isinstance(operand, Tracer):
+            if operand._trace is self:
+                return operand._value  # type: ignore[attr-defined]
+            if not operand._trace.alive or not self._encloses(operand._trace):
+                raise leaked(operand, subject)
+            literal = _constant_of(operand)
+            if literal is not None:
+                value = self._record_constant(literal)
+            else:
+                value = Value(operand._shape, None, len(self.captured))
+                self.captured.append(operand)
+                self.captured_inputs.append(value)
+        else:
+            value = self._constant(operand, subject)
+        self._constants[id(operand)] = (value, operand)
+        return value
+
+    def _encloses(self, other: Trace) -> bool:
+        trace: Trace | None = self.parent
+        while trace is not None:
+            if trace is other:
+                return True
+            trace = trace.parent
+        return False
+
+    def _constant(self, operand: Any, subject: str) -> Value:
+        shape = shape_of_data(operand)
+        if shape is None:
+            raise not_a_value(operand, subject)
+        if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
+            array = np.asarray(operand)
+            if array.dtype != shape.dtype:
+                array = array.astype(shape.dtype)
+            literal = Literal(array, shape)
+        else:
+            literal = Literal(operand, shape)
+        if not literal.is_splat or not isinstance(literal.data, np.ndarray):
+            return self._record_constant(literal)
+        key = (shape, literal.scalar.tobytes())
+        value = self._constants.get(key)
+        if value is None:
+            value = self._constants[key] = self._record_constant(literal)
+        return value
+
+    def _record_constant(self, literal: Literal) -> Value:
+        operation = role("constant")
+        source = _state.source or find_source(4)
+        attributes = {"literal": literal}
+        instruction = Instruction(operation, (), attributes, literal.shape, source)  # type: ignore[arg-type]
+        self.instructions.append(instruction)
+        return instruction.results[0]
+
+    def graph(self, outputs: Sequence[Any], name: str = "main") -> Graph:
+        """The recorded program, captured inputs first."""
+        values = [self.capture(output, name) for output in outputs]
+        return Graph([*self.captured_inputs, *self.inputs], self.instructions, values, name)
+
+
+def _constant_of(tracer: Tracer) -> Literal | None:
+    """The literal, where an enclosing graph made the tracer as a constant."""
+    instruction = tracer._value.instruction if type(tracer) is GraphTracer else None
+    return None if instruction is None else instruction.attributes.get("literal")
+
+
+def trace_to_graph(
+    function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str = "main"
+) -> tuple[Graph, list[Tracer]]:
+    """Traces `function` on inputs of `shapes`.
+
+    Args:
+        function: takes one tracer for each shape and returns a sequence of values.
+        shapes: the shapes of its arguments.
+        name: the graph's name.
+
+    Returns:
+        The graph, and the tracers of enclosing traces that it captured: its first inputs.
+    """
+    trace = GraphTrace(_state.trace)
+    arguments = [trace.add_input(shape) for shape in shapes]
+    previous = _state.trace
+    _state.trace = trace
+    try:
+        graph = trace.graph(function(*arguments), name)
+    finally:
+        _state.trace = previous
+        trace.alive = False
+    return graph, trace.captured
+
+
+def closed_graph(
+    function: Callable[..., Any], shapes: Sequence[AnyShape], subject: str, name: str = "main"
+) -> Graph:
+    """The graph of a computation (a reducer, a loop body) that may capture no tracers.
+
+    Raises:
+        TransformError: it reads a traced value of an enclosing function.
+    """
+
+    def flat(*arguments: Any) -> Sequence[Any]:
+        result = function(*arguments)
+        return result if isinstance(result, (tuple, list)) else (result,)
+
+    graph, captured = trace_to_graph(flat, shapes, name)
+    if captured:
+        raise explain(
+            TransformError,
+            subject,
+            "its computation reads a traced value of the enclosing function",
+            [f"captured: {tracer!r}" for tracer in captured],
+            "XLA's computations are closed: pass the value as an operand.",
+        )
+    return graph
+
+
+def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """Binds a graph's instructions one by one under the current trace.
+
+    Instructions recorded on the way keep the source lines of the original ones.
+    """
+    values: dict[int, Any] = {
+        id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
+    }
+    state = _state
+    process = state.trace.process
+    previous = state.source
+    try:
+        for instruction in graph.instructions:
+            state.source = instruction.source
+            arguments = tuple([values[id(value)] for value in instruction.operands])
+            outcome = process(instruction.operation, arguments, instruction.attributes)
+            if instruction.single:
+                values[id(instruction.results[0])] = outcome
+            else:
+                for value, each in zip(instruction.results, outcome, strict=True):
+                    values[id(value)] = each
+    finally:
+        state.source = previous
+    return [values[id(value)] for value in graph.outputs]

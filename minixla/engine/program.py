@@ -1,0 +1,125 @@
+"""A whole graph as one JAX primitive, lowered by parsing its StableHLO text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import Primitive
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import func
+from jax.interpreters import mlir
+
+from minixla.core.attributes import Literal
+from minixla.core.errors import TransformError, explain
+from minixla.core.graph import Graph, hoist_constants
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.stablehlo_text import Emitter
+from minixla.core.tracing import GraphTrace, under
+
+__all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
+
+#: The primitive `minixla_program`: operands and results of its parameter `graph`.
+PROGRAM = Primitive("minixla_program")
+PROGRAM.multiple_results = True
+
+# Constants up to this many bytes are printed into the program; larger ones become operands.
+_PRINTED_BYTES = 4096
+
+
+def abstract_value(shape: AnyShape) -> Any:
+    """JAX's abstract value for an array shape."""
+    if not isinstance(shape, Shape):
+        raise explain(
+            TransformError,
+            "jit",
+            f"a value of shape {shape} cannot cross the border to JAX",
+            advice="Return arrays: take the members out of a tuple with get_tuple_element.",
+        )
+    return jax.core.ShapedArray(shape.dimensions, shape.dtype)
+
+
+@PROGRAM.def_abstract_eval
+def _abstract_eval(*_: Any, graph: Graph) -> list[Any]:
+    return [abstract_value(shape) for shape in graph.output_shapes]
+
+
+def _lower(ctx: Any, *operands: Any, graph: Graph) -> Sequence[Any]:
+    module_context = ctx.module_context
+    prefix = _fresh_prefix(module_context.symbol_table)
+    text = Emitter(locations=True, prefix=prefix).module(graph.pruned())
+    parsed = ir.Module.parse(text, context=module_context.context)
+    main = None
+    for function in list(parsed.body.operations):
+        # The operation moves: it belongs to JAX's module from here on.
+        module_context.module.body.append(function)
+        module_context.symbol_table.insert(function.operation)
+        function.attributes["sym_visibility"] = ir.StringAttr.get(
+            "private", context=module_context.context
+        )
+        main = main or function
+    assert main is not None
+    symbol = ir.FlatSymbolRefAttr.get(ir.StringAttr(main.attributes["sym_name"]).value)
+    return func.CallOp(main.type.results, symbol, operands).results
+
+
+def _fresh_prefix(symbols: Any) -> str:
+    number = 0
+    while f"minixla_{number}_main" in symbols:
+        number += 1
+    return f"minixla_{number}_"
+
+
+mlir.register_lowering(PROGRAM, _lower)
+PROGRAM.def_impl(lambda *operands, graph: _compiled(graph)(*operands))
+
+
+def _compiled(graph: Graph) -> Callable[..., Any]:
+    found = graph.memo.get("compiled")
+    if found is None:
+        found = graph.memo["compiled"] = jax.jit(lambda *each: PROGRAM.bind(*each, graph=graph))
+    return found
+
+
+def run_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing."""
+    graph, literals = hoist_constants(graph, _is_operand)
+    return PROGRAM.bind(*(each.data for each in literals), *operands, graph=graph)
+
+
+def _is_operand(literal: Literal) -> bool:
+    """Whether a constant enters as an operand: it lives in JAX, or is large to print."""
+    if literal.is_splat and literal.shape.rank and literal.is_host:
+        return False
+    return not literal.is_host or literal.array.nbytes > _PRINTED_BYTES
+
+
+def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
+
+    def staged(*args: Any, **kwargs: Any) -> Any:
+        from minixla.engine.eager import ENGINE
+
+        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        trace = GraphTrace(ENGINE)
+        operands = []
+        for index, leaf in enumerate(leaves):
+            if isinstance(leaf, jax.core.Tracer):
+                operands.append(leaf)
+                tracer = trace.add_input(Shape(leaf.dtype, leaf.shape))
+                if leaf.weak_type:
+                    tracer._mark_weak()
+                leaves[index] = tracer
+        args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
+        try:
+            with under(trace):
+                results, result_tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
+            graph = trace.graph(results, getattr(function, "__name__", "main"))
+        finally:
+            trace.alive = False
+        outputs = run_graph(graph, operands)
+        return jax.tree_util.tree_unflatten(result_tree, outputs)
+
+    staged.__name__ = getattr(function, "__name__", "function")
+    return staged

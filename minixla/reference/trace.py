@@ -1,0 +1,110 @@
+"""The trace that evaluates operations by their reference rules, in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.operation import Operation
+from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.tracing import Trace, Tracer, leaked, not_a_value
+
+__all__ = ["ReferenceTrace", "ReferenceTracer"]
+
+
+class ReferenceTracer(Tracer):
+    """An array (or a tuple of values) held in NumPy, with the element type it is declared to have."""
+
+    __slots__ = ("_weak", "data")
+
+    def __init__(self, trace: ReferenceTrace, data: Any, shape: AnyShape) -> None:
+        self._trace = trace
+        self._shape = shape
+        self._weak = False
+        self.data = data
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether it came from Python scalars alone."""
+        return self._weak
+
+    def _mark_weak(self) -> None:
+        self._weak = True
+
+    def _concrete(self, wanted: str) -> Any:
+        return self.data
+
+
+class ReferenceTrace(Trace):
+    """Evaluates operations at once, in NumPy.
+
+    Args:
+        parent: the trace that was current before.
+        precision: None computes in the declared element types, `"float64"` computes floats and
+            complex numbers in double whatever their declared type.
+    """
+
+    transformation = "reference"
+    __slots__ = ("widen",)
+
+    def __init__(self, parent: Trace, precision: str | None = None) -> None:
+        super().__init__(parent)
+        self.widen = precision == "float64"
+
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """The result of the operation's reference rule."""
+        if operation.run is not None:
+            return operation.run(*operands, **attributes)
+        values = [self.lift(operand, operation.builder_name) for operand in operands]
+        shapes = tuple([value._shape for value in values])
+        results, attributes = operation.infer(shapes, attributes)
+        if self.widen:
+            attributes = {name: _widened(value) for name, value in attributes.items()}
+        outcome = operation.reference(*[value.data for value in values], **attributes)
+        if type(results) is not tuple:
+            return self._wrap(operation, outcome, results)  # type: ignore[arg-type]  # one shape
+        pairs = zip(outcome, results, strict=True)
+        return tuple([self._wrap(operation, data, shape) for data, shape in pairs])
+
+    def lift(self, value: Any, subject: str = "reference") -> Any:
+        """`value` as a tracer of this trace, of its declared element type."""
+        if isinstance(value, ReferenceTracer) and value._trace is self:
+            return value
+        if isinstance(value, Tracer):
+            raise leaked(value, subject)
+        shape = shape_of_data(value)
+        if shape is None:
+            raise not_a_value(value, subject)
+        tracer = ReferenceTracer(self, self._convert(np.asarray(value), shape), shape)
+        tracer._weak = isinstance(value, (int, float, complex)) or bool(
+            getattr(value, "weak_type", False)
+        )
+        return tracer
+
+    def _convert(self, data: np.ndarray, shape: Shape) -> np.ndarray:
+        wanted = _widened(shape.element_type) if self.widen else shape.element_type
+        return data if data.dtype == wanted.dtype else data.astype(wanted.dtype)
+
+    def _wrap(self, operation: Operation, data: Any, shape: AnyShape) -> ReferenceTracer:
+        if isinstance(shape, Shape):
+            data = np.asarray(data)
+            if self.widen:
+                data = self._convert(data, shape)
+            elif data.dtype != shape.dtype or data.shape != shape.dimensions:
+                raise AssertionError(
+                    f"the reference rule of {operation.name} gave {data.dtype}{list(data.shape)} "
+                    f"where its shape rule says {shape}"
+                )
+        return ReferenceTracer(self, data, shape)
+
+
+def _widened(value: Any) -> Any:
+    if isinstance(value, ElementType):
+        if value.is_float:
+            return ELEMENT_TYPES["f64"]
+        return ELEMENT_TYPES["c128"] if value.is_complex else value
+    return value

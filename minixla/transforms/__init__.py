@@ -1,0 +1,21 @@
+"""Transformations of functions: jit, derivatives, batching, evaluation."""
+
+from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
+from minixla.transforms.evaluation import make_graph, reference
+from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp
+from minixla.transforms.jit import jit
+from minixla.transforms.vmap import vmap
+
+__all__ = [
+    "custom_jvp",
+    "custom_vjp",
+    "grad",
+    "jit",
+    "jvp",
+    "make_graph",
+    "reference",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

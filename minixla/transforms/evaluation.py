@@ -1,0 +1,100 @@
+"""reference: a function evaluated in NumPy. make_graph: the graph of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+
+from minixla.core.errors import TransformError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import shape_of_data
+from minixla.core.tracing import _state, default_trace, shape_of, trace_to_graph, under
+from minixla.reference.trace import ReferenceTrace, ReferenceTracer
+from minixla.transforms.arguments import named_after, split_static
+
+__all__ = ["make_graph", "reference"]
+
+
+def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable[..., Any]:
+    """`fun` evaluated in NumPy by the operations' reference rules, without JAX.
+
+    Composes with every transformation: `mx.grad(mx.reference(f))` is not meant, for the inside of
+    `reference` must see numbers, but `mx.reference(mx.grad(f))` is.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        precision: None computes in the declared element types; `"float64"` computes floats and
+            complex numbers in double, as the truth to measure errors against.
+
+    Returns:
+        A function of the same arguments whose results are NumPy arrays.
+
+    Raises:
+        ValueError: `precision` is something else.
+    """
+    if precision not in (None, "float64"):
+        raise ValueError(f'precision must be None or "float64", not {precision!r}')
+
+    def evaluated(*args: Any, **kwargs: Any) -> Any:
+        trace = ReferenceTrace(_state.trace, precision)
+        try:
+            with under(trace):
+                lifted = tree_map(lambda leaf: _lift(trace, leaf), (args, kwargs))
+                results = fun(*lifted[0], **lifted[1])
+                return tree_map(lambda leaf: _lower(trace, leaf), results)
+        finally:
+            trace.alive = False
+
+    return named_after(evaluated, fun)
+
+
+def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
+    # Anything that is no array (a string, a flag object) reaches the function as it is.
+    return leaf if shape_of_data(leaf) is None else trace.lift(leaf)
+
+
+def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
+    if isinstance(leaf, ReferenceTracer):
+        return np.array(leaf.data)
+    return np.array(trace.lift(leaf, "reference").data)
+
+
+def make_graph(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
+) -> Callable[..., Graph]:
+    """A function that returns the graph of `fun` for given arguments (JAX: make_jaxpr).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        static_argnums: positions of arguments that are passed on as they are.
+
+    Returns:
+        A function of the same arguments; arrays may be replaced by anything with `shape` and
+        `dtype`. The graph's inputs and outputs are the leaves of arguments and results.
+    """
+
+    def graph_of(*args: Any, **kwargs: Any) -> Graph:
+        dynamic, rebuild = split_static(args, static_argnums)
+        leaves, tree = tree_flatten((dynamic, kwargs))
+
+        def flat(*tracers: Any) -> list[Any]:
+            positional, named = tree_unflatten(tree, tracers)
+            return tree_flatten(fun(*rebuild(positional), **named))[0]
+
+        name = getattr(fun, "__name__", "main")
+        default_trace()
+        graph, captured = trace_to_graph(flat, [shape_of(leaf) for leaf in leaves], name)
+        if captured:
+            raise explain(
+                TransformError,
+                "make_graph",
+                "the function reads traced values of an enclosing function",
+                [repr(tracer) for tracer in captured],
+                "A graph is closed: pass the values as arguments.",
+            )
+        return graph
+
+    return named_after(graph_of, fun)

@@ -1,0 +1,337 @@
+"""grad, value_and_grad, vjp and jvp: derivatives of functions of pytrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
+
+from minixla.core.errors import DerivativeError, TransformError, explain
+from minixla.core.forward import ForwardTrace, ForwardTracer
+from minixla.core.linear import zeros_like
+from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.shapes import Shape
+from minixla.core.tracing import _state, default_trace, shape_of, under
+from minixla.transforms.arguments import named_after, positions
+from minixla_ops.rules import ones_like
+
+__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+
+
+class _Recorded:
+    """A function run under a reverse trace: its outputs and the way back to chosen leaves."""
+
+    def __init__(self, fun: Callable[..., Any], leaves: Sequence[Any], has_aux: bool) -> None:
+        default_trace()
+        self.parent = parent = _state.trace
+        self.trace = trace = ReverseTrace(parent)
+        self.leaves = [parent.lift(leaf) for leaf in leaves]
+        self.inputs = [trace.add_input(x) if _is_inexact(x) else None for x in self.leaves]
+        tracers = [x if t is None else t for x, t in zip(self.leaves, self.inputs, strict=True)]
+        try:
+            with under(trace):
+                out = fun(*tracers)
+        finally:
+            trace.alive = False
+        self.aux = None
+        if has_aux:
+            out, aux = _split_aux(out)
+            aux_leaves, aux_tree = tree_flatten(aux)
+            self.aux = tree_unflatten(aux_tree, [self._value(leaf) for leaf in aux_leaves])
+        self.outputs, self.tree = tree_flatten(out)
+        self.values = [parent.lift(self._value(output)) for output in self.outputs]
+
+    def _value(self, output: Any) -> Any:
+        is_mine = type(output) is ReverseTracer and output._trace is self.trace
+        return output.value if is_mine else output
+
+    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
+        """A cotangent for each leaf; float0 zeros for leaves that have none."""
+        tracers = [tracer for tracer in self.inputs if tracer is not None]
+        found = iter(self.trace.pull(self.outputs, cotangents, tracers))
+        lift = _state.trace.lift
+        results = []
+        for leaf, tracer in zip(self.leaves, self.inputs, strict=True):
+            if tracer is None:
+                results.append(_float0_zeros(leaf))
+            else:
+                cotangent = next(found)
+                results.append(lift(zeros_like(leaf) if cotangent is None else cotangent))
+        return results
+
+
+def _is_inexact(value: Any) -> bool:
+    shape = shape_of(value)
+    return isinstance(shape, Shape) and shape.element_type.is_inexact
+
+
+def _float0_zeros(value: Any) -> np.ndarray:
+    return np.zeros(value.shape, jax.dtypes.float0)
+
+
+def _split_aux(out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise explain(
+            TransformError,
+            "has_aux",
+            "the function did not return a pair",
+            [f"it returned {type(out).__name__}"],
+            "With has_aux=True return (result, auxiliary data).",
+        )
+    return out
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """`fun(*primals)` and its pullback (JAX: vjp).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        primals: its arguments.
+        has_aux: whether `fun` returns `(result, aux)`; `aux` is passed through.
+
+    Returns:
+        `(result, pullback)`, or `(result, pullback, aux)`. `pullback(cotangent)` takes a pytree
+        like the result and returns a tuple with a cotangent for each primal (float0 zeros for
+        integers and booleans).
+
+    Raises:
+        TransformError: from the pullback, where the cotangent does not fit the result.
+    """
+    leaves, tree = tree_flatten(primals)
+    recorded = _Recorded(lambda *flat: fun(*tree_unflatten(tree, flat)), leaves, has_aux)
+
+    def pullback(cotangent: Any) -> Any:
+        given, given_tree = tree_flatten(cotangent)
+        if given_tree != recorded.tree:
+            raise _wrong_structure("vjp", "cotangent", given_tree, "result", recorded.tree)
+        lift = _state.trace.lift
+        checked = [
+            _checked_tangent("vjp", "cotangent", index, each, value, lift)
+            for index, (each, value) in enumerate(zip(given, recorded.values, strict=True))
+        ]
+        return tree_unflatten(tree, recorded.pull(checked))
+
+    result = tree_unflatten(recorded.tree, recorded.values)
+    return (result, pullback, recorded.aux) if has_aux else (result, pullback)
+
+
+def _wrong_structure(
+    subject: str, what: str, given: Any, other: str, wanted: Any
+) -> TransformError:
+    return explain(
+        TransformError,
+        subject,
+        f"the {what} has another structure than the {other}",
+        [f"{what}: {given}", f"{other}: {wanted}"],
+        f"Give a {what} with one array for each array of the {other}.",
+    )
+
+
+def _checked_tangent(
+    subject: str, what: str, index: int, tangent: Any, primal: Any, lift: Callable[[Any], Any]
+) -> Any:
+    """A tangent or cotangent as a value, None for a float0 zero."""
+    primal_shape = shape_of(primal)
+    if getattr(tangent, "dtype", None) == jax.dtypes.float0:
+        if not _is_inexact(primal):
+            return None
+        given: Any = f"float0{list(tangent.shape)}"
+    else:
+        tangent = lift(tangent)
+        given = shape_of(tangent)
+        if given is primal_shape and _is_inexact(primal):
+            return tangent
+    wanted = primal_shape if _is_inexact(primal) else "float0, since integers have no derivative"
+    raise explain(
+        TransformError,
+        subject,
+        f"the {what} of array {index} does not fit it",
+        [f"array {index}: {primal_shape}", f"{what}: {given}"],
+        f"It must be {wanted}.",
+    )
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns `fun`'s value and its gradient (JAX: value_and_grad).
+
+    Args:
+        fun: returns a real scalar (or a pair with auxiliary data).
+        argnums: the positional argument or arguments to differentiate with respect to.
+        has_aux: whether `fun` returns `(value, aux)`.
+        holomorphic: whether `fun` is holomorphic: complex inputs and a complex result.
+        allow_int: whether integer arguments are allowed; they get float0 zeros.
+
+    Returns:
+        A function of the same arguments that returns `(value, gradient)`, or
+        `((value, aux), gradient)`; the gradient is like the argument, or a tuple of such.
+
+    Raises:
+        TransformError: `fun` does not return a scalar, or argnums is out of range.
+        DerivativeError: integer arguments or complex values where they are not allowed.
+    """
+    name = "value_and_grad"
+
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        chosen = positions(argnums, len(args), name)
+        leaves, tree = tree_flatten([args[index] for index in chosen])
+        for leaf in leaves:
+            _check_input(leaf, holomorphic, allow_int)
+
+        def flat(*tracers: Any) -> Any:
+            full = list(args)
+            for index, value in zip(chosen, tree_unflatten(tree, tracers), strict=True):
+                full[index] = value
+            return fun(*full, **kwargs)
+
+        recorded = _Recorded(flat, leaves, has_aux)
+        value = _scalar_output(recorded, holomorphic)
+        found = tree_unflatten(tree, recorded.pull([_state.trace.lift(ones_like(value))]))
+        gradient = found[0] if isinstance(argnums, int) else tuple(found)
+        return ((value, recorded.aux) if has_aux else value), gradient
+
+    return named_after(derived, fun)
+
+
+def _scalar_output(recorded: _Recorded, holomorphic: bool) -> Any:
+    shapes = [shape_of(value) for value in recorded.values]
+    if len(shapes) != 1 or recorded.tree != tree_structure(0) or shapes[0].dimensions != ():  # type: ignore[union-attr]
+        raise explain(
+            TransformError,
+            "grad",
+            "the function does not return one scalar",
+            [f"it returned {recorded.tree} of shapes {shapes}"],
+            "Reduce the result to a scalar (for example with .sum()), use has_aux=True for more "
+            "results, or mx.vjp or mx.jacrev for functions of other results.",
+        )
+    kind = shapes[0].element_type  # type: ignore[union-attr]
+    if kind.is_complex != holomorphic or not kind.is_inexact:
+        raise explain(
+            DerivativeError,
+            "grad",
+            f"the function returns {shapes[0]} with holomorphic={holomorphic}",
+            advice="The result must be a real float, or complex with holomorphic=True.",
+        )
+    return recorded.values[0]
+
+
+def _check_input(leaf: Any, holomorphic: bool, allow_int: bool) -> None:
+    shape = shape_of(leaf)
+    kind = shape.element_type  # type: ignore[union-attr]  # a tuple has no leaves of its own
+    if holomorphic and not kind.is_complex:
+        raise explain(
+            DerivativeError,
+            "grad",
+            f"holomorphic=True with an argument of type {kind}",
+            [f"argument {shape}"],
+            "Give complex arguments.",
+        )
+    if not kind.is_inexact and not allow_int:
+        raise explain(
+            DerivativeError,
+            "grad",
+            f"an argument of type {kind} has no gradient",
+            [f"argument {shape}"],
+            "Give floats (1.0, not 1), choose other argnums, or set allow_int=True for zeros.",
+        )
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `fun` (JAX: grad).
+
+    Arguments and errors are those of `value_and_grad`. With `has_aux` it returns
+    `(gradient, aux)`.
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return named_after(derived, fun)
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        primals: its arguments.
+        tangents: one for each, alike in structure, shape and type (float0 for integers).
+        has_aux: whether `fun` returns `(result, aux)`.
+
+    Returns:
+        `(result, tangent)`, or `(result, tangent, aux)`.
+
+    Raises:
+        TransformError: the tangents do not fit the primals.
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise explain(
+            TransformError,
+            "jvp",
+            "primals and tangents must be tuples or lists",
+            [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"],
+            "Write mx.jvp(f, (x,), (t,)).",
+        )
+    default_trace()
+    parent = _state.trace
+    leaves, tree = tree_flatten(tuple(primals))
+    given, given_tree = tree_flatten(tuple(tangents))
+    if tree != given_tree:
+        raise _wrong_structure("jvp", "tangents", given_tree, "primals", tree)
+    trace = ForwardTrace(parent)
+    leaves = [parent.lift(leaf) for leaf in leaves]
+    inputs = []
+    for index, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
+        checked = _checked_tangent("jvp", "tangent", index, tangent, leaf, parent.lift)
+        inputs.append(leaf if checked is None else ForwardTracer(trace, leaf, checked))
+    try:
+        with under(trace):
+            out = fun(*tree_unflatten(tree, inputs))
+    finally:
+        trace.alive = False
+    aux = None
+    if has_aux:
+        out, aux = _split_aux(out)
+        aux_leaves, aux_tree = tree_flatten(aux)
+        aux = tree_unflatten(aux_tree, [_primal_of(trace, leaf) for leaf in aux_leaves])
+    outputs, out_tree = tree_flatten(out)
+    values = [parent.lift(_primal_of(trace, output)) for output in outputs]
+    tangents_out = [_tangent_of(trace, *pair) for pair in zip(outputs, values, strict=True)]
+    result = tree_unflatten(out_tree, values)
+    tangent = tree_unflatten(out_tree, tangents_out)
+    return (result, tangent, aux) if has_aux else (result, tangent)
+
+
+def _is_own(trace: ForwardTrace, value: Any) -> bool:
+    return type(value) is ForwardTracer and value._trace is trace
+
+
+def _primal_of(trace: ForwardTrace, value: Any) -> Any:
+    return value.primal if _is_own(trace, value) else value
+
+
+def _tangent_of(trace: ForwardTrace, output: Any, value: Any) -> Any:
+    if _is_own(trace, output):
+        return output.tangent
+    return trace.parent.lift(zeros_like(value)) if _is_inexact(value) else _float0_zeros(value)

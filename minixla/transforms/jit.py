@@ -1,0 +1,152 @@
+"""jit: a function compiled by XLA through jax.jit."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from minixla.core.graph import Graph, hoist_constants
+from minixla.core.tracing import (
+    GraphTracer,
+    _state,
+    default_trace,
+    shape_of,
+    trace_to_graph,
+    weak_type_of,
+)
+from minixla.transforms.arguments import named_after, split_static
+from minixla.transforms.evaluation import make_graph
+from minixla_ops.calls import call
+
+__all__ = ["jit"]
+
+
+def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
+
+    Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
+    and the like the function becomes one Call instruction, so that its derivative is compiled too.
+
+    Args:
+        fun: a function of pytrees of arrays; left out where `jit` is used as a decorator with
+            options.
+        options: those of `jax.jit` (static_argnums, static_argnames, donate_argnums,
+            donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline).
+
+    Returns:
+        A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and
+        `graph(*args)`, which returns the Graph.
+    """
+    if fun is None:
+        return functools.partial(jit, **options)
+    from minixla.engine import stage_for_jax
+
+    evaluator = default_trace()
+    compiled: Any = jax.jit(named_after(stage_for_jax(fun), fun), **options)
+    nested = _Nested(fun, options)
+
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        if _state.trace is evaluator:
+            return compiled(*args, **kwargs)
+        return nested(*args, **kwargs)
+
+    wrapper: Any = named_after(jitted, fun)
+    for method in ("lower", "trace", "eval_shape", "clear_cache"):
+        setattr(wrapper, method, getattr(compiled, method))
+    wrapper.graph = nested.graph
+    return wrapper
+
+
+class _Nested:
+    """A jitted function inside our own traces: a cached graph, applied by Call."""
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._fun = fun
+        self._argnums = _as_tuple(options.get("static_argnums"))
+        self._argnames = _as_tuple(options.get("static_argnames"))
+        if not self._argnums and not self._argnames:
+            self._parameters: tuple[str, ...] = ()
+        else:
+            self._parameters = _parameter_names(fun)
+        self._cache: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, static_kwargs, kwargs = self._split_names(args, kwargs)
+        numbers = self._static_numbers(args)
+        dynamic, rebuild = split_static(args, numbers)
+        leaves, tree = tree_flatten((dynamic, kwargs))
+        shapes = tuple(map(shape_of, leaves))
+        weak = tuple(map(weak_type_of, leaves))
+        static = tuple((number, args[number]) for number in numbers)
+        key = (tree, shapes, weak, static, tuple(static_kwargs.items()), len(args))
+        found = self._cache.get(key)
+        if found is None:
+            found = self._trace(rebuild, static_kwargs, tree, shapes, weak)
+            # A graph that reads tracers of this very call must not serve another.
+            if not found[1]:
+                self._cache[key] = found
+        graph, captured, constants, result_tree = found
+        data = [literal.data for literal in constants]
+        return tree_unflatten(result_tree, call(graph, *data, *captured, *leaves))
+
+    def _trace(
+        self, rebuild: Any, static_kwargs: dict[str, Any], tree: Any, shapes: Any, weak: Any
+    ) -> tuple[Any, ...]:
+        trees = []
+
+        def flat(*tracers: GraphTracer) -> list[Any]:
+            for tracer, flag in zip(tracers, weak, strict=True):
+                if flag:
+                    tracer._mark_weak()
+            positional, named = tree_unflatten(tree, tracers)
+            results = self._fun(*rebuild(positional), **named, **static_kwargs)
+            leaves, result_tree = tree_flatten(results)
+            trees.append(result_tree)
+            return leaves
+
+        name = getattr(self._fun, "__name__", "main")
+        graph, captured = trace_to_graph(flat, shapes, name)
+        # Arrays that live in JAX enter as operands, so that the program holds none.
+        graph, constants = hoist_constants(graph.pruned(), lambda literal: not literal.is_host)
+        return graph, captured, constants, trees[0]
+
+    def _static_numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
+        count = len(args)
+        named = [self._parameters.index(n) for n in self._argnames if n in self._parameters]
+        numbers = [n % count for n in self._argnums if -count <= n < count]
+        return tuple(sorted({*numbers, *(n for n in named if n < count)}))
+
+    def _split_names(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+        by_number = {self._parameters[n] for n in self._argnums if -len(self._parameters) <= n < len(self._parameters)}
+        names = by_number.union(self._argnames)
+        static = {name: value for name, value in kwargs.items() if name in names}
+        return args, static, {n: v for n, v in kwargs.items() if n not in static}
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph of the function for these arguments."""
+        args, static_kwargs, kwargs = self._split_names(args, kwargs)
+        fun = functools.partial(self._fun, **static_kwargs) if static_kwargs else self._fun
+        return make_graph(named_after(lambda *a, **k: fun(*a, **k), self._fun), self._static_numbers(args))(
+            *args, **kwargs
+        )
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+def _parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
+    import inspect
+
+    try:
+        return tuple(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return ()

@@ -1,0 +1,135 @@
+"""vmap: a function applied to every member of a batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.errors import TransformError, explain
+from minixla.core.roles import role
+from minixla.core.shapes import Shape
+from minixla.core.tracing import _state, default_trace, shape_of, under
+from minixla.transforms.arguments import flatten_axes, named_after
+
+__all__ = ["vmap"]
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that maps `fun` over array axes (JAX: vmap).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        in_axes: which axis of each array argument is mapped; an integer, None (not mapped), or a
+            tuple or list with one entry for each positional argument, each a prefix tree of such.
+            Keyword arguments are mapped over axis 0.
+        out_axes: where the mapped axis is in the results; a prefix tree of integers and None.
+        axis_name: a name of the axis for collectives.
+        axis_size: its size; needed only where no argument is mapped.
+
+    Raises:
+        TransformError: the axes do not fit the arguments or results, or their sizes differ.
+    """
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        leaves, tree = tree_flatten((args, kwargs))
+        flat_axes = flatten_axes("vmap", "in_axes", args, axes)
+        flat_axes += [0] * (len(leaves) - len(flat_axes))
+        default_trace()
+        parent = _state.trace
+        shapes = [shape_of(leaf) for leaf in leaves]
+        flat_axes = [_checked_axis(*pair) for pair in zip(shapes, flat_axes, strict=True)]
+        size = _common_size(shapes, flat_axes, axis_size)
+        trace = BatchTrace(parent, size, axis_name)
+        inputs = [
+            leaf if axis is None else BatchTracer(trace, leaf, axis)
+            for leaf, axis in zip(leaves, flat_axes, strict=True)
+        ]
+        positional, named = tree_unflatten(tree, inputs)
+        try:
+            with under(trace):
+                out = fun(*positional, **named)
+        finally:
+            trace.alive = False
+        outputs, out_tree = tree_flatten(out)
+        wanted = flatten_axes("vmap", "out_axes", out, out_axes)
+        results = [_unbatch(trace, *pair) for pair in zip(outputs, wanted, strict=True)]
+        return tree_unflatten(out_tree, results)
+
+    return named_after(mapped, fun)
+
+
+def _checked_axis(shape: Any, axis: int | None) -> int | None:
+    if axis is None:
+        return None
+    if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
+        raise explain(
+            TransformError,
+            "vmap",
+            f"in_axes maps axis {axis} of an argument that has no such axis",
+            [f"argument {shape}"],
+            "Give an axis of the array, or None to pass the argument on unmapped.",
+        )
+    return axis % shape.rank
+
+
+def _common_size(shapes: list[Any], axes: list[int | None], given: int | None) -> int:
+    sizes = {
+        index: shape.dimensions[axis]
+        for index, (shape, axis) in enumerate(zip(shapes, axes, strict=True))
+        if axis is not None
+    }
+    found = set(sizes.values()) | ({given} if given is not None else set())
+    if not found:
+        raise explain(
+            TransformError,
+            "vmap",
+            "no argument is mapped, so the size of the axis is unknown",
+            [f"in_axes of the arrays: {axes}"],
+            "Map at least one argument, or give axis_size.",
+        )
+    if len(found) > 1:
+        lines = [f"array {i}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
+        raise explain(
+            TransformError,
+            "vmap",
+            "the mapped axes have different sizes",
+            lines + ([f"axis_size = {given}"] if given is not None else []),
+            "All mapped axes must have one size.",
+        )
+    return found.pop()
+
+
+def _unbatch(trace: BatchTrace, output: Any, axis: int | None) -> Any:
+    is_mine = type(output) is BatchTracer and output._trace is trace
+    if axis is None:
+        if is_mine:
+            raise explain(
+                TransformError,
+                "vmap",
+                "out_axes is None for a result that differs over the batch",
+                [f"result {output!r}"],
+                "Give the axis at which the batch is wanted, or reduce over it.",
+            )
+        return trace.parent.lift(output)
+    value = output.value if is_mine else trace.parent.lift(output)
+    source = output.dimension if is_mine else None
+    rank = len(shape_of(value).dimensions) + (not is_mine)
+    if not -rank <= axis < rank:
+        raise explain(
+            TransformError,
+            "vmap",
+            f"out_axes asks for axis {axis} of a result of rank {rank}",
+            [f"result {output!r}"],
+            f"Give an axis in [{-rank}, {rank}).",
+        )
+    return trace.parent.lift(role("move_batch")(value, source, axis % rank, trace.size))

@@ -1,0 +1,35 @@
+"""XLA's operation set: builder functions, named as XLA names them, in snake_case."""
+
+from minixla_ops import operators as _operators
+from minixla_ops.binary import add, div, mul, sub
+from minixla_ops.broadcasting import broadcast, broadcast_in_dim
+from minixla_ops.conversion import convert_element_type
+from minixla_ops.creation import constant, iota
+from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
+from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
+from minixla_ops.unary import exp, log, neg, tanh
+
+__all__ = [
+    "add",
+    "broadcast",
+    "broadcast_in_dim",
+    "collapse",
+    "concat_in_dim",
+    "constant",
+    "convert_element_type",
+    "div",
+    "exp",
+    "iota",
+    "log",
+    "mul",
+    "neg",
+    "pad",
+    "reshape",
+    "reshape_explicit",
+    "rev",
+    "slice",
+    "slice_in_dim",
+    "sub",
+    "tanh",
+    "transpose",
+]

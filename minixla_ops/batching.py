@@ -1,0 +1,144 @@
+"""The vocabulary of batching rules: moving, adding and aligning batch dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minixla.core.operation import Operation
+from minixla.core.roles import fill_role
+from minixla.core.shapes import Shape
+from minixla.core.tracing import bind, shape_of
+
+__all__ = [
+    "add_batch",
+    "align_batches",
+    "batch_by_loop",
+    "batch_size",
+    "move_batch",
+    "move_dimension",
+    "to_front",
+]
+
+
+def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
+    """The number of members of the batch."""
+    for operand, dimension in zip(operands, dimensions, strict=True):
+        if dimension is not None:
+            return shape_of(operand).dimensions[dimension]  # type: ignore[union-attr]
+    raise ValueError("no operand is batched")
+
+
+def move_dimension(value: Any, source: int, destination: int) -> Any:
+    """`value` with dimension `source` moved to `destination`, the others in order."""
+    from minixla_ops.movement import transpose
+
+    if source == destination:
+        return value
+    shape = shape_of(value)
+    assert isinstance(shape, Shape)
+    order = [index for index in range(shape.rank) if index != source]
+    order.insert(destination, source)
+    return transpose(value, order)
+
+
+def add_batch(value: Any, size: int, position: int) -> Any:
+    """`value` repeated `size` times along a new dimension at `position`."""
+    from minixla_ops.broadcasting import broadcast_in_dim
+
+    shape = shape_of(value)
+    assert isinstance(shape, Shape)
+    sizes = list(shape.dimensions)
+    sizes.insert(position, size)
+    kept = [index for index in range(len(sizes)) if index != position]
+    return broadcast_in_dim(value, sizes, kept)
+
+
+def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:
+    """`value` with its batch dimension at `destination`; an unbatched one is repeated."""
+    if source is None:
+        return add_batch(value, size, destination)
+    return move_dimension(value, source, destination)
+
+
+def to_front(operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[list[Any], int]:
+    """All operands with a leading batch dimension, and its size."""
+    size = batch_size(operands, dimensions)
+    return [move_batch(o, d, 0, size) for o, d in zip(operands, dimensions, strict=True)], size
+
+
+def align_batches(
+    operands: Sequence[Any], dimensions: Sequence[int | None]
+) -> tuple[Sequence[Any], int]:
+    """Operands of equal shape with one common batch dimension, and where it is."""
+    wanted = next(dimension for dimension in dimensions if dimension is not None)
+    if all(dimension == wanted for dimension in dimensions):
+        return operands, wanted
+    size = batch_size(operands, dimensions)
+    pairs = zip(operands, dimensions, strict=True)
+    return [move_batch(operand, at, wanted, size) for operand, at in pairs], wanted
+
+
+def batch_by_loop(
+    operation: Operation,
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+    attributes: dict[str, Any],
+) -> tuple[Any, Any]:
+    """The members of the batch one after the other, their results stacked in front.
+
+    Right for every operation; used where an operation gives no rule of its own.
+    """
+    size = batch_size(operands, dimensions)
+    if size == 0:
+        return _empty_batch(operation, operands, dimensions, attributes)
+    members = []
+    for index in range(size):
+        member = [_member(o, d, index) for o, d in zip(operands, dimensions, strict=True)]
+        members.append(bind(operation, *member, **attributes))
+    if type(members[0]) is not tuple:
+        return _stack(members), 0
+    stacked = tuple(_stack(column) for column in zip(*members, strict=True))
+    return stacked, (0,) * len(stacked)
+
+
+def _member(operand: Any, dimension: int | None, index: int) -> Any:
+    from minixla_ops.movement import reshape, slice_in_dim
+
+    if dimension is None:
+        return operand
+    sizes = shape_of(operand).dimensions  # type: ignore[union-attr]  # batched: an array
+    taken = slice_in_dim(operand, index, index + 1, dimension)
+    return reshape(taken, sizes[:dimension] + sizes[dimension + 1 :])
+
+
+def _stack(values: Sequence[Any]) -> Any:
+    from minixla_ops.movement import concat_in_dim
+
+    return concat_in_dim([add_batch(value, 1, 0) for value in values], 0)
+
+
+def _empty_batch(
+    operation: Operation,
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+    attributes: dict[str, Any],
+) -> tuple[Any, Any]:
+    from minixla_ops.rules import zeros
+
+    shapes = []
+    for operand, dimension in zip(operands, dimensions, strict=True):
+        shape = shape_of(operand)
+        if dimension is not None:
+            sizes = shape.dimensions  # type: ignore[union-attr]
+            shape = shape.with_dimensions(sizes[:dimension] + sizes[dimension + 1 :])  # type: ignore[union-attr]
+        shapes.append(shape)
+    results, _ = operation.infer(tuple(shapes), attributes)
+    if type(results) is tuple:
+        empty = tuple(zeros(each.with_dimensions((0, *each.dimensions))) for each in results)  # type: ignore[union-attr]
+        return empty, (0,) * len(empty)
+    return zeros(results.with_dimensions((0, *results.dimensions))), 0  # type: ignore[union-attr]
+
+
+fill_role("batch_by_loop", batch_by_loop)
+fill_role("move_batch", move_batch)

@@ -1,0 +1,115 @@
+"""Computations: the scalar programs that reductions, windows, scatters and collectives apply."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.derived import batched_graph
+from minixla.core.errors import ShapeError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla_ops.rules import array_shape
+
+__all__ = ["apply_computation", "computation_of", "identity_of", "monoid_of"]
+
+#: What the operation set's own builders become, by function and shapes: they never change.
+_TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
+
+
+def computation_of(
+    computation: Graph | Callable[..., Any], shapes: Sequence[AnyShape], subject: str
+) -> Graph:
+    """The Graph of a computation that an operation was given.
+
+    Args:
+        computation: a Graph, or a function that is traced on inputs of `shapes`.
+        shapes: the shapes of its inputs.
+        subject: the builder's name, for errors.
+
+    Raises:
+        TransformError: the function reads traced values of the enclosing function.
+        ShapeError: it is neither a Graph nor a function.
+    """
+    if isinstance(computation, Graph):
+        return computation
+    key = (computation, tuple(shapes))
+    try:
+        found = _TRACED.get(key)
+    except TypeError:  # a callable object that cannot be hashed
+        found = None
+    if found is None:
+        if not callable(computation):
+            raise explain(
+                ShapeError,
+                subject,
+                f"the computation is of type {type(computation).__name__}",
+                [repr(computation)[:200]],
+                "Give a Graph or a function of scalars, such as minixla_ops.add.",
+            )
+        name = getattr(computation, "__name__", "computation")
+        found = closed_graph(computation, shapes, subject, name).pruned()
+        if _is_builder(computation):
+            _TRACED[key] = found
+    return found
+
+
+def _is_builder(function: Callable[..., Any]) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    if module.partition(".")[0] not in ("minixla_ops", "minixla"):
+        return False
+    return getattr(sys.modules.get(module), function.__name__, None) is function
+
+
+_MONOIDS = {
+    "Add": "add",
+    "Mul": "mul",
+    "Max": "max",
+    "Min": "min",
+    "And": "and",
+    "Or": "or",
+    "Xor": "xor",
+}
+
+
+def monoid_of(computation: Graph) -> str | None:
+    """`add`, `mul`, `max`, `min`, `and`, `or` or `xor` where the computation is just that.
+
+    On pred, add is `or` and mul is `and`. None for every other computation.
+    """
+    memo = computation.memo
+    if "monoid" not in memo:
+        memo["monoid"] = _find_monoid(computation)
+    return memo["monoid"]
+
+
+def _find_monoid(computation: Graph) -> str | None:
+    instructions = computation.pruned().instructions
+    if len(instructions) != 1 or len(computation.inputs) != 2 or len(computation.outputs) != 1:
+        return None
+    (only,) = instructions
+    operands = [id(operand) for operand in only.operands]
+    if computation.outputs[0] is not only.results[0]:
+        return None
+    if sorted(operands) != sorted(id(value) for value in computation.inputs):
+        return None
+    name = _MONOIDS.get(only.operation.name)
+    shape = computation.outputs[0].shape
+    if isinstance(shape, Shape) and shape.element_type.kind == "pred":
+        return {"add": "or", "mul": "and", "max": "or", "min": "and"}.get(name or "", name)
+    return name
+
+
+def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
+    """The identity of a monoid in an element type, as a NumPy scalar array."""
+    if monoid in ("add", "or", "xor"):
+        return np.zeros((), dtype)
+    if monoid == "mul":
+        return np.ones((), dtype)
+    if monoid == "and":
+        return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
+    return extreme_of(dtype, lowest=monoid == "max")

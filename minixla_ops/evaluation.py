@@ -1,0 +1,52 @@
+"""Evaluation of graphs by their operations' reference rules, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.derived import batched_graph
+from minixla.core.graph import Graph
+from minixla_ops.elementwise import Elementwise
+
+__all__ = ["apply_elementwise", "reference_graph"]
+
+
+def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
+    values: dict[int, Any] = {
+        id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
+    }
+    for instruction in graph.instructions:
+        arguments = [values[id(value)] for value in instruction.operands]
+        outcome = instruction.operation.reference(*arguments, **instruction.attributes)
+        outcomes = (outcome,) if instruction.single else outcome
+        for value, each in zip(instruction.results, outcomes, strict=True):
+            values[id(value)] = each
+    return [values[id(value)] for value in graph.outputs]
+
+
+def apply_elementwise(computation: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """A computation of scalars applied to whole arrays of equal dimensions, element by element."""
+    sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
+    if all(_is_pointwise(each.operation) for each in computation.instructions):
+        results = reference_graph(computation, operands)
+        return [np.broadcast_to(result, sizes) for result in results]
+    flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]
+    size = flat[0].size
+    batched = batched_graph(computation, (0,) * len(flat), size)
+    results = reference_graph(batched.graph, flat)
+    return [
+        np.broadcast_to(result, (size,)).reshape(sizes)
+        if at is None
+        else np.asarray(result).reshape(sizes)
+        for result, at in zip(results, batched.dimensions, strict=True)
+    ]
+
+
+def _is_pointwise(operation: Any) -> bool:
+    return isinstance(operation, Elementwise) or operation.name == "Constant"
+
+

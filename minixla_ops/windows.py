@@ -1,0 +1,261 @@
+"""Windows that slide over a base area: sizes, padding, dilation (rule W), and the view in NumPy.
+
+ReduceWindow, SelectAndScatter and the convolutions describe their windows with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from minixla.core.attributes import Attribute, Integer
+from minixla.core.errors import AttributeValueError, explain
+
+__all__ = [
+    "PaddingPairs",
+    "Window",
+    "dilated_size",
+    "padded_base",
+    "resolve_padding",
+    "same_padding",
+    "window_positions",
+    "window_view",
+]
+
+Pairs = tuple[tuple[int, int], ...]
+#: `reject(label, problem, given, advice)`, which raises; such as `Operation.reject_attribute`.
+Reject = Callable[[str, str, Sequence[str], str], NoReturn]
+
+
+class PaddingPairs(Attribute):
+    """For each dimension how many positions to add below and above; negative ones take away."""
+
+    description = "a sequence of pairs (low, high) of integers"
+
+    def canonical(self, value: Any) -> Pairs:
+        """The pairs as a tuple of tuples."""
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
+        integer = Integer()
+        pairs = []
+        for pair in value:
+            low, high = pair
+            pairs.append((integer.canonical(low), integer.canonical(high)))
+        return tuple(pairs)
+
+
+def dilated_size(size: int, dilation: int) -> int:
+    """The extent of `size` elements that are `dilation` positions apart; 0 for none."""
+    return (size - 1) * dilation + 1 if size > 0 else 0
+
+
+def window_positions(extent: int, window_extent: int, stride: int) -> int:
+    """How many positions a window takes on a base.
+
+    Args:
+        extent: the size of the dilated and padded base.
+        window_extent: the size of the dilated window.
+        stride: the distance between positions.
+    """
+    return (extent - window_extent) // stride + 1 if extent >= window_extent else 0
+
+
+def same_padding(extent: int, window_extent: int, stride: int) -> tuple[int, int]:
+    """The padding that gives ceil(extent / stride) positions; the odd element goes high.
+
+    Args:
+        extent: the size of the dilated base.
+        window_extent: the size of the dilated window.
+        stride: the distance between positions.
+    """
+    total = max((-(-extent // stride) - 1) * stride + window_extent - extent, 0)
+    return total // 2, total - total // 2
+
+
+class Window(NamedTuple):
+    """A window in one or more dimensions, one entry for each in every field.
+
+    Attributes:
+        sizes: how many elements it takes in.
+        strides: the distance between its positions.
+        padding: (low, high) added to the dilated base; negative numbers take away.
+        base_dilations: the distance between elements of the base.
+        window_dilations: the distance between the elements that it takes in.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: Pairs
+    base_dilations: tuple[int, ...]
+    window_dilations: tuple[int, ...]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The sizes of the dilated window."""
+        return tuple(map(dilated_size, self.sizes, self.window_dilations))
+
+    @property
+    def is_dilated(self) -> bool:
+        """Whether the base or the window has holes."""
+        return any(each != 1 for each in (*self.base_dilations, *self.window_dilations))
+
+    def padded(self, base: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of the base after dilation and padding; never below 0."""
+        dilated = map(dilated_size, base, self.base_dilations)
+        return tuple(
+            [max(size + low + high, 0) for size, (low, high) in zip(dilated, self.padding, strict=True)]
+        )
+
+    def positions(self, base: Sequence[int]) -> tuple[int, ...]:
+        """How many positions the window takes in each dimension of a base of sizes `base`."""
+        return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
+
+    def check(self, rank: int, reject: Reject, label: str, positive_label: str) -> None:
+        """Calls `reject` unless every field has `rank` entries, and all but padding are positive.
+
+        Args:
+            rank: the number of dimensions that the window slides over.
+            reject: such as `Operation.reject_attribute`.
+            label: the check that there is an entry for each dimension.
+            positive_label: the check that entries are positive.
+        """
+        given = [f"{name} {value}" for name, value in zip(_FIELD_NAMES, self, strict=True)]
+        for name, value in zip(_FIELD_NAMES, self, strict=True):
+            if len(value) != rank:
+                reject(
+                    label,
+                    f"{name} has {len(value)} entries for {rank} dimensions",
+                    given,
+                    f"Give one entry for each dimension: {rank}.",
+                )
+            if name != "padding" and any(each < 1 for each in value):  # type: ignore[operator]
+                reject(
+                    positive_label,
+                    f"{name} has an entry below 1",
+                    given,
+                    "Window sizes, strides and dilations must be at least 1.",
+                )
+
+
+_FIELD_NAMES = (
+    "window_dimensions",
+    "window_strides",
+    "padding",
+    "base_dilations",
+    "window_dilations",
+)
+
+
+def resolve_padding(
+    subject: str,
+    padding: Any,
+    base: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Pairs:
+    """Explicit padding for `"SAME"`, `"VALID"` or pairs.
+
+    SAME takes the sizes of the dilated base and the dilated window.
+
+    Args:
+        subject: the builder's name, for the error.
+        padding: `"SAME"`, `"VALID"` (in any case) or a sequence of pairs (low, high).
+        base: the sizes of the dimensions that the window slides over.
+        sizes: the window's sizes.
+        strides: its strides.
+        base_dilations: default 1 everywhere.
+        window_dilations: default 1 everywhere.
+
+    Raises:
+        AttributeValueError: another string, or not pairs of integers.
+    """
+    if not isinstance(padding, str):
+        try:
+            return PaddingPairs().canonical(padding)
+        except (TypeError, ValueError) as error:
+            raise _bad_padding(subject, padding, str(error)) from None
+    kind = padding.upper()
+    if kind == "VALID":
+        return ((0, 0),) * len(base)
+    if kind != "SAME":
+        raise _bad_padding(subject, padding, "it is no kind of padding")
+    ones = (1,) * len(base)
+    extents = map(dilated_size, base, base_dilations or ones)
+    window_extents = map(dilated_size, sizes, window_dilations or ones)
+    return tuple(map(same_padding, extents, window_extents, strides))
+
+
+def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
+    return explain(
+        AttributeValueError,
+        subject,
+        "attribute padding has a value that it cannot take",
+        [f"padding = {padding!r}", why],
+        'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.',
+    )
+
+
+def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
+    """The base after dilation and padding, in NumPy; holes and padding hold `fill`.
+
+    Args:
+        array: the window describes its last dimensions; those before are kept.
+        fill: a scalar of the array's dtype.
+        window: its padding and base dilations.
+    """
+    kept = array.ndim - len(window.sizes)
+    base = array.shape[kept:]
+    if not window_needs_base(window):
+        return array
+    result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
+    targets: list[slice] = [slice(None)] * kept
+    sources: list[slice] = [slice(None)] * kept
+    for size, (low, high), dilation in zip(
+        base, window.padding, window.base_dilations, strict=True
+    ):
+        extent = dilated_size(size, dilation)
+        # Element i lands at low + i * dilation; those outside [0, extent + low + high) are cut off.
+        first = max(0, -(low // dilation)) if low < 0 else 0
+        stop = min(size, -(-(extent + high) // dilation)) if high < 0 else size
+        count = max(stop - first, 0)
+        start = low + first * dilation
+        sources.append(slice(first, first + count))
+        targets.append(slice(start, start + dilated_size(count, dilation), dilation) if count else slice(0, 0))
+    result[tuple(targets)] = array[tuple(sources)]
+    return result
+
+
+def window_needs_base(window: Window) -> bool:
+    """Whether padding or base dilation makes another array of the base."""
+    return any(pair != (0, 0) for pair in window.padding) or any(
+        each != 1 for each in window.base_dilations
+    )
+
+
+def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
+    """All windows of a base that `padded_base` made, as a read-only view that copies nothing.
+
+    Args:
+        padded: the window describes its last dimensions.
+        window: its sizes, strides and window dilations.
+
+    Returns:
+        An array of shape (*kept dimensions, *positions, *window sizes).
+    """
+    kept = padded.ndim - len(window.sizes)
+    counts = tuple(map(window_positions, padded.shape[kept:], window.extents, window.strides))
+    steps = padded.strides[kept:]
+    return np.lib.stride_tricks.as_strided(
+        padded,
+        (*padded.shape[:kept], *counts, *window.sizes),
+        (
+            *padded.strides[:kept],
+            *(step * stride for step, stride in zip(steps, window.strides, strict=True)),
+            *(step * gap for step, gap in zip(steps, window.window_dilations, strict=True)),
+        ),
+        writeable=False,
+    )

@@ -1,0 +1,17 @@
+"""The environment of the tests: JAX on four CPU devices, and how long hypothesis searches."""
+
+import os
+
+from hypothesis import settings
+
+DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
+
+# JAX reads both when it is first imported, which is after this file.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
+    os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}=4".lstrip()
+
+# No deadline in either: the first example of a shape pays for a compilation.
+settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("ci")

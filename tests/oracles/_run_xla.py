@@ -1,0 +1,33 @@
+"""The process behind `xla.py`: compiles and runs modules on XLA:CPU."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import backend
+
+from tests.oracles._worker import serve
+
+
+@lru_cache(maxsize=1024)
+def compiled(text: str) -> tuple[Any, Any]:
+    """The executable of a module, with the options of `jax.jit`, and its device."""
+    client: Any = backend.get_backend("cpu")
+    device = client.local_devices()[0]
+    options = backend.get_compile_options(num_replicas=1, num_partitions=1)
+    return client.compile_and_load(text, [device], options), device
+
+
+def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Results of the module's @main."""
+    executable, device = compiled(text)
+    buffers = [jax.device_put(argument, device) for argument in arguments]
+    results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+    return [np.asarray(result) for (result,) in results]
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    serve(evaluate)
