@@ -5,11 +5,13 @@ from minixla_ops.binary import add, div, mul, sub
 from minixla_ops.broadcasting import broadcast, broadcast_in_dim
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.creation import constant, iota
+from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
 from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
 from minixla_ops.unary import exp, log, neg, tanh
 
 __all__ = [
+    "DotDimensionNumbers",
     "add",
     "broadcast",
     "broadcast_in_dim",
@@ -18,6 +20,8 @@ __all__ = [
     "constant",
     "convert_element_type",
     "div",
+    "dot",
+    "dot_general",
     "exp",
     "iota",
     "log",

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from minixla.core.derived import batched_graph
@@ -113,3 +114,40 @@ def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
     if monoid == "and":
         return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
     return extreme_of(dtype, lowest=monoid == "max")
+
+
+def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
+    """The lowest or highest value of an element type, infinite where it has infinities."""
+    if dtype == np.bool_:
+        return np.array(not lowest)
+    if "int" in dtype.name:
+        integers = ml_dtypes.iinfo(dtype)
+        return np.asarray(integers.min if lowest else integers.max).astype(dtype)
+    floats = ml_dtypes.finfo(dtype)
+    finite = floats.min if lowest else floats.max
+    with np.errstate(all="ignore"):
+        infinite = np.asarray(-np.inf if lowest else np.inf).astype(dtype)
+    # Types without infinities saturate or give NaN.
+    return infinite if np.isinf(infinite) else np.asarray(finite).astype(dtype)
+
+
+def apply_computation(computation: Graph, operands: Sequence[Any]) -> list[Any]:
+    """A computation of scalars applied to whole values of equal dimensions, element by element.
+
+    Args:
+        computation: takes one scalar for each operand.
+        operands: values of the current trace.
+    """
+    from minixla_ops.broadcasting import broadcast_in_dim
+    from minixla_ops.reshaping import reshape
+
+    sizes = array_shape(operands[0]).dimensions
+    if not sizes:
+        return evaluate_graph(computation, operands)
+    size = array_shape(operands[0]).size
+    batched = batched_graph(computation, (0,) * len(operands), size)
+    results = evaluate_graph(batched.graph, [reshape(operand, (size,)) for operand in operands])
+    return [
+        broadcast_in_dim(result, sizes, ()) if at is None else reshape(result, sizes)
+        for result, at in zip(results, batched.dimensions, strict=True)
+    ]

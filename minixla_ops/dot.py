@@ -24,6 +24,7 @@ from minixla_ops.products import (
     matrix_product,
     reordered,
 )
+from minixla_ops.reshaping import transpose
 from minixla_ops.rules import array_shape
 
 __all__ = ["DotDimensionNumbers", "dot", "dot_general"]
@@ -188,7 +189,7 @@ class DotGeneral(Product):
             right.reshape(prod(batch), prod(inner), prod(columns)),
             preferred_element_type,
         )
-        return product.reshape(*batch, *rows, *columns)
+        return product.reshape([*batch, *rows, *columns])
 
     def stablehlo(
         self,

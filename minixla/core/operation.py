@@ -42,6 +42,8 @@ class Operation:
     Declarations:
         name: XLA's name, `DotGeneral`; default: the class's name.
         hlo_name, stablehlo_name: its names in HLO (`dot`) and StableHLO (`dot_general`).
+        spec_names: the entries of XLA's operation semantics that it is; default: its name. Several
+            builders may make one operation (`Dot` and `DotGeneral`).
         operand_names: for error messages and documents; a last name ending in `...` is variadic.
         attributes: the declaration of each attribute by name.
         has_side_effect: never dropped or reordered.
@@ -51,10 +53,13 @@ class Operation:
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
     """
 
+    #: The one object of the class, made by `register`.
+    instance: ClassVar[Any] = None
     name: ClassVar[str] = ""
     builder_name: ClassVar[str] = ""
     hlo_name: ClassVar[str] = ""
     stablehlo_name: ClassVar[str | None] = None
+    spec_names: ClassVar[tuple[str, ...]] = ()
     operand_names: ClassVar[tuple[str, ...]] = ()
     attributes: ClassVar[dict[str, Attribute]] = {}
     has_side_effect: ClassVar[bool] = False
@@ -70,6 +75,8 @@ class Operation:
         super().__init_subclass__()
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        if "spec_names" not in cls.__dict__:
+            cls.spec_names = (cls.name,)
         if "builder_name" not in cls.__dict__:
             cls.builder_name = "_".join(_words(cls.name)).lower()
         if "hlo_name" not in cls.__dict__:
@@ -359,7 +366,7 @@ def register(cls: type[OperationClass]) -> type[OperationClass]:
     if not inspect.getdoc(cls):
         raise ValueError(f"operation {cls.name} has no docstring")
     instance = cls()
-    cls.instance = instance  # type: ignore[attr-defined]  # declared on each family
+    cls.instance = instance
     REGISTRY[cls.name] = instance
     return cls
 

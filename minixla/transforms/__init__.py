@@ -1,5 +1,6 @@
 """Transformations of functions: jit, derivatives, batching, evaluation."""
 
+import minixla.engine as _engine  # the default evaluator, and JAX's 64-bit mode
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
 from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp

@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import shape_of_data
-from minixla.core.tracing import _state, default_trace, shape_of, trace_to_graph, under
+from minixla.core.tracing import _state, shape_of, trace_to_graph, under
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import named_after, split_static
 
@@ -85,7 +85,6 @@ def make_graph(
             return tree_flatten(fun(*rebuild(positional), **named))[0]
 
         name = getattr(fun, "__name__", "main")
-        default_trace()
         graph, captured = trace_to_graph(flat, [shape_of(leaf) for leaf in leaves], name)
         if captured:
             raise explain(

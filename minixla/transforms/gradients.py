@@ -14,7 +14,7 @@ from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
-from minixla.core.tracing import _state, default_trace, shape_of, under
+from minixla.core.tracing import _state, shape_of, under
 from minixla.transforms.arguments import named_after, positions
 from minixla_ops.rules import ones_like
 
@@ -25,7 +25,6 @@ class _Recorded:
     """A function run under a reverse trace: its outputs and the way back to chosen leaves."""
 
     def __init__(self, fun: Callable[..., Any], leaves: Sequence[Any], has_aux: bool) -> None:
-        default_trace()
         self.parent = parent = _state.trace
         self.trace = trace = ReverseTrace(parent)
         self.leaves = [parent.lift(leaf) for leaf in leaves]
@@ -293,7 +292,6 @@ def jvp(
             [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"],
             "Write mx.jvp(f, (x,), (t,)).",
         )
-    default_trace()
     parent = _state.trace
     leaves, tree = tree_flatten(tuple(primals))
     given, given_tree = tree_flatten(tuple(tangents))

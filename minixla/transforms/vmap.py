@@ -11,7 +11,7 @@ from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
-from minixla.core.tracing import _state, default_trace, shape_of, under
+from minixla.core.tracing import _state, shape_of, under
 from minixla.transforms.arguments import flatten_axes, named_after
 
 __all__ = ["vmap"]
@@ -44,7 +44,6 @@ def vmap(
         leaves, tree = tree_flatten((args, kwargs))
         flat_axes = flatten_axes("vmap", "in_axes", args, axes)
         flat_axes += [0] * (len(leaves) - len(flat_axes))
-        default_trace()
         parent = _state.trace
         shapes = [shape_of(leaf) for leaf in leaves]
         flat_axes = [_checked_axis(*pair) for pair in zip(shapes, flat_axes, strict=True)]

@@ -3,8 +3,19 @@
 from ._worker import OracleCrash, OracleError
 from .compare import assert_same, flush_denormals, ulp_distance
 from .interpreter import run_stablehlo
-from .values import ALL_TYPES, BOOLEANS, COMPLEX, FLOATS, INTEGERS
-from .values import all_values, edge_pairs, edge_values, random_values, tensor_type, type_name
+from .values import (
+    ALL_TYPES,
+    BOOLEANS,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    all_values,
+    edge_pairs,
+    edge_values,
+    random_values,
+    tensor_type,
+    type_name,
+)
 from .xla import run_xla
 
 __all__ = ["OracleCrash", "OracleError", "run_stablehlo", "run_xla"]

@@ -8,10 +8,10 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
-from jax.interpreters.mlir import make_ir_context
 
+from tests.oracles._mlir import check_arguments, find_main, make_context, tensor_type
 from tests.oracles._worker import serve
-from tests.oracles.values import COMPLEX, DTYPES, SMALL_FLOATS, is_float, type_name
+from tests.oracles.values import COMPLEX, DTYPES, SMALL_FLOATS, is_float
 
 # Writes chlo ops and those that StableHLO has replaced (dot, broadcast, create_token) in terms of
 # what the interpreter evaluates, and leaves everything else as it is.
@@ -30,36 +30,10 @@ CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
 }
 
 
-def make_context() -> ir.Context:
-    """An MLIR context with the dialects that the interpreter evaluates and those JAX writes."""
-    context = make_ir_context()
-    context.allow_unregistered_dialects = True
-    stablehlo.register_interpreter_dialect(context)
-    return context
-
-
 # A context keeps every constant it ever saw, and takes milliseconds to make: each serves a while.
 CONTEXTS = itertools.chain.from_iterable(
     itertools.repeat(make_context(), 1000) for _ in itertools.count()
 )
-
-
-def tensor_type(dimensions: Sequence[int], element: str) -> ir.Type:
-    """The type of a tensor of static shape."""
-    return ir.RankedTensorType.get(list(dimensions), ir.Type.parse(element))
-
-
-def find_main(module: ir.Module) -> Any:
-    """The module's @main; ValueError if it has none, or one whose values cannot pass in and out."""
-    name = ir.StringAttr.get("main")
-    functions = [op for op in module.body.operations if "sym_name" in op.attributes]
-    main: Any = next((op for op in functions if op.attributes["sym_name"] == name), None)
-    if main is None:
-        raise ValueError("the module has no function @main")
-    for type_ in [*main.type.inputs, *main.type.results]:
-        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
-            raise ValueError(f"@main takes and returns tensors of static shape only, not {type_}")
-    return main
 
 
 def carry(result: Any) -> list[Any]:
@@ -86,17 +60,9 @@ def carry_results(main: Any) -> None:
         del main.attributes["res_attrs"]
 
 
-def constants(arguments: Sequence[np.ndarray], types: Sequence[ir.Type]) -> list[ir.Attribute]:
-    """The arguments as the interpreter takes them; ValueError where they do not fit @main."""
-    given = [tensor_type(array.shape, type_name(array.dtype)) for array in arguments]
-    if given != list(types):
-        expected, actual = (", ".join(map(str, listed)) for listed in (types, given))
-        raise ValueError(f"@main takes ({expected}), but was given ({actual})")
-    buffers = (np.frombuffer(array.tobytes(), np.uint8) for array in arguments)
-    return [
-        ir.DenseElementsAttr.get(buffer, type=type_)
-        for buffer, type_ in zip(buffers, given, strict=True)
-    ]
+def constant(array: np.ndarray, type_: ir.Type) -> ir.Attribute:
+    """An argument as the interpreter takes it."""
+    return ir.DenseElementsAttr.get(np.frombuffer(array.tobytes(), np.uint8), type=type_)
 
 
 def read(type_: Any, carriers: Iterator[ir.Attribute]) -> np.ndarray:
@@ -118,7 +84,8 @@ def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         PassManager.parse(LEGALISE).run(module.operation)
         main = find_main(module)
         results = main.type.results
-        inputs = constants(arguments, main.type.inputs)
+        check_arguments(arguments, main)
+        inputs = [constant(*pair) for pair in zip(arguments, main.type.inputs, strict=True)]
         carry_results(main)
         carriers = iter(stablehlo.eval_module(module, inputs))
         return [read(type_, carriers) for type_ in results]

@@ -7,7 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend import backend
+from jax.extend.mlir import ir
 
+from tests.oracles._mlir import check_arguments, find_main, make_context
 from tests.oracles._worker import serve
 
 
@@ -18,16 +20,3 @@ def compiled(text: str) -> tuple[Any, Any]:
     device = client.local_devices()[0]
     options = backend.get_compile_options(num_replicas=1, num_partitions=1)
     return client.compile_and_load(text, [device], options), device
-
-
-def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Results of the module's @main."""
-    executable, device = compiled(text)
-    buffers = [jax.device_put(argument, device) for argument in arguments]
-    results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
-    return [np.asarray(result) for (result,) in results]
-
-
-if __name__ == "__main__":
-    jax.config.update("jax_enable_x64", True)
-    serve(evaluate)

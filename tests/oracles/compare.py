@@ -24,8 +24,8 @@ def ulp_distance(
         expected: array of the same shape and type.
         signed_zeros: whether -0 and +0 differ, by infinitely many steps; else they are equal.
         normwise: for complex types, measure the distance of the two numbers in the plane, in steps
-            at the larger part of the expected one, for ops in which one part cancels; signs of zeros
-            do not count then. Without it the parts are compared, and the larger distance counts.
+            at the larger part of the expected one, for ops in which one part cancels; signs of
+            zeros do not count then. Without it the larger of the distances of the parts counts.
 
     Returns:
         float64 array: 0 where equal; NaNs of any sign and payload equal each other and are

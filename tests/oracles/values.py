@@ -164,7 +164,7 @@ def _float_edges(dtype: np.dtype) -> np.ndarray:
     rows = (
         (0, 1, 1 + eps, 1 - eps / 2, 1.5, 2, 2.5, 3, 3.5, 7.75, 100, 1e-3, np.pi, np.pi / 2),
         (0.5, 0.5 + eps / 2, 0.5 - eps / 4),
-        (1 / eps - 1, 1 / eps - 0.5, 1 / eps, 2 / eps - 1, 2 / eps + 2, 1e10),
+        (1 / eps - 1, 1 / eps - 0.5, 1 / eps, 2 / eps - 1, 2 / eps, 2 / eps + 2, 1e10),
         (2.0**31 - 128, 2.0**31, 2.0**32, 2.0**53 - 1, 2.0**63, 2.0**64),
         (exp_end * (1 - eps), exp_end * (1 + eps), largest**0.5, (2 * largest) ** 0.5, normal**0.5),
         (denormal, 3 * denormal, normal - denormal, normal, normal + denormal),

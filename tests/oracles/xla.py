@@ -2,11 +2,11 @@
 
 What a comparison with it must know, as of jaxlib 0.10.2:
 
-- Arithmetic, comparison, minimum, maximum, sign and conversion of bf16, f32, f64 and their complex
-  types take and give zero for denormals (`compare.flush_denormals`), which makes some infinities
-  and NaN, and odd values in `atan2`, `cbrt` and `power`. What moves or masks bits keeps them (negate,
-  abs, TOTALORDER, bf16 to f32 and back), as do operations that are optimised away, and `exponential`
-  gives none from about -88. f16 and the f8 types have denormals.
+- Arithmetic, functions, comparison, minimum, maximum, sign and conversion of bf16, f32, f64 and
+  their complex types take and give zero for denormals (`compare.flush_denormals`), which makes some
+  infinities and NaN, and odd values in `atan2`, `cbrt` and `power`. What moves or masks bits keeps
+  them (negate, abs, TOTALORDER, bf16 to f32 and back), as do operations that are optimised away.
+  f16 and the f8 types have denormals.
 - a * b + c in f32 and f64 is rounded once; x / constant is x times the reciprocal; x + 0 is x, even
   for -0. bf16, f16 and f8 are rounded after every operation, but summed in wider or partial sums;
   their dot products are sums in f32.

@@ -1,0 +1,345 @@
+"""What the tests of operations share: each function runs one operation past the oracles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import minixla as mx
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import trace_to_graph
+from minixla_ops.evaluation import reference_graph
+from tests.oracles.compare import assert_same
+from tests.oracles.interpreter import run_stablehlo
+from tests.oracles.xla import run_xla
+
+__all__ = [
+    "check_batching",
+    "check_derivatives",
+    "check_operation",
+    "check_rejected",
+    "graph_of",
+]
+
+Function = Callable[..., Any]
+
+
+def graph_of(function: Function, operands: Sequence[np.ndarray]) -> Graph:
+    """The graph of `function` for operands of exactly these types, whatever JAX's 64-bit mode."""
+    shapes = [Shape(np.asarray(x).dtype, np.shape(x)) for x in operands]
+    return trace_to_graph(lambda *xs: jax.tree.leaves(function(*xs)), shapes)[0]
+
+
+def check_operation(
+    function: Function,
+    operands: Sequence[np.ndarray],
+    *,
+    ulp: float = 0,
+    xla_ulp: float | None = None,
+    interpreter_ulp: float | None = None,
+    xla: bool = True,
+    interpreter: bool = True,
+    signed_zeros: bool = True,
+    normwise: bool = False,
+) -> list[np.ndarray]:
+    """Asserts that NumPy's reference, XLA and StableHLO's interpreter agree on `function`.
+
+    Args:
+        function: calls builders; returns a pytree of values.
+        operands: NumPy arrays; 64-bit types stay as they are.
+        ulp: how far results may be apart, in steps; `xla_ulp`, `interpreter_ulp` override it.
+        xla, interpreter: whether to ask that oracle; leave one out only with a reason.
+        signed_zeros: whether -0 and +0 differ.
+        normwise: whether complex numbers are compared in the plane.
+
+    Returns:
+        The reference results.
+    """
+    graph = graph_of(function, operands)
+    expected = [np.asarray(each) for each in reference_graph(graph, operands)]
+    for shape, result in zip(graph.output_shapes, expected, strict=True):
+        assert result.dtype == shape.dtype, f"reference gives {result.dtype}, declared {shape}"  # type: ignore[union-attr]
+        assert result.shape == shape.dimensions, f"reference gives {result.shape}, declared {shape}"  # type: ignore[union-attr]
+    text = graph.stablehlo()
+    oracles = [
+        ("XLA", run_xla, xla, ulp if xla_ulp is None else xla_ulp),
+        ("interpreter", run_stablehlo, interpreter, ulp if interpreter_ulp is None else interpreter_ulp),
+    ]
+    for name, run, wanted, bound in oracles:
+        if wanted:
+            actual = run(text, operands)
+            for one, other in zip(expected, actual, strict=True):
+                assert_same(
+                    one,
+                    other,
+                    ulp=bound,
+                    signed_zeros=signed_zeros,
+                    normwise=normwise,
+                    inputs=operands,
+                    name=f"reference against {name}",
+                )
+    return expected
+
+
+def _directions(arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
+    """A random tangent for each array; float0 zeros for integers."""
+    generator = np.random.default_rng(seed)
+    found: list[Any] = []
+    for array in map(np.asarray, arrays):
+        if array.dtype.kind == "c":
+            parts = generator.standard_normal((2, *array.shape))
+            found.append((parts[0] + 1j * parts[1]).astype(array.dtype))
+        elif array.dtype.kind == "f":
+            found.append(generator.standard_normal(array.shape).astype(array.dtype))
+        else:
+            found.append(np.zeros(array.shape, jax.dtypes.float0))
+    return found
+
+
+def _inner(first: Sequence[Any], second: Sequence[Any]) -> float:
+    """The real inner product in which JAX's pullbacks are adjoint: Re sum(x * y)."""
+    pairs = zip(first, second, strict=True)
+    return float(sum(np.sum(np.real(x * y)) for x, y in pairs if x.dtype != jax.dtypes.float0))
+
+
+def check_derivatives(
+    function: Function,
+    operands: Sequence[np.ndarray],
+    jax_function: Function | None = None,
+    *,
+    order: int = 2,
+    step: float = 1e-5,
+    rtol: float = 1e-6,
+    atol: float = 1e-6,
+    modes: Sequence[str] = ("fwd", "rev"),
+    differences: bool = True,
+) -> None:
+    """Asserts that derivatives of `function` at f64 operands are right.
+
+    Forward mode against central finite differences (whose error, about step**2 plus 1e-16 / step,
+    is why the default tolerance is 1e-6), reverse mode as the adjoint of forward mode, both against
+    `jax_function`, and the same for the derivative itself up to `order`.
+
+    Args:
+        function: of arrays; returns a pytree.
+        operands: f64, c128 or integer NumPy arrays.
+        jax_function: the same in JAX.
+        order: 1 or 2.
+        step: of the finite differences.
+        rtol, atol: the tolerance against finite differences; against JAX it is 1e-12.
+        modes: of "fwd" and "rev".
+        differences: False where finite differences mean nothing (a kink); leave a reason.
+    """
+    with jax.enable_x64(True):
+        _check_order(function, operands, jax_function, order, step, rtol, atol, modes, differences)
+
+
+def _check_order(
+    function: Function,
+    operands: Sequence[np.ndarray],
+    jax_function: Function | None,
+    order: int,
+    step: float,
+    rtol: float,
+    atol: float,
+    modes: Sequence[str],
+    differences: bool,
+) -> None:
+    operands = [np.asarray(x) for x in operands]
+    tangents = _directions(operands, order)
+
+    def flat(*xs: Any) -> tuple[Any, ...]:
+        return tuple(jax.tree.leaves(function(*xs)))
+
+    def forward(*xs: Any) -> Any:
+        return mx.jvp(flat, xs, tangents)
+
+    outputs = mx.reference(flat)(*operands)
+    cotangents = _directions(outputs, order + 10)
+    inexact = [o.dtype.kind in "fc" for o in outputs]
+    slopes = None
+    if "fwd" in modes:
+        slopes = mx.reference(lambda *xs: forward(*xs)[1])(*operands)
+        if differences:
+            _compare_with_differences(flat, operands, tangents, slopes, inexact, step, rtol, atol)
+    pulled = None
+    if "rev" in modes:
+
+        def reverse(*xs: Any) -> Any:
+            return mx.vjp(flat, *xs)[1](tuple(cotangents))
+
+        pulled = mx.reference(reverse)(*operands)
+        if slopes is not None:
+            left, right = _inner(cotangents, slopes), _inner(pulled, tangents)
+            np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-9, err_msg="vjp against jvp")
+    if jax_function is not None:
+        _compare_with_jax(jax_function, operands, tangents, cotangents, slopes, pulled)
+    if order > 1:
+        floats = [i for i, x in enumerate(operands) if x.dtype.kind in "fc"]
+        for mode in modes:
+            _check_order(
+                _derivative(flat, mode, tangents, cotangents, floats),
+                operands,
+                None if jax_function is None else _jax_derivative(jax_function, mode, tangents, cotangents, floats),
+                order - 1,
+                step,
+                max(rtol, 1e-5),
+                max(atol, 1e-5),
+                modes,
+                differences,
+            )
+
+
+def _derivative(
+    flat: Function, mode: str, tangents: Sequence[Any], cotangents: Sequence[Any], floats: list[int]
+) -> Function:
+    if mode == "fwd":
+        return lambda *xs: [t for t in mx.jvp(flat, xs, tangents)[1] if _has_value(t)]
+    return lambda *xs: [mx.vjp(flat, *xs)[1](tuple(cotangents))[i] for i in floats]
+
+
+def _jax_derivative(
+    fun: Function, mode: str, tangents: Sequence[Any], cotangents: Sequence[Any], floats: list[int]
+) -> Function:
+    def flat(*xs: Any) -> tuple[Any, ...]:
+        return tuple(jax.tree.leaves(fun(*xs)))
+
+    if mode == "fwd":
+        return lambda *xs: [t for t in jax.jvp(flat, xs, tuple(tangents))[1] if _has_value(t)]
+    return lambda *xs: [jax.vjp(flat, *xs)[1](tuple(cotangents))[i] for i in floats]
+
+
+def _has_value(tangent: Any) -> bool:
+    return getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _compare_with_differences(
+    flat: Function,
+    operands: Sequence[np.ndarray],
+    tangents: Sequence[Any],
+    slopes: Sequence[Any],
+    inexact: Sequence[bool],
+    step: float,
+    rtol: float,
+    atol: float,
+) -> None:
+    def moved(sign: int) -> list[np.ndarray]:
+        pairs = zip(operands, tangents, strict=True)
+        return [x + sign * step * t if _has_value(t) else x for x, t in pairs]
+
+    above, below = (mx.reference(flat)(*moved(sign)) for sign in (1, -1))
+    for high, low, slope, wanted in zip(above, below, slopes, inexact, strict=True):
+        if wanted:
+            np.testing.assert_allclose(
+                slope,
+                (high - low) / (2 * step),
+                rtol=rtol,
+                atol=atol,
+                err_msg="jvp against finite differences",
+            )
+
+
+def _compare_with_jax(
+    fun: Function,
+    operands: Sequence[np.ndarray],
+    tangents: Sequence[Any],
+    cotangents: Sequence[Any],
+    slopes: Any,
+    pulled: Any,
+) -> None:
+    def flat(*xs: Any) -> tuple[Any, ...]:
+        return tuple(jax.tree.leaves(fun(*xs)))
+
+    if slopes is not None:
+        expected = jax.jvp(flat, tuple(operands), tuple(tangents))[1]
+        for one, other in zip(slopes, expected, strict=True):
+            if _has_value(one):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg="jvp against JAX")
+    if pulled is not None:
+        expected = jax.vjp(flat, *operands)[1](tuple(cotangents))
+        for one, other in zip(pulled, expected, strict=True):
+            if _has_value(one):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg="vjp against JAX")
+
+
+def check_batching(
+    function: Function,
+    operands: Sequence[np.ndarray],
+    *,
+    size: int = 3,
+    batched: Sequence[int] | None = None,
+    rtol: float = 1e-6,
+) -> None:
+    """Asserts that vmap over every non-empty subset of the operands equals a loop.
+
+    The batch stands first, and last, in each operand. Values come from the reference.
+
+    Args:
+        function: of arrays; returns a pytree.
+        operands: one member of the batch; the others are its elements in another order.
+        size: of the batch.
+        batched: which operands may be batched; default: all.
+        rtol: how far floats may be apart (sums may be ordered differently); others are equal.
+    """
+    choices = range(len(operands)) if batched is None else batched
+    generator = np.random.default_rng(0)
+    members = [
+        [np.asarray(x), *(generator.permuted(np.asarray(x).ravel()).reshape(np.shape(x)) for _ in range(size - 1))]
+        for x in operands
+    ]
+    with jax.enable_x64(True):
+        for count in range(1, len(choices) + 1):
+            for chosen in itertools.combinations(choices, count):
+                for position in (0, -1):
+                    _check_batch(function, operands, members, chosen, position, size, rtol)
+
+
+def _check_batch(
+    function: Function,
+    operands: Sequence[np.ndarray],
+    members: Sequence[Sequence[np.ndarray]],
+    chosen: Sequence[int],
+    position: int,
+    size: int,
+    rtol: float,
+) -> None:
+    axes = tuple(position if i in chosen else None for i in range(len(operands)))
+    stacked = [np.stack(m, a) if a is not None else m[0] for m, a in zip(members, axes, strict=True)]
+
+    def flat(*xs: Any) -> tuple[Any, ...]:
+        return tuple(jax.tree.leaves(function(*xs)))
+
+    actual = mx.reference(mx.vmap(flat, in_axes=axes))(*stacked)
+    rows = [
+        mx.reference(flat)(*[m[k] if a is not None else m[0] for m, a in zip(members, axes, strict=True)])
+        for k in range(size)
+    ]
+    for one, column in zip(actual, zip(*rows, strict=True), strict=True):
+        expected = np.stack(column)
+        assert one.dtype == expected.dtype
+        if one.dtype.kind in "fcV":
+            wide = np.complex128 if one.dtype.kind == "c" else np.float64
+            np.testing.assert_allclose(
+                one.astype(wide), expected.astype(wide), rtol=rtol, atol=rtol, err_msg=f"in_axes={axes}"
+            )
+        else:
+            np.testing.assert_array_equal(one, expected, err_msg=f"in_axes={axes}")
+
+
+def check_rejected(
+    function: Function, operands: Sequence[Any], error: type[Exception], *phrases: str
+) -> None:
+    """Asserts that the call fails with `error`, whose message has the phrases and this test's line."""
+    try:
+        graph_of(function, operands)
+    except error as caught:
+        message = str(caught)
+    else:
+        raise AssertionError(f"no {error.__name__} was raised")
+    for phrase in (*phrases, "called at", function.__code__.co_filename.rsplit("/", 1)[-1]):
+        assert phrase in message, f"{phrase!r} is not in the message:\n{message}"
