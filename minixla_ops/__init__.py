@@ -7,7 +7,9 @@ from minixla_ops.conversion import convert_element_type
 from minixla_ops.creation import constant, iota
 from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
+from minixla_ops.reduction import reduce
 from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
+from minixla_ops.tuples import get_tuple_element, tuple
 from minixla_ops.unary import exp, log, neg, tanh
 
 __all__ = [
@@ -23,11 +25,13 @@ __all__ = [
     "dot",
     "dot_general",
     "exp",
+    "get_tuple_element",
     "iota",
     "log",
     "mul",
     "neg",
     "pad",
+    "reduce",
     "reshape",
     "reshape_explicit",
     "rev",
@@ -36,4 +40,5 @@ __all__ = [
     "sub",
     "tanh",
     "transpose",
+    "tuple",
 ]

@@ -55,6 +55,8 @@ def computation_of(
         name = getattr(computation, "__name__", "computation")
         found = closed_graph(computation, shapes, subject, name).pruned()
         if _is_builder(computation):
+            for instruction in found.instructions:
+                instruction.source = None  # it stands for every caller's line
             _TRACED[key] = found
     return found
 

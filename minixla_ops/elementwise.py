@@ -121,7 +121,7 @@ class Elementwise(Operation):
         return emit.operation(f"stablehlo.{self.stablehlo_name}", operands, shapes, results)
 
     def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], **attributes: Any
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
     ) -> tuple[Any, int]:
         aligned, dimension = align_batches(operands, dimensions)
         return bind(self, *aligned, **attributes), dimension

@@ -6,6 +6,7 @@ within a unit in the last place of the exact sum of the operands. f64 and c128 a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,15 +63,20 @@ def fold_monoid(
             combined = monoid_ufunc(monoid)(initial.astype(wide), array.astype(wide))
             return np.asarray(combined).astype(array.dtype)
         start = initial.astype(wide)
-        ordered = array if array.dtype == wide else array.astype(wide)
+        # ufuncs convert NumPy's own types piece by piece, those of ml_dtypes not at all.
+        ordered = array if array.dtype.isbuiltin == 1 else array.astype(wide)
         if monoid == "add" and wide == array.dtype and wide.kind in "fc":
-            # Pairwise summation needs the summed elements side by side.
-            kept = [axis for axis in range(array.ndim) if axis not in axes]
-            ordered = np.ascontiguousarray(array.transpose(*kept, *axes))
-            sizes = ordered.shape[: len(kept)]
-            ordered, axes = ordered.reshape(*sizes, -1), (len(kept),)
+            ordered, axes = _summed_last(array, axes)
         folded = monoid_ufunc(monoid).reduce(ordered, axis=axes, dtype=wide, initial=start)
         return np.asarray(folded).astype(array.dtype, copy=False)
+
+
+def _summed_last(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
+    # NumPy sums pairwise only where the summed elements lie side by side.
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+    ordered = array.transpose(*kept, *axes)
+    sizes = ordered.shape[: len(kept)]
+    return ordered.reshape(*sizes, math.prod(ordered.shape[len(kept) :])), (len(kept),)
 
 
 def fold_computation(

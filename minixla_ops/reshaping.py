@@ -46,12 +46,12 @@ class RowMajor(Operation):
         return {}
 
     def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], **attributes: Any
+        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /, **attributes: Any
     ) -> Sequence[Any]:
         return (reshape(cotangents, array_shape(operands[0]).dimensions),)
 
     def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], **attributes: Any
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
     ) -> tuple[Any, int]:
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
 
 __all__ = ["BatchTrace", "BatchTracer"]
 
 
 class BatchTracer(Tracer):
-    """A value of the parent trace one dimension of which is the batch."""
+    """A value of the parent trace one dimension of which is the batch.
+
+    For a tuple, `dimension` is a tuple: that of each member, None where the member has no batch.
+    """
 
     __slots__ = ("dimension", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, dimension: int) -> None:
-        whole = shape_of(value)
-        assert isinstance(whole, Shape)
-        sizes = whole.dimensions
+    def __init__(self, trace: BatchTrace, value: Any, dimension: Any) -> None:
         self._trace = trace
-        self._shape = Shape(whole.element_type, sizes[:dimension] + sizes[dimension + 1 :])
+        self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
         self.dimension = dimension
 
@@ -45,6 +45,16 @@ class BatchTracer(Tracer):
             "Use mx.numpy.where instead of Python's if, or pass the argument unmapped "
             "(in_axes=None).",
         )
+
+
+def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
+    if dimension is None:
+        return whole
+    if isinstance(whole, TupleShape):
+        return TupleShape(map(_member_shape, whole.elements, dimension))
+    assert isinstance(whole, Shape), f"{whole} cannot be batched"
+    sizes = whole.dimensions
+    return Shape(whole.element_type, sizes[:dimension] + sizes[dimension + 1 :])
 
 
 class BatchTrace(Trace):

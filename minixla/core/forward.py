@@ -6,7 +6,7 @@ from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
 
 __all__ = ["ForwardTrace", "ForwardTracer", "has_tangent", "jvp_of"]
@@ -78,8 +78,10 @@ class ForwardTrace(Trace):
 
 
 def has_tangent(value: Any) -> bool:
-    """Whether a value is of a type that has a tangent: an array of floats or complex numbers."""
+    """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
     shape = shape_of(value)
+    if isinstance(shape, TupleShape):
+        return any(map(has_tangent, shape.elements))
     return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 

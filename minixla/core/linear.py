@@ -9,6 +9,7 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.tracing import bind, shape_of
+from minixla.core.tuples import TupleValue
 
 __all__ = ["add_cotangents", "instantiate", "linear_jvp", "linear_vjp", "zeros_like"]
 
@@ -29,6 +30,8 @@ def add_cotangents(first: Any, second: Any) -> Any:
         return second
     if second is None:
         return first
+    if isinstance(first, TupleValue):
+        return TupleValue(list(map(add_cotangents, first.elements, second.elements)))
     return role("add")(first, second)
 
 

@@ -37,7 +37,8 @@ class Operation:
 
     A subclass is the whole definition of one operation; `register` makes its single instance.
     Rules get operands in order and attributes as keywords. Where an operation has one result, a
-    rule takes and gives that one value; where `shape` gives a tuple, rules do too.
+    rule takes and gives that one value; where `shape` gives a tuple, rules do too. Positional
+    arguments of rules are positional only: an attribute may have the same name (`dimensions`).
 
     Declarations:
         name: XLA's name, `DotGeneral`; default: the class's name.
@@ -102,6 +103,7 @@ class Operation:
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
+        /,
         **attributes: Any,
     ) -> Sequence[str]:
         """Writes the operation through `emit` and returns the names of its results."""
@@ -141,6 +143,7 @@ class Operation:
         primals: Sequence[Any],
         tangents: Sequence[Any],
         results: Any,
+        /,
         **attributes: Any,
     ) -> Any:
         """The tangent of the result (or a tuple of them); None stands for a zero tangent.
@@ -162,6 +165,7 @@ class Operation:
         cotangents: Any,
         operands: Sequence[Any],
         linear: Sequence[bool],
+        /,
         **attributes: Any,
     ) -> Sequence[Any]:
         """The transpose of the operation as a linear map of the operands marked in `linear`.
@@ -183,6 +187,7 @@ class Operation:
         operands: Sequence[Any],
         results: Any,
         active: Sequence[bool],
+        /,
         **attributes: Any,
     ) -> Sequence[Any]:
         """The cotangents of the operands marked in `active` (None for the others).
@@ -195,7 +200,7 @@ class Operation:
         return linear_vjp(self, cotangents, operands, active, attributes)
 
     def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], **attributes: Any
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
     ) -> tuple[Any, Any]:
         """The operation over a batch.
 

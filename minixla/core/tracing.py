@@ -25,8 +25,9 @@ from minixla.core.errors import (
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.roles import role
-from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
 from minixla.core.source import Source, find_source
+from minixla.core.tuples import TupleValue
 
 __all__ = [
     "GraphTrace",
@@ -231,7 +232,7 @@ def weak_type_of(value: Any) -> bool:
 
 
 def shape_of(value: Any) -> AnyShape:
-    """The shape of a tracer, an array, a Python scalar, or a Shape itself.
+    """The shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape itself.
 
     Raises:
         ShapeError: `value` is none of these.
@@ -241,6 +242,8 @@ def shape_of(value: Any) -> AnyShape:
     shape = shape_of_data(value)
     if shape is not None:
         return shape
+    if isinstance(value, TupleValue):
+        return TupleShape(map(shape_of, value.elements))
     if hasattr(value, "stablehlo"):
         return value
     raise not_a_value(value, "shape_of")
@@ -382,6 +385,9 @@ class GraphTrace(Trace):
                 value = Value(operand._shape, None, len(self.captured))
                 self.captured.append(operand)
                 self.captured_inputs.append(value)
+        elif isinstance(operand, TupleValue):
+            members = [self.capture(element, subject) for element in operand.elements]
+            value = self._record(role("tuple"), members, {}, shape_of(operand))
         else:
             value = self._constant(operand, subject)
         self._constants[id(operand)] = (value, operand)
@@ -415,10 +421,13 @@ class GraphTrace(Trace):
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
-        operation = role("constant")
-        source = _state.source or find_source(4)
-        attributes = {"literal": literal}
-        instruction = Instruction(operation, (), attributes, literal.shape, source)  # type: ignore[arg-type]
+        return self._record(role("constant"), (), {"literal": literal}, literal.shape)
+
+    def _record(
+        self, operation: Any, operands: Sequence[Value], attributes: dict[str, Any], shape: AnyShape
+    ) -> Value:
+        source = _state.source or find_source(5)
+        instruction = Instruction(operation, tuple(operands), attributes, shape, source)
         self.instructions.append(instruction)
         return instruction.results[0]
 

@@ -15,6 +15,7 @@ from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.shapes import shape_of_data
 from minixla.core.tracing import Trace, Tracer, leaked, not_a_value, set_default_trace
+from minixla.core.tuples import TupleValue
 from minixla.engine.program import stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace"]
@@ -47,7 +48,7 @@ class EngineTrace(Trace):
 
     def lift(self, value: Any) -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
-        if isinstance(value, (jax.Array, Tracer)):
+        if isinstance(value, (jax.Array, Tracer, TupleValue)):
             return value
         if isinstance(value, np.ndarray) and value.ndim and not any(value.strides):
             return _device_splat(value[(0,) * value.ndim].tobytes(), value.dtype, value.shape)

@@ -45,7 +45,8 @@ def _abstract_eval(*_: Any, graph: Graph) -> list[Any]:
     return [abstract_value(shape) for shape in graph.output_shapes]
 
 
-def _lower(ctx: Any, *operands: Any, graph: Graph) -> Sequence[Any]:
+def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
+    """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
     module_context = ctx.module_context
     prefix = _fresh_prefix(module_context.symbol_table)
     text = Emitter(locations=True, prefix=prefix).module(graph.pruned())
@@ -71,7 +72,9 @@ def _fresh_prefix(symbols: Any) -> str:
     return f"minixla_{number}_"
 
 
-mlir.register_lowering(PROGRAM, _lower)
+mlir.register_lowering(
+    PROGRAM, lambda ctx, *operands, graph: lower_graph(ctx, operands, graph)
+)
 PROGRAM.def_impl(lambda *operands, graph: _compiled(graph)(*operands))
 
 

@@ -138,7 +138,7 @@ class _CustomCall(Operation):
         return {"to_apply": computation}
 
     def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], **attributes: Any
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
     ) -> tuple[Any, Any]:
         size = batch_size(operands, dimensions)
         computation = attributes["computation"]

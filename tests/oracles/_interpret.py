@@ -9,7 +9,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 
-from tests.oracles._mlir import check_arguments, find_main, make_context, tensor_type
+from tests.oracles._mlir import check_arguments, find_main, input_types, make_context
 from tests.oracles._worker import serve
 from tests.oracles.values import COMPLEX, DTYPES, SMALL_FLOATS, is_float
 
@@ -38,12 +38,16 @@ CONTEXTS = itertools.chain.from_iterable(
 
 def carry(result: Any) -> list[Any]:
     """The values, of types that Python can read, that carry a result out."""
-    element, dimensions = str(result.type.element_type), result.type.shape
+    type_ = result.type
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        raise ValueError(f"the interpreter returns tensors of static shape only, not {type_}")
+    element = str(type_.element_type)
     if element in dict(COMPLEX):
         return [stablehlo.real(result), stablehlo.imag(result)]
     if element in CARRIERS:
         operation, carrier = CARRIERS[element]
-        return [operation(tensor_type(dimensions, carrier), result)]
+        carrier_type = ir.RankedTensorType.get(type_.shape, ir.Type.parse(carrier))
+        return [operation(carrier_type, result)]
     return [result]
 
 
@@ -84,7 +88,7 @@ def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         PassManager.parse(LEGALISE).run(module.operation)
         main = find_main(module)
         results = main.type.results
-        check_arguments(arguments, main)
+        check_arguments(arguments, input_types(main))
         inputs = [constant(*pair) for pair in zip(arguments, main.type.inputs, strict=True)]
         carry_results(main)
         carriers = iter(stablehlo.eval_module(module, inputs))

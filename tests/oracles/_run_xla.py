@@ -9,14 +9,30 @@ import numpy as np
 from jax.extend import backend
 from jax.extend.mlir import ir
 
-from tests.oracles._mlir import check_arguments, find_main, make_context
+from tests.oracles._mlir import check_arguments, find_main, input_types, make_context
 from tests.oracles._worker import serve
 
 
 @lru_cache(maxsize=1024)
-def compiled(text: str) -> tuple[Any, Any]:
-    """The executable of a module, with the options of `jax.jit`, and its device."""
+def compiled(text: str) -> tuple[Any, list[str], Any]:
+    """The executable of a module, the types that it takes, and its device."""
+    with make_context(), ir.Location.unknown():
+        types = input_types(find_main(ir.Module.parse(text)))
     client: Any = backend.get_backend("cpu")
     device = client.local_devices()[0]
-    options = backend.get_compile_options(num_replicas=1, num_partitions=1)
-    return client.compile_and_load(text, [device], options), device
+    options = backend.get_compile_options(num_replicas=1, num_partitions=1)  # As `jax.jit` has.
+    return client.compile_and_load(text, [device], options), types, device
+
+
+def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Results of the module's @main."""
+    executable, types, device = compiled(text)
+    check_arguments(arguments, types)
+    buffers = [jax.device_put(argument, device) for argument in arguments]
+    results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+    return [np.asarray(result) for (result,) in results]
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    serve(evaluate)

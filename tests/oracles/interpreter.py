@@ -18,8 +18,8 @@ composes of rounded steps. What it cannot be asked, or answers wrongly, as of ja
 - `select_and_scatter` adds the initial value twice.
 - f8E3M4: ceil, floor and both roundings give NaN, and sqrt may be a step off. f8E8M0FNU: zero,
   negative and NaN results are wrong. f4E2M1FN: division by zero, log and rsqrt of zero give zero,
-  as do infinities and NaN converted to it. f8 types without infinities: `logistic` gives NaN where exp
-  overflows, and `reduce_precision` is wrong for large values.
+  as do infinities and NaN converted to it. f8 types without infinities: `logistic` gives NaN where
+  exp overflows, and `reduce_precision` is wrong for large values.
 """
 
 from collections.abc import Sequence

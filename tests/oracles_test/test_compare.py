@@ -43,7 +43,8 @@ def test_neighbours_are_one_step_apart(name, dtype):
 def test_steps_are_those_of_nextafter(dtype):
     values = edge_values(dtype)
     values = values[np.isfinite(values)]
-    up = np.nextafter(values, dtype(np.inf))
+    with np.errstate(over="ignore"):
+        up = np.nextafter(values, dtype(np.inf))
     np.testing.assert_array_equal(ulp_distance(up, values), 1)
     assert ulp_distance(dtype(-np.inf), dtype(np.inf)) > 1e9
 
@@ -73,8 +74,8 @@ def test_integers_are_subtracted_without_overflow():
 
 
 def test_complex_parts_and_norm():
-    expected = np.complex64([1 + 1e-9j, 1 - 0.0j, np.inf + 1j])
-    actual = np.complex64([1 + 1.1e-9j, 1 + 0.0j, np.inf + 2j])
+    expected = np.complex64([1 + 1e-9j, complex(1, -0.0), complex(np.inf, 1)])
+    actual = np.complex64([1 + 1.1e-9j, 1, complex(np.inf, 2)])
     partwise = ulp_distance(actual, expected, signed_zeros=True)
     assert partwise[0] > 1e5
     assert partwise[1] == np.inf
@@ -114,7 +115,8 @@ def test_flush_denormals_keeps_signs_and_everything_else():
     for dtype in (np.float32, np.float64, ml_dtypes.bfloat16):
         values = edge_values(dtype)
         smallest = ml_dtypes.finfo(dtype).smallest_normal
-        expected = np.where(abs(values) < smallest, np.copysign(dtype(0), values), values)
+        with np.errstate(invalid="ignore"):
+            expected = np.where(abs(values) < smallest, np.copysign(dtype(0), values), values)
         assert_same(flush_denormals(values), expected.astype(dtype))
         assert (flush_denormals(values) != values).any()
     assert_same(flush_denormals(np.complex64(-1e-40 + 2j)), np.complex64(complex(-0.0, 2)))

@@ -1,0 +1,142 @@
+"""Tuple and GetTupleElement: several values as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minixla.core.attributes import Integer
+from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.roles import fill_role
+from minixla.core.shapes import AnyShape, TupleShape
+from minixla.core.tracing import bind, current_trace, shape_of
+from minixla.core.tuples import TupleValue
+
+__all__ = ["get_tuple_element", "tuple"]
+
+
+@register
+class Tuple(Operation):
+    """Several values of any shapes as one value of tuple shape. XLA: Tuple.
+
+    In a graph a tuple is a value like others; where nothing is staged it is a TupleValue, and in
+    `reference` a Python tuple. Tangents and cotangents of tuples are TupleValues everywhere, and
+    the batch dimension of one is a tuple of its members'.
+    """
+
+    stablehlo_name = "tuple"
+    operand_names = ("elements...",)
+    linear_operands = EVERY_OPERAND
+
+    def shape(self, *elements: AnyShape) -> TupleShape:
+        return TupleShape(elements)
+
+    def reference(self, *elements: Any) -> Any:
+        return elements
+
+    def run(self, *elements: Any) -> TupleValue:  # type: ignore[override]  # a hook is None or a method
+        return TupleValue([current_trace().lift(element) for element in elements])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> TupleValue:
+        return TupleValue(tangents)
+
+    def transpose(
+        self, cotangents: TupleValue, operands: Sequence[Any], linear: Sequence[bool]
+    ) -> Sequence[Any]:
+        members = zip(cotangents.elements, linear, strict=True)
+        return [cotangent if wanted else None for cotangent, wanted in members]
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[Any]
+    ) -> Any:
+        return bind(self, *operands), (*dimensions,)
+
+
+def tuple(elements: Sequence[Any]) -> Any:
+    """The tuple of `elements`, values of any shapes."""
+    return bind(Tuple.instance, *elements)  # type: ignore[attr-defined]
+
+
+@register
+class GetTupleElement(Operation):
+    """One member of a tuple. XLA: GetTupleElement.
+
+    Attributes:
+        index: the member's number.
+
+    Checks:
+        (C1) the operand is a tuple.
+        (C2) it has a member of that number.
+    """
+
+    stablehlo_name = "get_tuple_element"
+    operand_names = ("tuple_data",)
+    attributes = {"index": Integer()}
+    linear_operands = (0,)
+
+    def shape(self, tuple_data: AnyShape, *, index: int) -> AnyShape:
+        given = [f"tuple_data {tuple_data}", f"index {index}"]
+        if not isinstance(tuple_data, TupleShape):
+            self.reject("C1", "the operand is not a tuple", given, "Make a tuple with ops.tuple.")
+        if not 0 <= index < len(tuple_data.elements):
+            self.reject_attribute(
+                "C2",
+                f"there is no member {index}",
+                given,
+                f"index must be in [0, {len(tuple_data.elements)}).",
+            )
+        return tuple_data.elements[index]
+
+    def reference(self, tuple_data: Any, *, index: int) -> Any:
+        return tuple_data[index]
+
+    def run(self, tuple_data: Any, **attributes: Any) -> Any:  # type: ignore[override]
+        _, attributes = self.infer((shape_of(tuple_data),), attributes)
+        return tuple_data.elements[attributes["index"]]
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        *,
+        index: int,
+    ) -> Sequence[str]:
+        return emit.operation(
+            "stablehlo.get_tuple_element", operands, shapes, results, index=f"{index} : i32"
+        )
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, *, index: int
+    ) -> Any:
+        (tangent,) = tangents
+        if isinstance(tangent, TupleValue):
+            return tangent.elements[index]
+        return get_tuple_element(tangent, index)
+
+    def transpose(
+        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], *, index: int
+    ) -> Sequence[Any]:
+        whole = shape_of(operands[0])
+        assert isinstance(whole, TupleShape)
+        members: list[Any] = [None] * len(whole.elements)
+        members[index] = cotangents
+        return (TupleValue(members),)
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[Any], *, index: int
+    ) -> Any:
+        return get_tuple_element(operands[0], index), dimensions[0][index]
+
+
+def get_tuple_element(tuple_data: Any, index: int) -> Any:
+    """Member `index` of a tuple.
+
+    Raises:
+        ShapeError, AttributeValueError: see GetTupleElement.
+    """
+    return bind(GetTupleElement.instance, tuple_data, index=index)  # type: ignore[attr-defined]
+
+
+fill_role("tuple", Tuple.instance)  # type: ignore[attr-defined]
