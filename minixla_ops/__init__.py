@@ -3,6 +3,7 @@
 from minixla_ops import operators as _operators
 from minixla_ops.binary import add, div, mul, sub
 from minixla_ops.broadcasting import broadcast, broadcast_in_dim
+from minixla_ops.calls import call
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.creation import constant, iota
 from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
@@ -17,6 +18,7 @@ __all__ = [
     "add",
     "broadcast",
     "broadcast_in_dim",
+    "call",
     "collapse",
     "concat_in_dim",
     "constant",

@@ -226,6 +226,26 @@ class BroadcastInDim(Operation):
         )
         return [name]
 
+    def hlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        result: AnyShape,
+        *,
+        out_dim_size: tuple[int, ...],
+        broadcast_dimensions: tuple[int, ...],
+    ) -> str:
+        # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
+        (operand,), (shape,) = operands, self.array_shapes(shapes)
+        pairs = list(zip(shape.dimensions, broadcast_dimensions, strict=True))
+        kept = [(size, dimension) for size, dimension in pairs if size == out_dim_size[dimension]]
+        if len(kept) != len(pairs):
+            squeezed = shape.with_dimensions([size for size, _ in kept])
+            operand = emit.instruction("reshape", [operand], squeezed)
+        mapping = tuple([dimension for _, dimension in kept])
+        return emit.instruction("broadcast", [operand], result, dimensions=mapping)
+
     def transpose(
         self,
         cotangents: Any,
@@ -318,6 +338,13 @@ class Broadcast(Operation):
 
     def reference(self, operand: np.ndarray, *, broadcast_sizes: tuple[int, ...]) -> np.ndarray:
         return np.broadcast_to(operand, (*broadcast_sizes, *operand.shape))
+
+    def hlo_attributes(
+        self, shapes: Sequence[AnyShape], *, broadcast_sizes: tuple[int, ...]
+    ) -> dict[str, Any]:
+        (operand,) = self.array_shapes(shapes)
+        first = len(broadcast_sizes)
+        return {"dimensions": tuple(range(first, first + operand.rank))}
 
     def transpose(
         self,

@@ -14,6 +14,7 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import bind, closed_graph, shape_of
 from minixla_ops.batching import batch_size
 from minixla_ops.evaluation import reference_graph
+from minixla_ops.tuples import from_leaves, tuple_leaves, without_tuples
 from minixla_ops.rules import zeros_like
 
 __all__ = ["call"]
@@ -21,7 +22,9 @@ __all__ = ["call"]
 
 @register
 class Call(Operation):
-    """Runs a computation on its operands. XLA: Call.
+    """Runs a computation on its operands and gives its results. XLA: Call.
+
+    A call whose computation has side effects is never dropped.
 
     Attributes:
         computation: the Graph.
@@ -76,6 +79,9 @@ class Call(Operation):
         )
         return names
 
+    def hlo_attributes(self, shapes: Sequence[AnyShape], *, computation: Graph) -> dict[str, Any]:
+        return {"to_apply": computation}
+
     def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph
     ) -> tuple[Any, Any]:
@@ -122,7 +128,11 @@ class Call(Operation):
 
 
 def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, ...]:
-    """The results of a computation, a Graph or a function of `operands`, as a tuple.
+    """The results of a computation as a Python tuple.
+
+    Args:
+        computation: a Graph, or a function of the operands that is traced to one.
+        operands: values of the shapes of its inputs, tuples and tokens included.
 
     Raises:
         ShapeError: the operands do not fit (C1, C2).
@@ -132,7 +142,13 @@ def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, 
         shapes = [shape_of(operand) for operand in operands]
         name = getattr(computation, "__name__", "computation")
         computation = closed_graph(computation, shapes, "call", name)
-    return bind(Call.instance, *operands, computation=computation)  # type: ignore[attr-defined]
+    flat = without_tuples(computation)
+    if flat is computation:
+        return bind(Call.instance, *operands, computation=computation)  # type: ignore[attr-defined]
+    Call.instance.infer(tuple(map(shape_of, operands)), {"computation": computation})  # type: ignore[attr-defined]
+    leaves = [leaf for operand in operands for leaf in tuple_leaves(operand)]
+    results = iter(bind(Call.instance, *leaves, computation=flat))  # type: ignore[attr-defined]
+    return tuple([from_leaves(shape, results) for shape in computation.output_shapes])
 
 
 fill_role("call", call)

@@ -427,10 +427,19 @@ class Pad(Operation):
         )
         return [name]
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, padding_config: Triples
-    ) -> dict[str, Any]:
-        return {"padding": "x".join([f"{low}_{high}_{inner}" for low, high, inner in padding_config])}
+    def hlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        result: AnyShape,
+        *,
+        padding_config: Triples,
+    ) -> str:
+        if not padding_config:  # HLO's notation has no pad of a scalar
+            return emit.instruction("copy", operands[:1], result)
+        padding = "x".join([f"{low}_{high}_{interior}" for low, high, interior in padding_config])
+        return emit.instruction("pad", operands, result, padding=padding)
 
     def transpose(
         self,

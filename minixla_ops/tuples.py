@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minixla.core.attributes import Integer
+from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, TupleShape
-from minixla.core.tracing import bind, current_trace, shape_of
+from minixla.core.tracing import (
+    bind,
+    current_trace,
+    evaluate_graph,
+    shape_of,
+    trace_to_graph,
+)
 from minixla.core.tuples import TupleValue
 
-__all__ = ["get_tuple_element", "tuple"]
+__all__ = ["from_leaves", "get_tuple_element", "tuple", "tuple_leaves", "without_tuples"]
 
 
 @register
@@ -137,6 +144,52 @@ def get_tuple_element(tuple_data: Any, index: int) -> Any:
         ShapeError, AttributeValueError: see GetTupleElement.
     """
     return bind(GetTupleElement.instance, tuple_data, index=index)  # type: ignore[attr-defined]
+
+
+def tuple_leaves(value: Any) -> list[Any]:
+    """The members of a tuple, those of its members that are tuples in their place; else `value`."""
+    shape = shape_of(value)
+    if not isinstance(shape, TupleShape):
+        return [value]
+    members = [get_tuple_element(value, index) for index in range(len(shape.elements))]
+    return [leaf for member in members for leaf in tuple_leaves(member)]
+
+
+def from_leaves(shape: AnyShape, leaves: Iterator[Any]) -> Any:
+    """The value of `shape` whose leaves are the next ones of `leaves`."""
+    if not isinstance(shape, TupleShape):
+        return next(leaves)
+    return tuple([from_leaves(element, leaves) for element in shape.elements])
+
+
+def without_tuples(graph: Graph) -> Graph:
+    """The program with the leaves of its inputs and outputs in place of tuples.
+
+    Operations that run programs use it, so that derivative and batching rules see only arrays.
+    """
+    found = graph.memo.get("without_tuples")
+    if found is None:
+        given = [*graph.input_shapes, *graph.output_shapes]
+        has_tuples = any(isinstance(shape, TupleShape) for shape in given)
+        found = graph.memo["without_tuples"] = _flattened(graph) if has_tuples else graph
+    return found
+
+
+def _flattened(graph: Graph) -> Graph:
+    def function(*leaves: Any) -> list[Any]:
+        remaining = iter(leaves)
+        operands = [from_leaves(shape, remaining) for shape in graph.input_shapes]
+        outputs = evaluate_graph(graph, operands)
+        return [leaf for output in outputs for leaf in tuple_leaves(output)]
+
+    shapes = [leaf for shape in graph.input_shapes for leaf in _shape_leaves(shape)]
+    return trace_to_graph(function, shapes, graph.name)[0].pruned()
+
+
+def _shape_leaves(shape: AnyShape) -> list[AnyShape]:
+    if not isinstance(shape, TupleShape):
+        return [shape]
+    return [leaf for element in shape.elements for leaf in _shape_leaves(element)]
 
 
 fill_role("tuple", Tuple.instance)  # type: ignore[attr-defined]

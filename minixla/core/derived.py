@@ -19,6 +19,7 @@ from minixla.core.tracing import (
     _state,
     evaluate_graph,
     trace_to_graph,
+    tracing,
     under,
 )
 
@@ -105,23 +106,22 @@ def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     primals = [forward.add_input(shape) for shape in graph.input_shapes]
     wanted = [flag and has_tangent(primal) for flag, primal in zip(active, primals, strict=True)]
     inputs = [reverse.add_input(p) if flag else p for p, flag in zip(primals, wanted, strict=True)]
-    with under(reverse):
-        outputs = evaluate_graph(graph, inputs)
-    mine = [type(each) is ReverseTracer and each._trace is reverse for each in outputs]
-    results = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
-    cotangents = [
-        backward.add_input(result._shape) if flag else None
-        for result, flag in zip(results, mine, strict=True)
-    ]
-    with under(backward):
-        tracers = [each for each, flag in zip(inputs, wanted, strict=True) if flag]
-        gathered = reverse.pull(outputs, cotangents, tracers)
-    found = iter(gathered)
-    given = [next(found) if flag else None for flag in wanted]
-    second = backward.graph([each for each in given if each is not None], f"vjp_{graph.name}")
-    first = forward.graph([*results, *backward.captured], f"forward_{graph.name}")
-    for trace in (backward, reverse, forward):
-        trace.alive = False
+    with tracing(forward):
+        with tracing(reverse):
+            outputs = evaluate_graph(graph, inputs)
+        mine = [type(each) is ReverseTracer and each._trace is reverse for each in outputs]
+        results = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
+        cotangents = [
+            backward.add_input(result._shape) if flag else None
+            for result, flag in zip(results, mine, strict=True)
+        ]
+        with tracing(backward):
+            tracers = [each for each, flag in zip(inputs, wanted, strict=True) if flag]
+            found = iter(reverse.pull(outputs, cotangents, tracers))
+            given = [next(found) if flag else None for flag in wanted]
+            kept = [each for each in given if each is not None]
+            second = backward.graph(kept, f"vjp_{graph.name}")
+        first = forward.graph([*results, *backward.captured], f"forward_{graph.name}")
     return ReverseGraphs(
         first.pruned(), second.pruned(), tuple(mine), tuple(each is not None for each in given)
     )

@@ -67,6 +67,11 @@ class Instruction:
         """The shapes of the results."""
         return tuple([result.shape for result in self.results])
 
+    @property
+    def has_side_effect(self) -> bool:
+        """Whether the operation, or one in a program that it runs, must not be dropped."""
+        return self.operation.has_side_effect or any(map(_holds_effect, self.attributes.values()))
+
     def __repr__(self) -> str:
         return f"<Instruction {self.operation.hlo_name} -> {self.shapes}>"
 
@@ -104,6 +109,15 @@ class Graph:
     def output_shapes(self) -> tuple[AnyShape, ...]:
         """The shapes of the outputs."""
         return tuple([value.shape for value in self.outputs])
+
+    @property
+    def has_side_effect(self) -> bool:
+        """Whether an instruction has a side effect."""
+        found = self.memo.get("has_side_effect")
+        if found is None:
+            found = any([each.has_side_effect for each in self.instructions])
+            self.memo["has_side_effect"] = found
+        return found
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""
@@ -144,6 +158,12 @@ class Graph:
         return self._hash
 
 
+def _holds_effect(attribute: Any) -> bool:
+    if type(attribute) is Graph:
+        return attribute.has_side_effect
+    return type(attribute) is tuple and any(map(_holds_effect, attribute))
+
+
 def live_instructions(
     instructions: Sequence[Instruction], outputs: Iterable[Value]
 ) -> list[Instruction]:
@@ -151,7 +171,7 @@ def live_instructions(
     needed = {id(value.instruction) for value in outputs}
     kept: list[Instruction] = []
     for instruction in reversed(instructions):
-        if id(instruction) in needed or instruction.operation.has_side_effect:
+        if id(instruction) in needed or instruction.has_side_effect:
             kept.append(instruction)
             needed.update([id(operand.instruction) for operand in instruction.operands])
     kept.reverse()

@@ -36,12 +36,17 @@ class Node:
         self.pullback = pullback
         self.single = single
         self.source = source
-        self.cotangents: dict[int, Any] = {}
+        self.cotangents: dict[int, Any] | None = None
 
     def receive(self, index: int, cotangent: Any) -> None:
         """Adds to the cotangent of result `index`."""
-        known = self.cotangents.get(index)
-        self.cotangents[index] = cotangent if known is None else add_cotangents(known, cotangent)
+        cotangents = self.cotangents
+        if cotangents is None:
+            self.cotangents = {index: cotangent}
+        elif index in cotangents:
+            cotangents[index] = add_cotangents(cotangents[index], cotangent)
+        else:
+            cotangents[index] = cotangent
 
 
 class ReverseTracer(Tracer):
@@ -229,21 +234,27 @@ class ReverseTrace(Trace):
             self._walk_back()
         finally:
             _state.source = previous
-            gathered = [tracer.node.cotangents.pop(0, None) for tracer in inputs]
+            gathered = [_taken(tracer.node) for tracer in inputs]
         return gathered
 
     def _walk_back(self) -> None:
         for node in reversed(self.nodes):
             received = node.cotangents
-            if not received:
+            if received is None:
                 continue
-            node.cotangents = {}
+            node.cotangents = None
             _state.source = node.source
             assert node.pullback is not None
             given = received[0] if node.single else received
             for target, cotangent in zip(node.targets, node.pullback(given), strict=True):
                 if target is not None and cotangent is not None:
                     target[0].receive(target[1], cotangent)
+
+
+def _taken(node: Node) -> Any:
+    """The cotangent that an input's node has received; afterwards it has none."""
+    cotangents, node.cotangents = node.cotangents, None
+    return None if cotangents is None else cotangents[0]
 
 
 def _any_tangent(results: Any) -> bool:

@@ -6,6 +6,7 @@ not its own tracers as constants and, for what it computes, binds under its pare
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,7 @@ __all__ = [
     "current_trace",
     "shape_of",
     "trace_to_graph",
+    "tracing",
     "under",
     "weak_type_of",
 ]
@@ -129,6 +131,31 @@ def under(trace: Trace) -> Iterator[None]:
         yield
     finally:
         _state.trace = previous
+
+
+class tracing:  # noqa: N801 - used like a function
+    """Makes a trace current inside a `with` block; afterwards it is dead.
+
+    Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
+    end, and scanning it again and again would take most of the time.
+    """
+
+    __slots__ = ("_collect", "_previous", "_trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        self._previous = _state.trace
+        self._collect = gc.isenabled()
+        gc.disable()
+        _state.trace = self._trace
+
+    def __exit__(self, *_: object) -> None:
+        _state.trace = self._previous
+        self._trace.alive = False
+        if self._collect:
+            gc.enable()
 
 
 class Tracer:
@@ -458,13 +485,8 @@ def trace_to_graph(
     """
     trace = GraphTrace(_state.trace)
     arguments = [trace.add_input(shape) for shape in shapes]
-    previous = _state.trace
-    _state.trace = trace
-    try:
+    with tracing(trace):
         graph = trace.graph(function(*arguments), name)
-    finally:
-        _state.trace = previous
-        trace.alive = False
     return graph, trace.captured
 
 

@@ -16,7 +16,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter
-from minixla.core.tracing import GraphTrace, under
+from minixla.core.tracing import GraphTrace, tracing
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
@@ -115,12 +115,9 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
                     tracer._mark_weak()
                 leaves[index] = tracer
         args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
-        try:
-            with under(trace):
-                results, result_tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
+        with tracing(trace):
+            results, result_tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
             graph = trace.graph(results, getattr(function, "__name__", "main"))
-        finally:
-            trace.alive = False
         outputs = run_graph(graph, operands)
         return jax.tree_util.tree_unflatten(result_tree, outputs)
 

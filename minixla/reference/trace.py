@@ -8,14 +8,15 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape, shape_of_data
-from minixla.core.tracing import Trace, Tracer, leaked, not_a_value
+from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
+from minixla.core.tracing import Trace, Tracer, leaked, not_a_value, shape_of
+from minixla.core.tuples import TupleValue
 
 __all__ = ["ReferenceTrace", "ReferenceTracer"]
 
 
 class ReferenceTracer(Tracer):
-    """An array (or a tuple of values) held in NumPy, with the element type it is declared to have."""
+    """An array (or token) held in NumPy, with the element type it is declared to have."""
 
     __slots__ = ("_weak", "data")
 
@@ -60,11 +61,11 @@ class ReferenceTrace(Trace):
         if operation.run is not None:
             return operation.run(*operands, **attributes)
         values = [self.lift(operand, operation.builder_name) for operand in operands]
-        shapes = tuple([value._shape for value in values])
+        shapes = tuple(map(shape_of, values))
         results, attributes = operation.infer(shapes, attributes)
         if self.widen:
             attributes = {name: _widened(value) for name, value in attributes.items()}
-        outcome = operation.reference(*[value.data for value in values], **attributes)
+        outcome = operation.reference(*map(_data_of, values), **attributes)
         if type(results) is not tuple:
             return self._wrap(operation, outcome, results)  # type: ignore[arg-type]  # one shape
         pairs = zip(outcome, results, strict=True)
@@ -76,6 +77,8 @@ class ReferenceTrace(Trace):
             return value
         if isinstance(value, Tracer):
             raise leaked(value, subject)
+        if isinstance(value, TupleValue):
+            return TupleValue([self.lift(element, subject) for element in value.elements])
         shape = shape_of_data(value)
         if shape is None:
             raise not_a_value(value, subject)
@@ -89,7 +92,10 @@ class ReferenceTrace(Trace):
         wanted = _widened(shape.element_type) if self.widen else shape.element_type
         return data if data.dtype == wanted.dtype else data.astype(wanted.dtype)
 
-    def _wrap(self, operation: Operation, data: Any, shape: AnyShape) -> ReferenceTracer:
+    def _wrap(self, operation: Operation, data: Any, shape: AnyShape) -> Any:
+        if isinstance(shape, TupleShape):
+            members = zip(data, shape.elements, strict=True)
+            return TupleValue([self._wrap(operation, *member) for member in members])
         if isinstance(shape, Shape):
             data = np.asarray(data)
             if self.widen:
@@ -100,6 +106,13 @@ class ReferenceTrace(Trace):
                     f"where its shape rule says {shape}"
                 )
         return ReferenceTracer(self, data, shape)
+
+
+def _data_of(value: Any) -> Any:
+    """The array, or a Python tuple of arrays, that a lifted value holds."""
+    if isinstance(value, TupleValue):
+        return tuple(map(_data_of, value.elements))
+    return value.data
 
 
 def _widened(value: Any) -> Any:

@@ -1,0 +1,177 @@
+"""ConvolutionDimensionNumbers: which dimension of a convolution's arrays plays which role."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minixla.core.attributes import Attribute, Integers
+
+__all__ = ["ConvolutionDimensionNumbers", "ConvolutionDimensions"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionDimensionNumbers:
+    """Which dimension of the input (lhs), the kernel (rhs) and the output plays which role.
+
+    The fields are those of XLA and StableHLO. Prints as HLO does: `b01f_01io->b01f`, where the
+    digit k stands at the k-th spatial dimension.
+
+    Attributes:
+        input_batch_dimension: of lhs.
+        input_feature_dimension: of lhs.
+        input_spatial_dimensions: of lhs, in the order of window_strides and padding.
+        kernel_input_feature_dimension: of rhs.
+        kernel_output_feature_dimension: of rhs.
+        kernel_spatial_dimensions: of rhs, in the same order.
+        output_batch_dimension: of the result.
+        output_feature_dimension: of the result.
+        output_spatial_dimensions: of the result, in the same order.
+    """
+
+    input_batch_dimension: int
+    input_feature_dimension: int
+    input_spatial_dimensions: tuple[int, ...]
+    kernel_input_feature_dimension: int
+    kernel_output_feature_dimension: int
+    kernel_spatial_dimensions: tuple[int, ...]
+    output_batch_dimension: int
+    output_feature_dimension: int
+    output_spatial_dimensions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not isinstance(value, int):
+                object.__setattr__(self, name, Integers().canonical(value))
+
+    @classmethod
+    def of(
+        cls, lhs: Sequence[int], rhs: Sequence[int], output: Sequence[int]
+    ) -> ConvolutionDimensionNumbers:
+        """The numbers from JAX's three lists.
+
+        Args:
+            lhs: batch, feature and spatial dimensions of lhs.
+            rhs: output feature, input feature and spatial dimensions of rhs.
+            output: batch, feature and spatial dimensions of the result.
+        """
+        return cls(
+            lhs[0], lhs[1], tuple(lhs[2:]),
+            rhs[1], rhs[0], tuple(rhs[2:]),
+            output[0], output[1], tuple(output[2:]),
+        )  # fmt: skip
+
+    @classmethod
+    def default(cls, rank: int) -> ConvolutionDimensionNumbers:
+        """Batch, feature, spatial; output features, input features, spatial; as lhs."""
+        order = tuple(range(rank))
+        return cls.of(order, order, order)
+
+    @classmethod
+    def from_letters(cls, lhs: str, rhs: str, output: str) -> ConvolutionDimensionNumbers:
+        """The numbers from JAX's strings, such as `NHWC`, `HWIO`, `NHWC`.
+
+        Raises:
+            ValueError: a letter is missing or repeated, or spatial letters differ.
+        """
+        spatial = [letter for letter in rhs if letter not in "IO"]
+        return cls.of(
+            _positions(lhs, ["N", "C", *spatial]),
+            _positions(rhs, ["O", "I", *spatial]),
+            _positions(output, ["N", "C", *spatial]),
+        )
+
+    @classmethod
+    def from_labels(cls, labels: str) -> ConvolutionDimensionNumbers:
+        """The numbers from HLO's `dim_labels`, such as `b01f_01io->b01f`.
+
+        Raises:
+            ValueError: it is not in this form.
+        """
+        match = re.fullmatch(r"(\w+)_(\w+)->(\w+)", labels)
+        if match is None:
+            raise ValueError(f"must be such as b01f_01io->b01f, not {labels!r}")
+        lhs, rhs, output = match.groups()
+        spatial = [str(index) for index in range(len(rhs) - 2)]
+        return cls.of(
+            _positions(lhs, ["b", "f", *spatial]),
+            _positions(rhs, ["o", "i", *spatial]),
+            _positions(output, ["b", "f", *spatial]),
+        )
+
+    @property
+    def lhs(self) -> tuple[int, ...]:
+        """Batch, feature and spatial dimensions of lhs."""
+        return (
+            self.input_batch_dimension,
+            self.input_feature_dimension,
+            *self.input_spatial_dimensions,
+        )
+
+    @property
+    def rhs(self) -> tuple[int, ...]:
+        """Output feature, input feature and spatial dimensions of rhs."""
+        return (
+            self.kernel_output_feature_dimension,
+            self.kernel_input_feature_dimension,
+            *self.kernel_spatial_dimensions,
+        )
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """Batch, feature and spatial dimensions of the result."""
+        return (
+            self.output_batch_dimension,
+            self.output_feature_dimension,
+            *self.output_spatial_dimensions,
+        )
+
+    @property
+    def labels(self) -> tuple[list[str], list[str], list[str]]:
+        """For each dimension of lhs, rhs and the result its role: b, f, i, o or a spatial index."""
+        return (
+            _labels(self.lhs, "bf"),
+            _labels(self.rhs, "oi"),
+            _labels(self.output, "bf"),
+        )
+
+    def __str__(self) -> str:
+        lhs, rhs, output = map("".join, self.labels)
+        return f"{lhs}_{rhs}->{output}"
+
+
+def _labels(dimensions: Sequence[int], letters: str) -> list[str]:
+    roles = [*letters, *map(str, range(len(dimensions) - 2))]
+    by_dimension = dict(zip(dimensions, roles, strict=True))
+    return [by_dimension[dimension] for dimension in range(len(dimensions))]
+
+
+def _positions(letters: str, wanted: Sequence[str]) -> list[int]:
+    """Where each of the wanted letters is; they are all there are."""
+    if sorted(letters) != sorted(wanted) or len(set(letters)) != len(letters):
+        raise ValueError(f"{letters!r} must have each of the letters {', '.join(wanted)} once")
+    return [letters.index(letter) for letter in wanted]
+
+
+class ConvolutionDimensions(Attribute):
+    """ConvolutionDimensionNumbers, JAX's triple of strings or of lists, or HLO's labels."""
+
+    description = (
+        "ConvolutionDimensionNumbers, three strings such as ('NHWC', 'HWIO', 'NHWC'), "
+        "or HLO's labels such as 'b01f_01io->b01f'"
+    )
+
+    def canonical(self, value: Any) -> ConvolutionDimensionNumbers:
+        """The ConvolutionDimensionNumbers."""
+        if isinstance(value, ConvolutionDimensionNumbers):
+            return value
+        if isinstance(value, str):
+            return ConvolutionDimensionNumbers.from_labels(value)
+        lhs, rhs, output = value
+        if isinstance(lhs, str):
+            return ConvolutionDimensionNumbers.from_letters(lhs, rhs, output)
+        integers = Integers(minimum=0).canonical
+        return ConvolutionDimensionNumbers.of(integers(lhs), integers(rhs), integers(output))

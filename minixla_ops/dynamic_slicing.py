@@ -1,0 +1,265 @@
+"""DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minixla.core.attributes import Integers
+from minixla.core.element_types import ElementType
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import bind
+from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.rules import array_shape, splat, zeros
+
+__all__ = ["dynamic_slice", "dynamic_update_slice"]
+
+
+class AtStartIndices(Operation):
+    """Base class of the two: start indices are the last operands, and are clamped.
+
+    Each start index is clamped to [0, operand size - box size] first, so that the box is always
+    inside the operand.
+    """
+
+    def check_starts(
+        self, label: str, operand: Shape, starts: Sequence[Shape], given: Sequence[str]
+    ) -> None:
+        """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
+        if len(starts) != operand.rank:
+            self.reject(
+                label,
+                f"{len(starts)} start indices for an operand of rank {operand.rank}",
+                given,
+                "Give one integer scalar for each dimension.",
+            )
+        for start in starts:
+            if start.rank or not start.element_type.is_integer:
+                self.reject(
+                    label, f"start index {start} is not an integer scalar", given, "Give scalars."
+                )
+            if start is not starts[0]:
+                self.reject(
+                    label,
+                    "the start indices differ in type",
+                    given,
+                    "Convert them to one integer type with convert_element_type.",
+                )
+
+    def check_sizes(
+        self, label: str, operand: Shape, sizes: Sequence[int], given: Sequence[str]
+    ) -> None:
+        """Raises ShapeError unless the box has the operand's rank and fits into it."""
+        if len(sizes) != operand.rank:
+            self.reject(
+                label,
+                f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
+                given,
+                "The box needs one size for each dimension of the operand.",
+            )
+        for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
+            if size > limit:
+                self.reject(
+                    label,
+                    f"the box has size {size} in dimension {at}, the operand only {limit}",
+                    given,
+                    "The box must fit into the operand; only its place is clamped.",
+                )
+
+
+def _given(operand: Shape, starts: Sequence[Shape], *others: str) -> list[str]:
+    listed = ", ".join(map(str, starts))
+    return [f"operand {operand}", *others, f"start_indices ({listed})"]
+
+
+def _box(
+    operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
+) -> tuple[slice, ...]:
+    """The clamped box, as an index of `operand`."""
+    limits = [whole - size for whole, size in zip(operand.shape, sizes, strict=True)]
+    firsts = [min(max(int(start), 0), limit) for start, limit in zip(starts, limits, strict=True)]
+    return tuple([slice(first, first + size) for first, size in zip(firsts, sizes, strict=True)])
+
+
+@register
+class DynamicSlice(AtStartIndices):
+    """Cuts a box of static sizes out of an array, at start indices known at run time.
+
+    out[i...] = operand[s[d] + i[d], ...], s[d] = clamp(start_indices[d], 0, operand size - size).
+    XLA: DynamicSlice.
+
+    Attributes:
+        slice_sizes: the box's sizes.
+
+    Checks:
+        (C1) start_indices are one integer scalar for each dimension, all of one type.
+        (C2) slice_sizes are one size for each dimension, none larger than the operand's.
+    """
+
+    stablehlo_name = "dynamic_slice"
+    operand_names = ("operand", "start_indices...")
+    attributes = {"slice_sizes": Integers(minimum=0)}
+    linear_operands = (0,)
+
+    def shape(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Shape:
+        operand, *starts = self.array_shapes([operand, *starts])
+        given = _given(operand, starts, f"slice_sizes {slice_sizes}")
+        self.check_starts("C1", operand, starts, given)
+        self.check_sizes("C2", operand, slice_sizes, given)
+        return operand.with_dimensions(slice_sizes)
+
+    def reference(
+        self, operand: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]
+    ) -> np.ndarray:
+        return operand[_box(operand, starts, slice_sizes)]
+
+    def hlo_attributes(
+        self, shapes: Sequence[AnyShape], *, slice_sizes: tuple[int, ...]
+    ) -> dict[str, Any]:
+        return {"dynamic_slice_sizes": slice_sizes}
+
+    def transpose(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        linear: Sequence[bool],
+        *,
+        slice_sizes: tuple[int, ...],
+    ) -> Sequence[Any]:
+        operand, *starts = operands
+        spread = dynamic_update_slice(zeros(array_shape(operand)), cotangents, starts)
+        return (spread, *[None] * len(starts))
+
+    def batch(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        *,
+        slice_sizes: tuple[int, ...],
+    ) -> tuple[Any, int]:
+        operand, *starts = operands
+        at, *starts_at = dimensions
+        if any(each is not None for each in starts_at):
+            return _gather(operand, at, starts, starts_at, slice_sizes)
+        assert at is not None
+        size = array_shape(operand).dimensions[at]
+        sizes = (*slice_sizes[:at], size, *slice_sizes[at:])
+        return dynamic_slice(operand, _with_zero(starts, at), sizes), at
+
+
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+    """The box of `slice_sizes` of `operand` that begins at `start_indices`, clamped to fit.
+
+    Args:
+        operand: an array of N dimensions.
+        start_indices: N integer scalars of one type; Python ints take the type of the others.
+        slice_sizes: N sizes, none larger than the operand's.
+
+    Raises:
+        ShapeError, AttributeValueError: see DynamicSlice.
+    """
+    starts = _of_one_type(start_indices)
+    return bind(DynamicSlice.instance, operand, *starts, slice_sizes=tuple(slice_sizes))  # type: ignore[attr-defined]
+
+
+@register
+class DynamicUpdateSlice(AtStartIndices):
+    """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice.
+
+    The result is operand, but result[s[d] + i[d], ...] = update[i...], where
+    s[d] = clamp(start_indices[d], 0, operand size - update size).
+
+    Checks:
+        (C1) start_indices are one integer scalar for each dimension, all of one type.
+        (C2) update has the operand's element type.
+        (C3) update has the operand's rank and no size larger than the operand's.
+    """
+
+    stablehlo_name = "dynamic_update_slice"
+    operand_names = ("operand", "update", "start_indices...")
+    linear_operands = (0, 1)
+
+    def shape(self, operand: Any, update: Any, *starts: Any) -> Shape:
+        operand, update, *starts = self.array_shapes([operand, update, *starts])
+        given = _given(operand, starts, f"update {update}")
+        self.check_starts("C1", operand, starts, given)
+        if update.element_type is not operand.element_type:
+            self.reject(
+                "C2",
+                "operand and update differ in element type",
+                given,
+                "Convert one side with convert_element_type.",
+            )
+        self.check_sizes("C3", operand, update.dimensions, given)
+        return operand
+
+    def reference(
+        self, operand: np.ndarray, update: np.ndarray, *starts: np.ndarray
+    ) -> np.ndarray:
+        result = operand.copy()
+        result[_box(operand, starts, update.shape)] = update
+        return result
+
+    def transpose(
+        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool]
+    ) -> Sequence[Any]:
+        _, update, *starts = operands
+        shape = array_shape(update)
+        return [
+            dynamic_update_slice(cotangents, zeros(shape), starts) if linear[0] else None,
+            dynamic_slice(cotangents, starts, shape.dimensions) if linear[1] else None,
+            *[None] * len(starts),
+        ]
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[int | None]
+    ) -> tuple[Any, int]:
+        operand, update, *starts = operands
+        at, update_at, *starts_at = dimensions
+        size = batch_size(operands, dimensions)
+        operand = move_batch(operand, at, 0, size)
+        update = move_batch(update, update_at, 0, size)
+        if any(each is not None for each in starts_at):
+            return _scatter(operand, update, starts, starts_at, size), 0
+        return dynamic_update_slice(operand, update, _with_zero(starts, 0)), 0
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+    """`operand` with the box that begins at `start_indices`, clamped to fit, set to `update`.
+
+    Args:
+        operand: an array of N dimensions.
+        update: an array of the same element type and rank, no larger in any dimension.
+        start_indices: N integer scalars of one type; Python ints take the type of the others.
+
+    Raises:
+        ShapeError: see DynamicUpdateSlice.
+    """
+    return bind(DynamicUpdateSlice.instance, operand, update, *_of_one_type(start_indices))  # type: ignore[attr-defined]
+
+
+def _of_one_type(starts: Sequence[Any]) -> list[Any]:
+    """Start indices, Python ints in the type that the others have, where they fit into it."""
+    typed = [start for start in starts if not isinstance(start, int)]
+    if not typed or len(typed) == len(starts):
+        return list(starts)
+    kind = array_shape(typed[0]).element_type
+    if not kind.is_integer:
+        return list(starts)
+    info = ml_dtypes.iinfo(kind.dtype)
+    return [
+        splat(start, Shape(kind))
+        if isinstance(start, int) and info.min <= start <= info.max
+        else start
+        for start in starts
+    ]
+
+
+def _with_zero(starts: Sequence[Any], position: int) -> list[Any]:
+    kind = array_shape(starts[0]).element_type if starts else ElementType
+    zero = splat(0, Shape(kind)) if starts else 0
+    return [*starts[:position], zero, *starts[position:]]
