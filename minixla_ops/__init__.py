@@ -5,8 +5,17 @@ from minixla_ops.binary import add, div, mul, sub
 from minixla_ops.broadcasting import broadcast, broadcast_in_dim
 from minixla_ops.calls import call
 from minixla_ops.conversion import convert_element_type
+from minixla_ops.convolution_builders import (
+    conv,
+    conv_general,
+    conv_general_dilated,
+    conv_with_general_dimensions,
+    conv_with_general_padding,
+)
+from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.creation import constant, iota
 from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
+from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
 from minixla_ops.reduction import reduce
 from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
@@ -14,6 +23,7 @@ from minixla_ops.tuples import get_tuple_element, tuple
 from minixla_ops.unary import exp, log, neg, tanh
 
 __all__ = [
+    "ConvolutionDimensionNumbers",
     "DotDimensionNumbers",
     "add",
     "broadcast",
@@ -22,10 +32,17 @@ __all__ = [
     "collapse",
     "concat_in_dim",
     "constant",
+    "conv",
+    "conv_general",
+    "conv_general_dilated",
+    "conv_with_general_dimensions",
+    "conv_with_general_padding",
     "convert_element_type",
     "div",
     "dot",
     "dot_general",
+    "dynamic_slice",
+    "dynamic_update_slice",
     "exp",
     "get_tuple_element",
     "iota",

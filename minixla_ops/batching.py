@@ -15,8 +15,10 @@ __all__ = [
     "align_batches",
     "batch_by_loop",
     "batch_size",
+    "merge_dimension",
     "move_batch",
     "move_dimension",
+    "split_dimension",
     "to_front",
 ]
 
@@ -40,6 +42,28 @@ def move_dimension(value: Any, source: int, destination: int) -> Any:
     order = [index for index in range(shape.rank) if index != source]
     order.insert(destination, source)
     return transpose(value, order)
+
+
+def merge_dimension(value: Any, source: int, destination: int) -> Any:
+    """`value` with dimension `source` merged into another, as its slower part.
+
+    `destination` is the other's number when `source` is not counted.
+    """
+    from minixla_ops.reshaping import reshape
+
+    moved = move_dimension(value, source, destination)
+    sizes = shape_of(moved).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
+    merged = sizes[destination] * sizes[destination + 1]
+    return reshape(moved, (*sizes[:destination], merged, *sizes[destination + 2 :]))
+
+
+def split_dimension(value: Any, dimension: int, count: int) -> Any:
+    """`value` with `dimension` split into `count` and what remains, the slower part first."""
+    from minixla_ops.reshaping import reshape
+
+    sizes = shape_of(value).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
+    parts = count, sizes[dimension] // count
+    return reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
 
 
 def add_batch(value: Any, size: int, position: int) -> Any:

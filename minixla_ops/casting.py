@@ -8,19 +8,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from minixla.core.element_types import ElementType, element_type
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 
-__all__ = ["cast"]
+__all__ = ["cast", "widened"]
+
+_BYTES = {"signed": ELEMENT_TYPES["s8"], "unsigned": ELEMENT_TYPES["u8"]}
+_F32, _F64, _C128 = (ELEMENT_TYPES[name] for name in ("f32", "f64", "c128"))
+_WITHOUT_NAN = frozenset(ELEMENT_TYPES[name] for name in ("f4e2m1fn", "f6e2m3fn", "f6e3m2fn"))
+
+
+def widened(kind: ElementType, in_double: bool = False) -> ElementType:
+    """The type in which NumPy computes on elements of `kind`, to round its results once.
+
+    Integers of 2 and 4 bits become bytes, floats narrower than 32 bits f32; `in_double` makes all
+    floats f64 and complex numbers c128.
+    """
+    if kind.is_integer and kind.bits < 8:
+        return _BYTES[kind.kind]
+    if in_double and kind.is_inexact:
+        return _C128 if kind.is_complex else _F64
+    return _F32 if kind.is_float and kind.bits < 32 else kind
 
 
 def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
     """The elements of `array` as `target`.
 
-    Integers wrap. Floats become integers by cutting off the fraction and saturating, NaN becomes
+    Integers wrap. Floats become integers by cutting off the fraction and saturating; NaN becomes
     0. Floats and integers become floats by rounding once to the nearest, ties to even; beyond the
-    largest finite value a type without infinity gives NaN, one without NaN either that value.
-    pred is whether the element differs from 0. Complex numbers lose their imaginary part unless
-    `target` is complex.
+    greatest finite value a type without infinity gives NaN, and one without NaN that value, its
+    NaN being -0. pred is whether the element differs from 0. Complex numbers lose their imaginary
+    part unless `target` is complex.
     """
     source = element_type(array.dtype)
     if source is target:
@@ -29,28 +46,61 @@ def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
         return cast(np.real(array), target)
     with np.errstate(all="ignore"):
         if target.kind == "pred":
-            return np.asarray(array != 0)
-        if target.is_integer:
-            return _integers(array, source, target)
-        if target.is_float and target.bits < 32:
-            return _narrow_floats(array, source, target)
-        return np.asarray(array.astype(target.dtype))
+            result = array != 0
+        elif target.is_integer:
+            result = _floats_as_integers(array, target) if source.is_float else _wrapped(array, target)
+        elif target.is_float and target.bits < 32:
+            result = _narrow_floats(array, target)
+        else:
+            result = array.astype(target.dtype)
+    return np.asarray(result)
 
 
-def _integers(array: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:
-    if not source.is_float:
-        # Types of 2 and 4 bits have casts to and from bytes only.
-        return array.astype(f"{array.dtype.kind}1" if _is_small(source) else array.dtype).astype(target.dtype)
-    if source.bits < 32:
-        array = array.astype(np.float32)
-    magnitude = target.bits - (target.kind == "signed")
-    lowest, highest = -(1 << magnitude) if target.kind == "signed" else 0, (1 << magnitude) - 1
-    wide = np.int64 if target.kind == "signed" else np.uint64
-    # 2**magnitude is exact in every float type; the integer before it need not be.
-    below, above = array < lowest, array >= float(highest + 1)
+def _wrapped(array: np.ndarray, target: ElementType) -> np.ndarray:
+    # Types of 2 and 4 bits have casts to and from whole bytes only.
+    source = element_type(array.dtype)
+    return array.astype(widened(source).dtype).astype(target.dtype)
+
+
+def _floats_as_integers(array: np.ndarray, target: ElementType) -> np.ndarray:
+    array = array.astype(widened(element_type(array.dtype)).dtype)
+    is_signed = target.kind == "signed"
+    wide = np.int64 if is_signed else np.uint64
+    limit = 1 << (target.bits - is_signed)
+    # The limit, a power of two, is exact in f32; the integer before it need not be.
+    below, above = array < (-limit if is_signed else 0), array >= float(limit)
     whole = np.where(below | above | np.isnan(array), 0, array).astype(wide)
-    return np.where(above, wide(highest), np.where(below, wide(lowest), whole)).astype(target.dtype)
+    whole = np.where(below, wide(-limit if is_signed else 0), whole)
+    return np.where(above, wide(limit - 1), whole).astype(target.dtype)
 
 
-def _is_small(kind: ElementType) -> bool:
-    return kind.is_integer and kind.bits < 8
+def _narrow_floats(array: np.ndarray, target: ElementType) -> np.ndarray:
+    result = np.asarray(_rounded_to_odd(array).astype(target.dtype))
+    if target in _WITHOUT_NAN and array.dtype.kind not in "biu":
+        result[np.isnan(array)] = -0.0
+    return result
+
+
+def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
+    """f32 values that round to narrower types as the elements of `array` themselves do.
+
+    Where a value is not exact in f32, it is the neighbour with the odd significand: that is never
+    a tie of a type with fewer bits (Boldo and Melquiond, "When double rounding is odd", 2004).
+    """
+    kind = element_type(array.dtype)
+    if kind.is_integer and kind.bits == 64:
+        array = np.where(np.abs(array) < 2**53, array, _without_low_bits(array))
+    if not kind.is_float:
+        array = array.astype(np.float64)
+    near = np.asarray(array.astype(np.float32))
+    if array.dtype != np.float64:
+        return near
+    bits = near.view(np.uint32)
+    bits = bits - (np.abs(near) > np.abs(array))
+    return np.asarray(np.where(near == array, near, (bits | 1).astype(np.uint32).view(np.float32)))
+
+
+def _without_low_bits(array: np.ndarray) -> np.ndarray:
+    """64-bit integers rounded to odd multiples of 2**11 where they are no multiples; f64 has them."""
+    low = array & np.array(0x7FF, array.dtype)
+    return (array - low) | ((low != 0).astype(array.dtype) << np.array(11, array.dtype))

@@ -12,11 +12,20 @@ import numpy as np
 from minixla.core.derived import batched_graph
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
+from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.rules import array_shape
 
-__all__ = ["apply_computation", "computation_of", "identity_of", "monoid_of"]
+__all__ = [
+    "apply_computation",
+    "check_computation",
+    "computation_of",
+    "extreme_of",
+    "identity_of",
+    "monoid_of",
+    "short_form",
+]
 
 #: What the operation set's own builders become, by function and shapes: they never change.
 _TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
@@ -131,6 +140,54 @@ def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
         infinite = np.asarray(-np.inf if lowest else np.inf).astype(dtype)
     # Types without infinities saturate or give NaN.
     return infinite if np.isinf(infinite) else np.asarray(finite).astype(dtype)
+
+
+def is_identity(monoid: str, value: Any) -> bool:
+    """Whether a scalar is known to be the identity of a monoid while the program is traced."""
+    known = _known_scalar(value)
+    return known is not None and bool(known == identity_of(monoid, known.dtype))
+
+
+def _known_scalar(value: Any) -> np.ndarray | None:
+    if isinstance(value, Tracer):
+        literal = constant_of(value)
+        return None if literal is None else literal.array
+    try:
+        return np.asarray(value)
+    except TypeError:  # an array that is itself being traced, by JAX
+        return None
+
+
+def short_form(computation: Graph) -> str | None:
+    """`stablehlo.add`, where the computation is one operation on its inputs in order; else None."""
+    if monoid_of(computation) is None:
+        return None
+    (only,) = computation.pruned().instructions
+    in_order = list(map(id, only.operands)) == list(map(id, computation.inputs))
+    return f"stablehlo.{only.operation.stablehlo_name}" if in_order else None
+
+
+def check_computation(
+    operation: Operation,
+    label: str,
+    name: str,
+    computation: Graph,
+    inputs: Sequence[AnyShape],
+    outputs: Sequence[AnyShape],
+) -> None:
+    """Rejects, for check `label`, a computation whose inputs or outputs have other shapes."""
+    if computation.input_shapes == tuple(inputs) and computation.output_shapes == tuple(outputs):
+        return
+    operation.reject(
+        label,
+        f"{name} has other inputs or outputs than it must have",
+        [f"{name} {_signature(computation.input_shapes, computation.output_shapes)}"],
+        f"It must be {_signature(inputs, outputs)}.",
+    )
+
+
+def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:
+    return f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
 
 
 def apply_computation(computation: Graph, operands: Sequence[Any]) -> list[Any]:

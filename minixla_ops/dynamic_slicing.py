@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 
 from minixla.core.attributes import Integers
-from minixla.core.element_types import ElementType
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
-from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.batching import batch_size, move_batch, move_dimension
+from minixla_ops.movement import concat_in_dim, reshape
 from minixla_ops.rules import array_shape, splat, zeros
 
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
@@ -24,7 +24,12 @@ class AtStartIndices(Operation):
 
     Each start index is clamped to [0, operand size - box size] first, so that the box is always
     inside the operand.
+
+    Attributes:
+        first_start: the index of the first operand that is a start index.
     """
+
+    first_start: ClassVar[int]
 
     def check_starts(
         self, label: str, operand: Shape, starts: Sequence[Shape], given: Sequence[str]
@@ -49,6 +54,27 @@ class AtStartIndices(Operation):
                     given,
                     "Convert them to one integer type with convert_element_type.",
                 )
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        **attributes: Any,
+    ) -> Sequence[str]:
+        names, types = list(operands), list(shapes)
+        for index in range(self.first_start, len(shapes)):
+            shape = types[index]
+            assert isinstance(shape, Shape)
+            # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
+            if shape.element_type.bits < 32:
+                types[index] = Shape("s32")
+                conversion = "stablehlo.convert", [names[index]], [shape], [types[index]]
+                (names[index],) = emit.operation(*conversion)
+        return emit.operation(
+            f"stablehlo.{self.stablehlo_name}", names, types, results, **attributes
+        )
 
     def check_sizes(
         self, label: str, operand: Shape, sizes: Sequence[int], given: Sequence[str]
@@ -103,6 +129,7 @@ class DynamicSlice(AtStartIndices):
     stablehlo_name = "dynamic_slice"
     operand_names = ("operand", "start_indices...")
     attributes = {"slice_sizes": Integers(minimum=0)}
+    first_start = 1
     linear_operands = (0,)
 
     def shape(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Shape:
@@ -181,6 +208,7 @@ class DynamicUpdateSlice(AtStartIndices):
 
     stablehlo_name = "dynamic_update_slice"
     operand_names = ("operand", "update", "start_indices...")
+    first_start = 2
     linear_operands = (0, 1)
 
     def shape(self, operand: Any, update: Any, *starts: Any) -> Shape:
@@ -244,7 +272,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     """Start indices, Python ints in the type that the others have, where they fit into it."""
-    typed = [start for start in starts if not isinstance(start, int)]
+    typed = [start for start in starts if type(start) is not int]
     if not typed or len(typed) == len(starts):
         return list(starts)
     kind = array_shape(typed[0]).element_type
@@ -253,13 +281,83 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     info = ml_dtypes.iinfo(kind.dtype)
     return [
         splat(start, Shape(kind))
-        if isinstance(start, int) and info.min <= start <= info.max
+        if type(start) is int and info.min <= start <= info.max
         else start
         for start in starts
     ]
 
 
 def _with_zero(starts: Sequence[Any], position: int) -> list[Any]:
-    kind = array_shape(starts[0]).element_type if starts else ElementType
-    zero = splat(0, Shape(kind)) if starts else 0
-    return [*starts[:position], zero, *starts[position:]]
+    return [*starts[:position], 0, *starts[position:]]
+
+
+def _index_vectors(
+    starts: Sequence[Any], dimensions: Sequence[int | None], size: int, limits: Sequence[int]
+) -> Any:
+    """Start indices of a whole batch as rows of one array, clamped to [0, limit] each."""
+    from minixla_ops import clamp, convert_element_type
+
+    kind = array_shape(starts[0]).element_type
+    scalar = Shape("s32" if kind.bits < 32 else kind)
+    columns = []
+    for start, at, limit in zip(starts, dimensions, limits, strict=True):
+        if kind.bits < 32:  # the limit may not fit into it
+            start = convert_element_type(start, scalar.element_type)
+        column = move_batch(start, at, 0, size)
+        clamped = clamp(splat(0, scalar), column, splat(limit, scalar))
+        columns.append(reshape(clamped, (size, 1)))
+    return concat_in_dim(columns, 1)
+
+
+def _gather(
+    operand: Any,
+    at: int | None,
+    starts: Sequence[Any],
+    starts_at: Sequence[int | None],
+    slice_sizes: Sequence[int],
+) -> tuple[Any, int]:
+    """DynamicSlice over a batch of start indices: one gather."""
+    from minixla_ops.gather import gather
+    from minixla_ops.index_numbers import GatherDimensionNumbers
+
+    size = batch_size([operand, *starts], [at, *starts_at])
+    if at is not None:
+        operand = move_dimension(operand, at, 0)
+    own = array_shape(operand).dimensions[at is not None :]
+    limits = [whole - box for whole, box in zip(own, slice_sizes, strict=True)]
+    rank = len(slice_sizes)
+    batched = (0,) if at is not None else ()
+    numbers = GatherDimensionNumbers(
+        offset_dims=range(1, rank + 1),
+        collapsed_slice_dims=(),
+        start_index_map=range(len(batched), rank + len(batched)),
+        index_vector_dim=1,
+        operand_batching_dims=batched,
+        start_indices_batching_dims=batched,
+    )
+    rows = _index_vectors(starts, starts_at, size, limits)
+    return gather(operand, rows, numbers, (*[1] * len(batched), *slice_sizes)), 0
+
+
+def _scatter(
+    operand: Any, update: Any, starts: Sequence[Any], starts_at: Sequence[int | None], size: int
+) -> Any:
+    """DynamicUpdateSlice over a batch of start indices: one scatter."""
+    from minixla_ops.index_numbers import ScatterDimensionNumbers
+    from minixla_ops.scatter import scatter
+
+    whole, box = array_shape(operand), array_shape(update)
+    pairs = zip(whole.dimensions[1:], box.dimensions[1:], strict=True)
+    rows = _index_vectors(starts, starts_at, size, [one - other for one, other in pairs])
+    numbers = ScatterDimensionNumbers(
+        update_window_dims=range(1, whole.rank),
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=range(1, whole.rank),
+        index_vector_dim=1,
+        operand_batching_dims=(0,),
+        scatter_indices_batching_dims=(0,),
+    )
+    (result,) = scatter(
+        [operand], rows, [update], lambda old, new: new, numbers, unique_indices=True
+    )
+    return result

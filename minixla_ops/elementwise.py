@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.batching import align_batches
+from minixla_ops.casting import cast, widened
 
 __all__ = [
     "ALL",
@@ -58,9 +59,12 @@ class Elementwise(Operation):
     """
 
     element_types: ClassVar[frozenset[ElementType]] = ALL
-    #: The NumPy function of arrays of the element type; float types narrower than 32 bits are
-    #: computed in f32 and rounded once.
+    #: The NumPy function of arrays of the type that `casting.widened` says, where results of the
+    #: operands' type are rounded once from.
     numpy: ClassVar[Callable[..., Any] | None] = None
+    #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
+    #: type: for functions that are not exact, so that the reference is more so than any backend.
+    in_double: ClassVar[bool] = False
 
     def shape(self, *operands: Any, **attributes: Any) -> Shape:
         first, *rest = self.array_shapes(operands)
@@ -100,13 +104,11 @@ class Elementwise(Operation):
     def reference(self, *operands: Any, **attributes: Any) -> Any:
         function = self.numpy
         assert function is not None, f"{self.name} gives neither numpy nor reference"
-        dtype = operands[0].dtype
+        kind = element_type(operands[0].dtype)
+        wide = widened(kind, self.in_double)
         with np.errstate(all="ignore"):
-            if _is_narrow_float(dtype):
-                wide = [operand.astype(np.float32) for operand in operands]
-                result = np.asarray(function(*wide))
-                return result.astype(dtype) if result.dtype == np.float32 else result
-            return np.asarray(function(*operands))
+            result = np.asarray(function(*[cast(operand, wide) for operand in operands]))
+        return cast(result, kind) if result.dtype == wide.dtype else result
 
     def stablehlo(
         self,
@@ -125,11 +127,6 @@ class Elementwise(Operation):
     ) -> tuple[Any, int]:
         aligned, dimension = align_batches(operands, dimensions)
         return bind(self, *aligned, **attributes), dimension
-
-
-def _is_narrow_float(dtype: np.dtype) -> bool:
-    # ml_dtypes' types have kind "V" or "f"; NumPy's own wide ones are f4 and f8.
-    return dtype.kind not in "biuc" and dtype.itemsize <= 2 and "int" not in dtype.name
 
 
 class Unary(Elementwise):

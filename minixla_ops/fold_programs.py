@@ -7,69 +7,92 @@ element at a time, as XLA:CPU evaluates short reductions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minixla.core.derived import jvp_graph
 from minixla.core.element_types import ElementType
-from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.computations import apply_computation, monoid_of
 from minixla_ops.evaluation import apply_elementwise
-from minixla_ops.rules import array_shape, instantiate, zeros
+from minixla_ops.rules import array_shape, zeros
 
-__all__ = ["fold", "is_associative", "tangent_computation", "tangent_operands"]
+__all__ = ["fold", "is_associative", "paired_computation"]
+
+Values = list[Any]
+#: For each element of each fold whether it is there; None where all are.
+Mask = np.ndarray | None
 
 
-def fold(computation: Graph, operands: Sequence[Any], initials: Sequence[Any]) -> list[Any]:
+def fold(
+    computation: Graph, operands: Sequence[Any], initials: Sequence[Any], present: Mask = None
+) -> Values:
     """Values folded over their first dimension, starting from `initials`.
 
     Args:
         computation: takes N running values and N elements (scalars), gives N scalars.
         operands: N values of the current trace, of equal dimensions.
         initials: N scalars, or values of the results' dimensions.
+        present: of the operands' dimensions; elements that are not present take no part.
     """
     from minixla_ops.operators import broadcast_to
 
     count, *kept = array_shape(operands[0]).dimensions
     running = [broadcast_to(initial, kept) for initial in initials]
-    if count == 0:
+    if count == 0 or (present is not None and not present.any()):
         return running
+    values = list(operands)
     if count > 2 and is_associative(computation):
-        total = [_element(each, 0) for each in _pairwise(computation, list(operands))]
-        return apply_computation(computation, [*running, *total])
+        values, present = _fold_pairs(computation, values, present)
+        count = 1
     for index in range(count):
-        elements = [_element(operand, index) for operand in operands]
-        running = apply_computation(computation, [*running, *elements])
+        elements = [_cut(value, index, index + 1, drop=True) for value in values]
+        there = None if present is None else present[index]
+        running = _combine(computation, running, elements, None, there)
     return running
 
 
-def _element(value: Any, index: int) -> Any:
-    from minixla_ops.movement import slice_in_dim
-    from minixla_ops.reshaping import reshape
-
-    return reshape(slice_in_dim(value, index, index + 1, 0), array_shape(value).dimensions[1:])
-
-
-def _pairwise(computation: Graph, values: list[Any]) -> list[Any]:
+def _fold_pairs(computation: Graph, values: Values, present: Mask) -> tuple[Values, Mask]:
     """Values folded over their first dimension to size 1, neighbours first."""
-    from minixla_ops.movement import concat_in_dim, slice_in_dim
+    from minixla_ops.movement import concat_in_dim
 
     while (count := array_shape(values[0]).dimensions[0]) > 1:
         even = count - count % 2
-        lower = [slice_in_dim(value, 0, even, 0, 2) for value in values]
-        upper = [slice_in_dim(value, 1, even, 0, 2) for value in values]
-        combined = apply_computation(computation, [*lower, *upper])
+        lower = [_cut(value, 0, even, 2) for value in values]
+        upper = [_cut(value, 1, even, 2) for value in values]
+        first, second = (None, None) if present is None else (present[:even:2], present[1:even:2])
+        combined = _combine(computation, lower, upper, first, second)
         if count % 2:
-            last = [slice_in_dim(value, even, count, 0) for value in values]
-            pairs = zip(combined, last, strict=True)
-            combined = [concat_in_dim(pair, 0) for pair in pairs]
+            last = [_cut(value, even, count) for value in values]
+            combined = [concat_in_dim(pair, 0) for pair in zip(combined, last, strict=True)]
+        if present is not None:
+            present = np.concatenate([first | second, present[even:]])  # type: ignore[operator]
         values = combined
-    return values
+    return values, present
+
+
+def _combine(computation: Graph, first: Values, second: Values, a: Mask, b: Mask) -> Values:
+    """f(first, second) where both are present, whichever is present elsewhere."""
+    from minixla_ops.ternary import select
+
+    combined = apply_computation(computation, [*first, *second])
+    if b is not None and not b.all():
+        combined = [select(b, both, one) for both, one in zip(combined, first, strict=True)]
+    if a is not None and not a.all():
+        combined = [select(a, both, other) for both, other in zip(combined, second, strict=True)]
+    return combined
+
+
+def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:
+    from minixla_ops.movement import slice_in_dim
+    from minixla_ops.reshaping import reshape
+
+    cut = slice_in_dim(value, start, limit, 0, stride)
+    return reshape(cut, array_shape(value).dimensions[1:]) if drop else cut
 
 
 _TRIALS = 64
@@ -114,27 +137,50 @@ def _close(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first[finite], second[finite], rtol=1e-3, atol=1e-3))
 
 
-def tangent_operands(
-    computation: Graph, tangents: Sequence[Any], count: int
+def paired_computation(
+    computation: Graph, moving: Sequence[bool]
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The computation that folds N values together with the tangents of some of them.
 
     Args:
         computation: f, from 2 N scalars to N.
-        tangents: for the N operands and then the N initial values, a tangent or None.
-        count: N.
+        moving: which of the N values have a tangent at the start.
 
     Returns:
         The computation from (values, tangents, element values, element tangents) to (values,
-        tangents), and which of the N values it has a tangent for.
+        tangents), and which of the N values it carries a tangent for.
     """
-    moving = [
-        tangents[index] is not None or tangents[count + index] is not None
-        for index in range(count)
-    ]
+    moving = tuple(moving)
     while True:
-        derived = jvp_graph(computation, (*moving, *moving))
-        reached = [one or other for one, other in zip(moving, derived.active_outputs, strict=True)]
-        if reached == moving:
-            return tangent_computation(computation, tuple(moving)), tuple(moving)
-        moving = reached
+        reached = jvp_graph(computation, (*moving, *moving)).active_outputs
+        wider = tuple(one or other for one, other in zip(moving, reached, strict=True))
+        if wider == moving:
+            break
+        moving = wider
+    key = ("paired", moving)
+    if key not in computation.memo:
+        computation.memo[key] = _make_paired(computation, moving)
+    return computation.memo[key], moving
+
+
+def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
+    derived = jvp_graph(computation, (*moving, *moving))
+    count, pairs = len(moving), sum(moving)
+    shapes = computation.output_shapes
+    tangents = [shape for shape, flag in zip(shapes, moving, strict=True) if flag]
+
+    def function(*arguments: Any) -> Values:
+        running, elements = arguments[: count + pairs], arguments[count + pairs :]
+        primals = [*running[:count], *elements[:count]]
+        outcome = evaluate_graph(derived.graph, [*primals, *running[count:], *elements[count:]])
+        found = iter(outcome[count:])
+        given = [next(found) if flag else None for flag in derived.active_outputs]
+        kept = [
+            zeros(shape) if tangent is None else tangent
+            for shape, tangent, flag in zip(shapes, given, moving, strict=True)
+            if flag
+        ]
+        return [*outcome[:count], *kept]
+
+    name = f"jvp_{computation.name}"
+    return closed_graph(function, [*shapes, *tangents] * 2, "reduce", name).pruned()

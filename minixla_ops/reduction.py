@@ -10,50 +10,44 @@ import numpy as np
 
 from minixla.core.attributes import Instance, Integers
 from minixla.core.graph import Graph
-from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
-from minixla_ops.computations import computation_of, monoid_of
-from minixla_ops.folds import fold_computation, fold_monoid
-from minixla_ops.rules import array_shape, splat
+from minixla.core.tracing import bind
+from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.computations import computation_of, monoid_of, short_form
+from minixla_ops.folding import Fold, as_sequence, initial_values
+from minixla_ops.numpy_folds import fold_computation, fold_monoid
+from minixla_ops.rules import add_cotangents, array_shape, sum_over, zeros_like
 
-__all__ = ["as_sequence", "initial_values", "reduce"]
+__all__ = ["reduce"]
 
 
 @register
-class Reduce(Operation):
+class Reduce(Fold):
     """Folds N arrays along dimensions, which the results no longer have. XLA: Reduce.
 
     Starting from the initial values, the running values and the next elements go through
     `computation`, in this order: f(running_0 ... running_N-1, element_0 ... element_N-1). XLA may
-    regroup the applications and use the initial values more than once, so f must be associative
-    and the initial values its identity.
+    regroup the applications and use the initial values more than once (XLA:CPU does for more than
+    32 elements), so f must be associative and the initial values its identity.
 
     Attributes:
         computation: the Graph f, from 2 N scalars to N scalars.
         dimensions_to_reduce: which dimensions, in any order.
 
     Checks:
-        (C1) one initial value for each operand, at least one.
-        (C2) the operands are arrays of equal dimensions.
-        (C3) each initial value is a scalar of its operand's element type.
-        (C4) the computation takes and gives scalars of the operands' element types.
+        (C1) ... (C4) see Fold.
         (C5) each dimension is one of the operands'.
         (C6) no dimension is named twice.
     """
 
     stablehlo_name = "reduce"
-    operand_names = ("operands...", "init_values...")
     attributes = {"computation": Instance(Graph), "dimensions_to_reduce": Integers()}
-    linear_operands = EVERY_OPERAND
-
-    def operand_labels(self, count: int) -> list[str]:
-        return operand_and_init_labels(count)
 
     def shape(
         self, *shapes: Any, computation: Graph, dimensions_to_reduce: tuple[int, ...]
     ) -> Shape | tuple[Shape, ...]:
-        operands = check_folded(self, shapes, computation)
+        operands = self.check_operands(shapes, computation)
         first = operands[0]
         given = [f"operands[0] {first}", f"dimensions_to_reduce {dimensions_to_reduce}"]
         for dimension in dimensions_to_reduce:
@@ -68,7 +62,7 @@ class Reduce(Operation):
             self.reject_attribute(
                 "C6", "a dimension is named twice", given, "Name each dimension once."
             )
-        kept = [index for index in range(first.rank) if index not in dimensions_to_reduce]
+        kept = _kept(first.rank, dimensions_to_reduce)
         results = tuple(
             Shape(
                 operand.element_type,
@@ -88,9 +82,9 @@ class Reduce(Operation):
         monoid = monoid_of(computation)
         if monoid is not None:
             return fold_monoid(monoid, arrays[0], axes, initials[0])
-        kept = [axis for axis in range(arrays[0].ndim) if axis not in axes]
+        kept = _kept(arrays[0].ndim, axes)
         sizes = [arrays[0].shape[axis] for axis in kept]
-        extent = math.prod(arrays[0].shape[axis] for axis in axes)
+        extent = math.prod([arrays[0].shape[axis] for axis in axes])
         ordered = [each.transpose(*axes, *kept).reshape(extent, *sizes) for each in arrays]
         results = fold_computation(computation, ordered, initials)
         return tuple(results) if count > 1 else results[0]
@@ -101,11 +95,12 @@ class Reduce(Operation):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
+        /,
         *,
         computation: Graph,
         dimensions_to_reduce: tuple[int, ...],
     ) -> Sequence[str]:
-        operation = _short_form(computation)
+        operation = short_form(computation)
         if operation is None:
             return emit.operation(
                 "stablehlo.reduce",
@@ -123,105 +118,109 @@ class Reduce(Operation):
         )
         return [name]
 
+    def hlo_attributes(
+        self, shapes: Sequence[AnyShape], /, **attributes: Any
+    ) -> dict[str, Any]:
+        return {
+            "dimensions": attributes["dimensions_to_reduce"],
+            "to_apply": attributes["computation"],
+        }
 
-def _short_form(computation: Graph) -> str | None:
-    """The StableHLO operation that a computation consists of, where the text may just name it."""
-    if monoid_of(computation) is None:
-        return None
-    (only,) = computation.pruned().instructions
-    in_order = [id(value) for value in only.operands] == [id(value) for value in computation.inputs]
-    return f"stablehlo.{only.operation.stablehlo_name}" if in_order else None
+    def stacked(self, operand: Any, *, dimensions_to_reduce: tuple[int, ...]) -> Any:
+        from minixla_ops.reshaping import reshape, transpose
 
+        shape = array_shape(operand)
+        kept = _kept(shape.rank, dimensions_to_reduce)
+        reduced = sorted(dimensions_to_reduce)
+        sizes = [shape.dimensions[index] for index in kept]
+        extent = math.prod([shape.dimensions[index] for index in reduced])
+        order = (*reduced, *kept)
+        ordered = operand if order == tuple(range(shape.rank)) else transpose(operand, order)
+        return reshape(ordered, (extent, *sizes))
 
-def operand_and_init_labels(count: int) -> list[str]:
-    """Names for N operands followed by N initial values."""
-    half = count // 2
-    operands = [f"operands[{index}]" for index in range(count - half)]
-    return operands + [f"init_values[{index}]" for index in range(half)]
+    def over_batch(
+        self, at: int, *, dimensions_to_reduce: tuple[int, ...], **attributes: Any
+    ) -> tuple[dict[str, Any], int]:
+        shifted = tuple([each + (each >= at) for each in dimensions_to_reduce])
+        before = sum([each < at for each in shifted])
+        return {**attributes, "dimensions_to_reduce": shifted}, at - before
 
+    def sum_transpose(
+        self, cotangent: Any, operand: Shape, *, dimensions_to_reduce: tuple[int, ...]
+    ) -> Any:
+        return _spread(cotangent, operand.dimensions, dimensions_to_reduce)
 
-def check_folded(
-    operation: Operation, shapes: Sequence[AnyShape], computation: Graph
-) -> Sequence[Shape]:
-    """The shapes of the operands of Reduce or ReduceWindow, after checks C1 to C4."""
-    count = len(shapes) // 2
-    labels = operation.operand_labels(len(shapes))
-    given = [f"{label} {shape}" for label, shape in zip(labels, shapes, strict=True)]
-    if len(shapes) % 2 or not shapes:
-        operation.reject(
-            "C1",
-            f"{len(shapes)} operands and initial values together",
-            given,
-            "Give one initial value for each operand, at least one.",
-        )
-    arrays = operation.array_shapes(shapes)
-    operands, initials = arrays[:count], arrays[count:]
-    for index, operand in enumerate(operands):
-        if operand.dimensions != operands[0].dimensions:
-            operation.reject(
-                "C2",
-                f"operands[0] and operands[{index}] differ in dimensions",
-                given,
-                "All operands must have the same dimensions.",
-            )
-    scalars = tuple(Shape(operand.element_type) for operand in operands)
-    for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
-        if initial is not scalar:
-            operation.reject(
-                "C3",
-                f"init_values[{index}] is {initial}",
-                given,
-                f"It must be a scalar of its operand's element type: {scalar}.",
-            )
-    check_computation(operation, "C4", "computation", computation, scalars * 2, scalars)
-    return operands
+    def extreme_jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        result: Any,
+        *,
+        computation: Graph,
+        dimensions_to_reduce: tuple[int, ...],
+    ) -> Any:
+        of_operand, of_initial = tangents
+        winners, initial_wins, count = _winners(primals, result, dimensions_to_reduce)
+        total = None
+        if of_operand is not None:
+            total = sum_over(of_operand * winners, dimensions_to_reduce)
+        if of_initial is not None:
+            total = add_cotangents(total, of_initial * initial_wins)
+        return total / count
 
-
-def check_computation(
-    operation: Operation,
-    label: str,
-    name: str,
-    computation: Graph,
-    inputs: Sequence[AnyShape],
-    outputs: Sequence[AnyShape],
-) -> None:
-    """Rejects a computation whose inputs and outputs are not of the given shapes."""
-    if computation.input_shapes == tuple(inputs) and computation.output_shapes == tuple(outputs):
-        return
-    operation.reject(
-        label,
-        f"{name} has other inputs or outputs than it must",
-        [f"{name} {_signature(computation.input_shapes, computation.output_shapes)}"],
-        f"It must be {_signature(inputs, outputs)}.",
-    )
+    def extreme_vjp(
+        self,
+        cotangent: Any,
+        operands: Sequence[Any],
+        result: Any,
+        active: Sequence[bool],
+        *,
+        computation: Graph,
+        dimensions_to_reduce: tuple[int, ...],
+    ) -> Sequence[Any]:
+        winners, initial_wins, count = _winners(operands, result, dimensions_to_reduce)
+        share = cotangent / count
+        sizes = array_shape(operands[0]).dimensions
+        of_operand = of_initial = None
+        if active[0]:
+            of_operand = _spread(share, sizes, dimensions_to_reduce) * winners
+        if active[1]:
+            of_initial = sum_over(share * initial_wins, range(array_shape(share).rank))
+        return of_operand, of_initial
 
 
-def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:
-    return f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
+def _kept(rank: int, dimensions_to_reduce: Sequence[int]) -> list[int]:
+    return [index for index in range(rank) if index not in dimensions_to_reduce]
 
 
-def as_sequence(values: Any) -> Sequence[Any]:
-    """A list or tuple of values as it is, a single value in a list."""
-    return values if isinstance(values, (list, tuple)) else [values]
+def _spread(result: Any, sizes: Sequence[int], dimensions_to_reduce: Sequence[int]) -> Any:
+    """A value of the result's dimensions repeated along the reduced ones."""
+    return broadcast_in_dim(result, sizes, _kept(len(sizes), dimensions_to_reduce))
 
 
-def initial_values(operands: Sequence[Shape], init_values: Any) -> list[Any]:
-    """Initial values as a list; Python numbers become scalars of the operands' element types.
+def _winners(
+    operands: Sequence[Any], result: Any, dimensions_to_reduce: tuple[int, ...]
+) -> tuple[Any, Any, Any]:
+    """What an extreme's derivative is shared among: all elements that attain it, else the start.
 
-    A Python number that the element type cannot hold as it is (a fraction for integers) is left
-    for the operation's own check to reject.
+    Returns:
+        1 at the elements that equal the result, 1 where only the initial value does (0 elsewhere),
+        and the number of winners. Where the result is NaN all are 0, and the derivative is NaN.
     """
-    values = list(as_sequence(init_values))
-    for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
-        rank = _NUMBERS.get(type(value))
-        if rank is not None and rank <= _KINDS[operand.element_type.kind]:
-            values[index] = splat(value, Shape(operand.element_type))
-    return values
+    from minixla_ops.binary import and_
+    from minixla_ops.comparison import eq
+    from minixla_ops.conversion import convert_element_type
 
-
-# Which Python numbers are values of which kinds of element types: those of at least their rank.
-_NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
-_KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
+    operand, initial = operands
+    shape, result_shape = array_shape(operand), array_shape(result)
+    kind = shape.element_type
+    repeated = _spread(result, shape.dimensions, dimensions_to_reduce)
+    winners = convert_element_type(eq(operand, repeated), kind)
+    count = sum_over(winners, dimensions_to_reduce)
+    is_initial = eq(broadcast_in_dim(initial, result_shape.dimensions, ()), result)
+    is_alone = eq(count, zeros_like(count))
+    initial_wins = convert_element_type(and_(is_initial, is_alone), kind)
+    return winners, initial_wins, count + initial_wins
 
 
 def reduce(
@@ -236,7 +235,7 @@ def reduce(
         operands: N arrays of equal dimensions, or one array.
         init_values: N scalars of their element types, or one; Python numbers are converted.
         computation: a Graph or a function from N running values and N elements (scalars) to N
-            scalars, such as `add`; associative, with the initial values as identity.
+            scalars, such as `add`; associative, with the initial values as its identity.
         dimensions_to_reduce: which dimensions, in any order.
 
     Returns:
@@ -250,12 +249,10 @@ def reduce(
     shapes = [array_shape(operand) for operand in operands]
     initials = initial_values(shapes, init_values)
     scalars = [Shape(shape.element_type) for shape in shapes]
-    graph = computation_of(computation, (*scalars, *scalars), "reduce")
-    dimensions = tuple(dimensions_to_reduce)
     return bind(
         Reduce.instance,  # type: ignore[attr-defined]
         *operands,
         *initials,
-        computation=graph,
-        dimensions_to_reduce=dimensions,
+        computation=computation_of(computation, (*scalars, *scalars), "reduce"),
+        dimensions_to_reduce=tuple(dimensions_to_reduce),
     )

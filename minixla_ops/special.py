@@ -1,4 +1,8 @@
-"""Functions that NumPy lacks, or computes less well than the operations need, on f64 and c128."""
+"""Functions that NumPy lacks, or computes with less care than a reference needs.
+
+They take and return f64 and, erf aside, c128. Complex functions follow Annex G of the C standard
+where an operand is not finite, as StableHLO's interpreter and NumPy do.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["cbrt", "erf", "expm1", "log1p", "logistic", "rsqrt"]
+__all__ = ["cbrt", "erf", "expm1", "log1p", "logistic", "rsqrt", "sign", "with_parts"]
 
 # fdlibm, s_erf.c (Sun Microsystems, 1993): erf is x + x P/Q below 0.84375, 0.845... + P/Q below
 # 1.25, and 1 - exp(-x**2 - 0.5625 + R/S) / x above, with R/S in two pieces. Lowest degree first.
@@ -129,3 +133,71 @@ def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
     for coefficient in coefficients[-2::-1]:
         total = total * x + coefficient
     return total
+
+
+def with_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    """The complex array of these parts, signs of zeros included (`real + 1j * imag` loses them)."""
+    real, imag = np.broadcast_arrays(real, imag)
+    result = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    result.real, result.imag = real, imag
+    return result
+
+
+def cbrt(x: np.ndarray) -> np.ndarray:
+    """The cube root: real of a real number, the principal one of a complex number."""
+    if x.dtype.kind != "c":
+        return np.cbrt(x)
+    # An eighth of the modulus cannot overflow.
+    modulus = 2 * np.cbrt(np.hypot(x.real / 8, x.imag / 8))
+    angle = np.angle(x) / 3
+    return with_parts(
+        modulus * np.cos(angle), np.where(angle == 0, x.imag, modulus * np.sin(angle))
+    )
+
+
+def expm1(x: np.ndarray) -> np.ndarray:
+    """exp(x) - 1 without cancellation near 0."""
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    power = np.exp(x)
+    near = np.expm1(x.real) * np.cos(x.imag) - 2 * np.sin(x.imag / 2) ** 2
+    return with_parts(np.where(np.abs(x.real) < 1, near, power.real - 1), power.imag)
+
+
+def log1p(x: np.ndarray) -> np.ndarray:
+    """log(1 + x) without cancellation near 0."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    far = np.log(with_parts(1 + x.real, x.imag))
+    near = np.log1p(x.real * (2 + x.real) + x.imag * x.imag) / 2
+    return with_parts(np.where(np.abs(x) < 0.5, near, far.real), far.imag)
+
+
+def logistic(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), with the exponential of the half-plane where it does not overflow."""
+    is_left = np.real(x) < 0
+    power = np.exp(np.where(is_left, x, -x))
+    return np.where(is_left, power, 1) / (1 + power)
+
+
+def rsqrt(x: np.ndarray) -> np.ndarray:
+    """1 / sqrt(x)."""
+    reciprocal = 1 / np.sqrt(x)
+    if x.dtype.kind != "c":
+        return reciprocal
+    # NumPy's quotient by a complex infinity is not a number; its limit is 0.
+    zero = with_parts(np.zeros_like(x.real), -np.copysign(0.0, x.imag))
+    return np.where(np.isinf(x), zero, reciprocal)
+
+
+def sign(x: np.ndarray) -> np.ndarray:
+    """-1, 0 or 1, zeros and NaNs being their own sign; of a complex number x / abs(x)."""
+    if x.dtype.kind in "iu":
+        return np.sign(x)
+    if x.dtype.kind != "c":
+        return np.where((x == 0) | np.isnan(x), x, np.copysign(np.ones_like(x), x))
+    # Scaled by its larger part, so that the modulus neither overflows nor loses digits.
+    larger = np.maximum(np.abs(x.real), np.abs(x.imag))
+    real, imag = x.real / larger, x.imag / larger
+    modulus = np.hypot(real, imag)
+    return np.where(x == 0, x, with_parts(real / modulus, imag / modulus))

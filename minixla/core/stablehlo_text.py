@@ -232,8 +232,6 @@ def literal_text(literal: Literal) -> str:
 
 
 def _bytes_of(array: np.ndarray, shape: Shape) -> bytes:
-    if shape.element_type.kind == "pred":
-        return np.packbits(array.reshape(-1), bitorder="little").tobytes()
     return np.ascontiguousarray(array).tobytes()
 
 

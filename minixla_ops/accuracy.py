@@ -1,0 +1,91 @@
+"""The accuracy that a caller asks of a function with several implementations (rule RA)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from minixla.core.attributes import Attribute
+
+__all__ = ["AccuracyAttribute", "ResultAccuracy"]
+
+_MODES = ("DEFAULT", "HIGHEST", "TOLERANCE")
+_FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([0-9.eE+-]+)")
+_MODE = re.compile(r"result_accuracy_mode<(\w+)>")
+
+
+@dataclass(frozen=True)
+class ResultAccuracy:
+    """XLA's ResultAccuracy: which implementation of a function is wanted, not what it computes.
+
+    Attributes:
+        mode: `DEFAULT`, `HIGHEST`, or `TOLERANCE`, which the three fields below define.
+        atol, rtol: the greatest absolute and relative error.
+        ulps: the greatest error in steps from one value of the type to the next.
+
+    Raises:
+        ValueError: an unknown mode, a negative field, fields without the mode TOLERANCE or that
+            mode without any.
+    """
+
+    mode: str = "TOLERANCE"
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        if self.mode not in _MODES:
+            raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
+        fields = (self.atol, self.rtol, self.ulps)
+        if not all(field >= 0 for field in fields):
+            raise ValueError(f"atol, rtol and ulps must be >= 0, not {fields}")
+        if any(fields) != (self.mode == "TOLERANCE"):
+            raise ValueError(f"mode {self.mode} does not go with (atol, rtol, ulps) = {fields}")
+
+    @classmethod
+    def parse(cls, text: str) -> ResultAccuracy:
+        """What a mode's name, or StableHLO's `#stablehlo.result_accuracy<...>`, says.
+
+        Raises:
+            ValueError: `text` is neither.
+        """
+        if text in _MODES:
+            return cls(text)
+        mode = _MODE.search(text)
+        if "result_accuracy<" not in text or mode is None:
+            raise ValueError(f"{text!r} is neither a mode nor a #stablehlo.result_accuracy")
+        fields: dict[str, Any] = {name: float(number) for name, number in _FIELD.findall(text)}
+        fields["ulps"] = int(fields.get("ulps", 0))
+        return cls(mode[1], **fields)
+
+    @property
+    def stablehlo(self) -> str:
+        """StableHLO's attribute."""
+        # MLIR's floats need a decimal point, which repr may leave out.
+        fields = f"atol = {self.atol:.16e}, rtol = {self.rtol:.16e}, ulps = {self.ulps}"
+        mode = f"#stablehlo.result_accuracy_mode<{self.mode}>"
+        return f"#stablehlo.result_accuracy<{fields}, mode = {mode}>"
+
+    def __str__(self) -> str:
+        """HLO's notation."""
+        if self.mode != "TOLERANCE":
+            return f"{{mode={self.mode.lower()}}}"
+        return f"{{tolerance={{atol={self.atol!r}, rtol={self.rtol!r}, ulps={self.ulps}}}}}"
+
+
+class AccuracyAttribute(Attribute):
+    """A ResultAccuracy, in any form that it can be made from; None, the default, asks for nothing."""
+
+    description = "a ResultAccuracy, a mode's name, #stablehlo.result_accuracy<...> or None"
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def canonical(self, value: Any) -> ResultAccuracy | None:
+        """The ResultAccuracy."""
+        if value is None or isinstance(value, ResultAccuracy):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"must be a ResultAccuracy or a string, not {value!r}")
+        return ResultAccuracy.parse(value)

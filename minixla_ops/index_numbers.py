@@ -1,0 +1,205 @@
+"""Dimension numbers of Gather and Scatter: what they say about shapes, alone and over a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from minixla.core.attributes import Attribute, Integer, Integers
+
+__all__ = [
+    "GatherDimensionNumbers",
+    "IndexNumbers",
+    "NumbersAttribute",
+    "ScatterDimensionNumbers",
+    "batched_numbers",
+    "interleaved",
+    "numbers_text",
+    "outer_dimensions",
+    "outer_place",
+    "window_dimensions",
+    "without_vectors",
+]
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How Gather's start indices, slices and result belong together.
+
+    Field by field it means what ScatterDimensionNumbers mean: `ScatterDimensionNumbers(*numbers)`
+    writes back to where a gather read from.
+
+    Attributes:
+        offset_dims: the result's dimensions that index into a slice, ascending.
+        collapsed_slice_dims: operand dimensions, of slice size 1, that the result lacks, ascending.
+        start_index_map: for each component of an index vector the operand dimension it is for.
+        index_vector_dim: the dimension of start_indices that holds the index vectors; its rank
+            stands for one more dimension, of size 1, at the end.
+        operand_batching_dims: operand dimensions indexed by a dimension of start_indices rather
+            than by what it holds, ascending.
+        start_indices_batching_dims: those dimensions of start_indices, in the same order.
+    """
+
+    offset_dims: Sequence[int]
+    collapsed_slice_dims: Sequence[int]
+    start_index_map: Sequence[int]
+    index_vector_dim: int
+    operand_batching_dims: Sequence[int] = ()
+    start_indices_batching_dims: Sequence[int] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How Scatter's operands, indices and updates belong together.
+
+    Field by field it means what GatherDimensionNumbers mean: `GatherDimensionNumbers(*numbers)`
+    reads from where a scatter writes to.
+
+    Attributes:
+        update_window_dims: the updates' dimensions that index into a window, ascending.
+        inserted_window_dims: operand dimensions, of window size 1, that updates lack, ascending.
+        scatter_dims_to_operand_dims: for each component of an index vector the operand dimension
+            it is for.
+        index_vector_dim: the dimension of scatter_indices that holds the index vectors; its rank
+            stands for one more dimension, of size 1, at the end.
+        input_batching_dims: operand dimensions indexed by a dimension of scatter_indices rather
+            than by what it holds, ascending.
+        scatter_indices_batching_dims: those dimensions of scatter_indices, in the same order.
+    """
+
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    index_vector_dim: int
+    input_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+
+IndexNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
+
+
+class NumbersAttribute(Attribute):
+    """Dimension numbers of one of the two kinds, their fields tuples of integers."""
+
+    def __init__(self, kind: type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]) -> None:
+        super().__init__()
+        self.kind = kind
+        self.description = f"a {kind.__name__}"
+
+    def canonical(self, value: Any) -> IndexNumbers:
+        """The value with each list of dimensions as a tuple."""
+        if not isinstance(value, self.kind):
+            raise TypeError(f"must be a {self.kind.__name__}, not {value!r}")
+        fields: list[Any] = []
+        for name, given in zip(value._fields, value, strict=True):
+            declared = Integer() if name == "index_vector_dim" else Integers()
+            fields.append(declared.canonical(given))
+        return self.kind(*fields)
+
+
+def without_vectors(each: Sequence[Any], index_vector_dim: int) -> tuple[Any, ...]:
+    """What there is for each dimension of the indices, but for that which holds the vectors."""
+    return (*each[:index_vector_dim], *each[index_vector_dim + 1 :])
+
+
+@lru_cache(maxsize=4096)
+def window_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
+    """The operand dimensions that a window's elements differ in, of an operand of rank `rank`."""
+    absent = {*numbers[1], *numbers[4]}
+    return tuple([dimension for dimension in range(rank) if dimension not in absent])
+
+
+def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
+    """The dimensions of the result, or the updates, of rank `rank` that tell windows apart."""
+    return tuple([dimension for dimension in range(rank) if dimension not in numbers[0]])
+
+
+def interleaved(outer: Iterable[Any], window: Iterable[Any], window_dims: Sequence[int]) -> tuple[Any, ...]:
+    """Something for each dimension: `window`'s at the places `window_dims`, `outer`'s elsewhere."""
+    outer, window = list(outer), list(window)
+    rank = len(outer) + len(window)
+    sources = {True: iter(window), False: iter(outer)}
+    return tuple([next(sources[dimension in window_dims]) for dimension in range(rank)])
+
+
+def batched_numbers(
+    numbers: IndexNumbers, operand_at: int | None, indices_at: int | None, outer_at: int
+) -> Any:
+    """The numbers of an operation over a batch, of the same kind.
+
+    Args:
+        numbers: those of one member.
+        operand_at: where the operand has the batch, or None.
+        indices_at: where the indices have it, or None. If only the operand has it, it becomes part
+            of the windows; if both have it, a pair of batching dimensions.
+        outer_at: where the result or the updates have it, as `outer_place` says.
+    """
+    window_dims = _shifted(numbers[0], outer_at)
+    if indices_at is None:
+        window_dims = tuple(sorted((*window_dims, outer_at)))
+    pairs = list(
+        zip(
+            _shifted(numbers[4], operand_at),
+            _shifted(numbers[5], indices_at),
+            strict=True,
+        )
+    )
+    if operand_at is not None and indices_at is not None:
+        pairs = sorted([*pairs, (operand_at, indices_at)])
+    (index_vector_dim,) = _shifted((numbers.index_vector_dim,), indices_at)
+    return type(numbers)(
+        window_dims,
+        _shifted(numbers[1], operand_at),
+        _shifted(numbers[2], operand_at),
+        index_vector_dim,
+        tuple([operand for operand, _ in pairs]),
+        tuple([indices for _, indices in pairs]),
+    )
+
+
+def _shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
+    """What dimensions are called once there is a new one at `inserted`."""
+    if inserted is None:
+        return tuple(dimensions)
+    return tuple([each + (each >= inserted) for each in dimensions])
+
+
+def outer_place(
+    numbers: IndexNumbers,
+    ranks: tuple[int, int],
+    operand_at: int | None,
+    indices_at: int | None,
+    wanted: int,
+) -> int:
+    """Where the result or the updates may have the batch dimension; as close to `wanted` as can be.
+
+    Args:
+        numbers: those of one member of the batch.
+        ranks: of one member's operand, and of its result or updates.
+        operand_at, indices_at: see `batched_numbers`.
+        wanted: a dimension.
+    """
+    operand_rank, outer_rank = ranks
+    if indices_at is None:
+        assert operand_at is not None
+        places: Sequence[int] = numbers[0]
+        before = sum(each < operand_at for each in window_dimensions(operand_rank, numbers))
+    else:
+        places = outer_dimensions(outer_rank, numbers)
+        before = indices_at - (numbers.index_vector_dim < indices_at)
+    lowest = places[before - 1] + 1 if before else 0
+    highest = places[before] if before < len(places) else outer_rank
+    return min(max(wanted, lowest), highest)
+
+
+# Typed: numbers of the two kinds are equal tuples where their fields are.
+@lru_cache(maxsize=4096, typed=True)
+def numbers_text(numbers: IndexNumbers) -> str:
+    """The numbers as StableHLO's attribute."""
+    kind = "gather" if isinstance(numbers, GatherDimensionNumbers) else "scatter"
+    texts = []
+    for name, value in numbers._asdict().items():
+        if isinstance(value, int):
+            texts.append(f"{name} = {value}")
+        elif value:
+            texts.append(f"{name} = {list(value)}")
+    return f"#stablehlo.{kind}<{', '.join(texts)}>"

@@ -1,0 +1,189 @@
+"""What Gather and Scatter share: windows of an array whose places an array of indices gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import element_type
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla_ops.index_numbers import IndexNumbers, without_vectors
+
+__all__ = ["IndexedWindows", "window_starts"]
+
+
+class IndexedWindows(Operation):
+    """Base class of Gather and Scatter: windows of an operand whose places an array of indices gives.
+
+    Checks (windows are Gather's slices):
+        (C1) indices are of an integer type.
+        (C2) 0 <= index_vector_dim <= rank of the indices.
+        (C3) one operand dimension is named for each component of an index vector.
+        (C4) those are different dimensions of the operand, and no batching dimensions.
+        (C5) window dimensions (offset_dims, update_window_dims) ascend, without repeats, within
+            the rank of the result or the updates.
+        (C6) collapsed or inserted dimensions ascend, without repeats, within the operand's rank.
+        (C7) batching dimensions of the operand do too, and none is collapsed or inserted.
+        (C8) the batching dimensions of the indices are different dimensions of them, and not
+            index_vector_dim.
+        (C9) there are as many of them as of the operand, and of equal sizes.
+        (C10) window, collapsed or inserted, and batching dimensions add up to the operand's rank.
+    """
+
+    def check_numbers(
+        self, operand: Shape, indices: Shape, numbers: IndexNumbers, given: Sequence[str]
+    ) -> None:
+        """Makes the checks C1 ... C10.
+
+        Args:
+            operand: the array that windows are in.
+            indices: the array of index vectors.
+            numbers: the dimension numbers, in canonical form.
+            given: lines that say what was given, for errors.
+        """
+        if not indices.element_type.is_integer:
+            self.reject(
+                "C1",
+                f"the indices are of type {indices.element_type}",
+                given,
+                "Indices are of a signed or unsigned integer type: use convert_element_type.",
+            )
+        self._check_index_vectors(operand, indices, numbers, given)
+        self._check_ascending("C6", numbers, 1, operand.rank, given)
+        self._check_ascending("C7", numbers, 4, operand.rank, given)
+        both = set(numbers[1]) & set(numbers[4])
+        if both:
+            self.reject_attribute(
+                "C7",
+                f"dimension {min(both)} is in {numbers._fields[1]} and {numbers._fields[4]}",
+                given,
+                "A dimension of the operand has one part only.",
+            )
+        self._check_batching(operand, indices, numbers, given)
+        parts = [len(numbers[0]), len(numbers[1]), len(numbers[4])]
+        if sum(parts) != operand.rank:
+            self.reject_attribute(
+                "C10",
+                f"{' + '.join(map(str, parts))} dimensions for an operand of rank {operand.rank}",
+                given,
+                f"{numbers._fields[0]}, {numbers._fields[1]} and {numbers._fields[4]} must have "
+                f"{operand.rank} entries together.",
+            )
+        rank = len(numbers[0]) + len(without_vectors(indices.dimensions, numbers.index_vector_dim))
+        self._check_ascending("C5", numbers, 0, rank, given)
+
+    def _check_index_vectors(
+        self, operand: Shape, indices: Shape, numbers: IndexNumbers, given: Sequence[str]
+    ) -> None:
+        at, mapped = numbers.index_vector_dim, numbers[2]
+        if not 0 <= at <= indices.rank:
+            self.reject_attribute(
+                "C2",
+                f"index_vector_dim {at} is no dimension of the indices",
+                given,
+                f"It must be in [0, {indices.rank}]; {indices.rank} stands for a dimension of size 1.",
+            )
+        components = (*indices.dimensions, 1)[at]
+        if len(mapped) != components:
+            self.reject_attribute(
+                "C3",
+                f"{numbers._fields[2]} has {len(mapped)} entries for index vectors of size {components}",
+                given,
+                "Give the operand dimension of each component, or move index_vector_dim.",
+            )
+        named = [*mapped, *numbers[4]]
+        if len(set(named)) != len(named) or any(not 0 <= each < operand.rank for each in mapped):
+            self.reject_attribute(
+                "C4",
+                f"{numbers._fields[2]} must name different dimensions of the operand, none of "
+                f"them in {numbers._fields[4]}",
+                given,
+                f"Entries must be in [0, {operand.rank}).",
+            )
+
+    def _check_ascending(
+        self, label: str, numbers: IndexNumbers, field: int, rank: int, given: Sequence[str]
+    ) -> None:
+        listed: Any = numbers[field]
+        if list(listed) != sorted(set(listed)) or any(not 0 <= each < rank for each in listed):
+            self.reject_attribute(
+                label,
+                f"{numbers._fields[field]} must ascend, without repeats, within [0, {rank})",
+                given,
+                "Sort the dimensions; where their order matters, transpose the array.",
+            )
+
+    def _check_batching(
+        self, operand: Shape, indices: Shape, numbers: IndexNumbers, given: Sequence[str]
+    ) -> None:
+        listed: Any = numbers[5]
+        name = numbers._fields[5]
+        in_range = all(0 <= each < indices.rank for each in listed)
+        if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
+            self.reject_attribute(
+                "C8",
+                f"{name} must name different dimensions of the indices, not index_vector_dim",
+                given,
+                f"Entries must be in [0, {indices.rank}).",
+            )
+        sizes = [operand.dimensions[each] for each in numbers[4]]
+        if sizes != [indices.dimensions[each] for each in listed]:
+            self.reject(
+                "C9",
+                f"{numbers._fields[4]} and {name} differ in number or in size",
+                given,
+                "Each batching dimension of the operand goes with one of the indices.",
+            )
+
+    def hlo_numbers(self, numbers: IndexNumbers) -> dict[str, Any]:
+        """The dimension numbers as attributes of HLO, which leaves out what is optional."""
+        optional = numbers._fields[4:]
+        return {k: v or (None if k in optional else v) for k, v in numbers._asdict().items()}
+
+    def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
+        """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""
+        if shape.element_type.bits >= 8:
+            return name, shape
+        wide = shape.with_element_type(element_type("s32"))
+        (name,) = emit.operation("stablehlo.convert", [name], [shape], [wide])
+        return name, wide
+
+
+def window_starts(
+    indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers
+) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """Where windows start, as NumPy has it.
+
+    Args:
+        indices: the array of index vectors.
+        dimensions: the operand's dimension sizes.
+        numbers: the dimension numbers.
+
+    Returns:
+        The sizes of the indices without index_vector_dim, and for each operand dimension the
+        starts as s64 of that rank, neither clamped nor repeated along what they do not depend on.
+        Starts too large for s64 are 2**62.
+    """
+    at = numbers.index_vector_dim
+    vectors = indices[..., None] if at == indices.ndim else np.moveaxis(indices, at, -1)
+    outer = vectors.shape[:-1]
+    starts = [np.zeros((1,) * len(outer), np.int64) for _ in dimensions]
+    for component, dimension in enumerate(numbers[2]):
+        starts[dimension] = _as_s64(vectors[..., component])
+    for dimension, along in zip(numbers[4], numbers[5], strict=True):
+        axis = along - (along > at)
+        sizes = [-1 if each == axis else 1 for each in range(len(outer))]
+        starts[dimension] = np.arange(dimensions[dimension]).reshape(sizes)
+    return outer, starts
+
+
+def _as_s64(indices: np.ndarray) -> np.ndarray:
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(2**62))
+    # Types of 2 and 4 bits have casts to bytes only.
+    elif indices.dtype.itemsize == 1 and indices.dtype.kind not in "iu":
+        indices = indices.astype(np.uint8 if indices.dtype.name.startswith("u") else np.int8)
+    return indices.astype(np.int64)
