@@ -11,7 +11,7 @@ from minixla.core.attributes import Integers
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import bind, current_trace, shape_of
 from minixla_ops.batching import batch_size, move_dimension
 from minixla_ops.rules import array_shape, splat, sum_over
 
@@ -194,7 +194,10 @@ class BroadcastInDim(Operation):
                     given,
                     "A size must be kept, unless it is 1.",
                 )
-        return operand.with_dimensions(out_dim_size)
+        dynamic = [False] * len(out_dim_size)
+        for index, dimension in enumerate(broadcast_dimensions):
+            dynamic[dimension] = operand.dynamic[index] and operand.dimensions[index] != 1
+        return Shape(operand.element_type, out_dim_size, dynamic)
 
     def reference(
         self,
@@ -308,13 +311,12 @@ def broadcast_in_dim(
 
 
 def _broadcast_constant(operand: Any, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
-    # One repeated value stays one repeated value: no instruction is needed.
+    # One repeated value stays one repeated value: no instruction but a constant is needed.
     attributes = {"out_dim_size": tuple(sizes), "broadcast_dimensions": tuple(mapping)}
     shape, _ = BroadcastInDim.instance.infer((array_shape(operand),), attributes)  # type: ignore[attr-defined]
     array = np.asarray(operand)
-    if array.size == 0:
-        return splat(0, shape)
-    return splat(array[(0,) * array.ndim], shape)
+    value = array[(0,) * array.ndim] if array.size else 0
+    return current_trace().lift(splat(value, shape))
 
 
 @register
@@ -334,7 +336,9 @@ class Broadcast(Operation):
 
     def shape(self, operand: Any, *, broadcast_sizes: tuple[int, ...]) -> Shape:
         (operand,) = self.array_shapes([operand])
-        return operand.with_dimensions((*broadcast_sizes, *operand.dimensions))
+        added = len(broadcast_sizes)
+        sizes = (*broadcast_sizes, *operand.dimensions)
+        return Shape(operand.element_type, sizes, (*[False] * added, *operand.dynamic))
 
     def reference(self, operand: np.ndarray, *, broadcast_sizes: tuple[int, ...]) -> np.ndarray:
         return np.broadcast_to(operand, (*broadcast_sizes, *operand.shape))

@@ -14,7 +14,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
 from minixla_ops.rules import array_shape
 
 __all__ = [
@@ -88,10 +88,13 @@ _MONOIDS = {
 }
 
 
+_OF_PRED = {"add": "or", "mul": "and", "max": "or", "min": "and"}
+
+
 def monoid_of(computation: Graph) -> str | None:
     """`add`, `mul`, `max`, `min`, `and`, `or` or `xor` where the computation is just that.
 
-    On pred, add is `or` and mul is `and`. None for every other computation.
+    On pred, add and max are `or`, mul and min are `and`. None for every other computation.
     """
     memo = computation.memo
     if "monoid" not in memo:
@@ -109,11 +112,14 @@ def _find_monoid(computation: Graph) -> str | None:
         return None
     if sorted(operands) != sorted(id(value) for value in computation.inputs):
         return None
-    name = _MONOIDS.get(only.operation.name)
+    name = _MONOIDS.get(only.operation.name, "")
     shape = computation.outputs[0].shape
-    if isinstance(shape, Shape) and shape.element_type.kind == "pred":
-        return {"add": "or", "mul": "and", "max": "or", "min": "and"}.get(name or "", name)
-    return name
+    kind = shape.element_type.kind if isinstance(shape, Shape) else ""
+    if kind == "pred":
+        return _OF_PRED.get(name, name) or None
+    if kind == "complex" and name in ("max", "min"):
+        return None  # of two numbers in lexicographic order, which NumPy's ufuncs do not follow
+    return name or None
 
 
 def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
@@ -150,7 +156,8 @@ def is_identity(monoid: str, value: Any) -> bool:
 
 def _known_scalar(value: Any) -> np.ndarray | None:
     if isinstance(value, Tracer):
-        literal = constant_of(value)
+        instruction = value._value.instruction if type(value) is GraphTracer else None
+        literal = None if instruction is None else instruction.attributes.get("literal")
         return None if literal is None else literal.array
     try:
         return np.asarray(value)

@@ -1,64 +1,37 @@
-"""Operations that change the element type or the number of bits that a value keeps."""
+"""Operations that change how values are represented: their type, their bits, their precision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import ml_dtypes
 import numpy as np
 
-from minixla.core.attributes import TypeAttribute
-from minixla.core.element_types import ElementType, element_type
-from minixla.core.operation import register
+from minixla.core.attributes import Attribute, Integer, TypeAttribute
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
-from minixla_ops.elementwise import Unary
+from minixla_ops.batching import move_dimension
+from minixla_ops.casting import cast, widened
+from minixla_ops.elementwise import FLOATS, Unary
 from minixla_ops.rules import array_shape
 
-__all__ = ["convert_element_type"]
+__all__ = ["bitcast_convert_type", "convert_element_type", "reduce_precision"]
 
-
-def converted(array: np.ndarray, target: ElementType) -> np.ndarray:
-    """`array` with each value converted to `target` as XLA converts it."""
-    source = array.dtype
-    with np.errstate(all="ignore"):
-        if target.kind == "pred":
-            return array != 0
-        if source.kind == "c" and not target.is_complex:
-            array = array.real
-        if target.is_integer and _is_float(array.dtype):
-            return _saturated(array, target)
-        if target.is_integer:
-            return array.astype(target.dtype)
-        return array.astype(target.dtype)
-
-
-def _is_float(dtype: np.dtype) -> bool:
-    return np.issubdtype(dtype, np.floating) or element_type(dtype).is_float
-
-
-def _saturated(array: np.ndarray, target: ElementType) -> np.ndarray:
-    """Floats as integers: fractions are cut off, NaN is 0, what does not fit is clamped."""
-    if array.dtype.itemsize < 4:
-        array = array.astype(np.float32)
-    bits = target.bits - (target.kind == "signed")
-    highest, lowest = (1 << bits) - 1, -(1 << bits) if target.kind == "signed" else 0
-    wide = np.int64 if target.kind == "signed" else np.uint64
-    # 2**bits is exact in every float type, the greatest integer below it need not be.
-    too_high, too_low = array >= float(highest + 1), array < lowest
-    inside = np.where(too_high | too_low | np.isnan(array), 0, array)
-    whole = np.trunc(inside).astype(wide)
-    whole = np.where(too_high, wide(highest), np.where(too_low, wide(lowest), whole))
-    return whole.astype(target.dtype)
+_F16 = ELEMENT_TYPES["f16"]
 
 
 @register
 class ConvertElementType(Unary):
-    """The same values in another element type, as C++'s static_cast has them. XLA: ConvertElementType.
+    """The same values in another element type, as static_cast has them. XLA: ConvertElementType.
 
-    Integers wrap; floats are rounded to the nearest (ties to even), become integers by cutting off
-    the fraction and saturating (NaN gives 0), and pred by comparing with 0; complex numbers lose
-    their imaginary part on the way to a real type.
+    What does not fit, see `casting.cast`: integers wrap, floats round once, to the nearest and
+    ties to even, and saturate in integer types, where NaN becomes 0; pred is whether a number
+    differs from 0; complex numbers lose their imaginary part. XLA:CPU differs in that it takes
+    denormal numbers for 0, and in that it rounds twice, first to f32, when f64 becomes f16 and
+    when f64 or integers become bf16.
 
     Attributes:
         new_element_type: the type to convert to.
@@ -66,14 +39,14 @@ class ConvertElementType(Unary):
 
     hlo_name = "convert"
     stablehlo_name = "convert"
-    attributes = {"new_element_type": TypeAttribute()}
+    attributes: ClassVar[dict[str, Attribute]] = {"new_element_type": TypeAttribute()}
     linear_operands = (0,)
 
-    def result_shape(self, operand: Shape, *, new_element_type: ElementType) -> Shape:
+    def result_shape(self, operand: Shape, /, *, new_element_type: ElementType) -> Shape:
         return operand.with_element_type(new_element_type)
 
-    def reference(self, operand: np.ndarray, *, new_element_type: ElementType) -> np.ndarray:
-        return converted(operand, new_element_type)
+    def reference(self, operand: np.ndarray, /, *, new_element_type: ElementType) -> np.ndarray:
+        return cast(operand, new_element_type)
 
     def stablehlo(
         self,
@@ -81,14 +54,187 @@ class ConvertElementType(Unary):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
+        /,
         **attributes: Any,
     ) -> Sequence[str]:
         return emit.operation("stablehlo.convert", operands, shapes, results)
 
-    def transpose(
-        self, cotangents: Any, operands: Any, linear: Any, *, new_element_type: ElementType
-    ) -> Any:
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
+        return {}
+
+    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
         return (convert_element_type(cotangents, array_shape(operands[0]).element_type),)
+
+
+@register
+class BitcastConvertType(Operation):
+    """The same bits in another element type. XLA: BitcastConvertType.
+
+    A wider element becomes a new last dimension of narrower ones, the least significant bits at
+    index 0; the other way round the last dimension becomes one element. Types of 2, 4 and 6 bits
+    count as that many bits.
+
+    Attributes:
+        new_element_type: the type to read the bits as.
+
+    Checks:
+        (C1) pred and complex types convert only to themselves: XLA does not define their bits.
+        (C2) the wider type is a whole number of elements of the narrower one.
+        (C3) where elements become wider, the last dimension holds just those of one result.
+    """
+
+    hlo_name = "bitcast-convert"
+    stablehlo_name = "bitcast_convert"
+    operand_names = ("operand",)
+    attributes: ClassVar[dict[str, Attribute]] = {"new_element_type": TypeAttribute()}
+    zero_derivative = "it reinterprets bits"
+
+    def shape(self, operand: AnyShape, /, *, new_element_type: ElementType) -> Shape:
+        (array,) = self.array_shapes([operand])
+        old, new = array.element_type, new_element_type
+        given = [f"operand {array} of {old.bits} bits each", f"new_element_type {new} of {new.bits}"]
+        if old is not new and not {old.kind, new.kind}.isdisjoint(("pred", "complex")):
+            advice = "Use convert_element_type, or real and imag."
+            self.reject("C1", f"{old} cannot be read as {new}", given, advice)
+        if max(old.bits, new.bits) % min(old.bits, new.bits):
+            advice = "Choose types one of which is a multiple of the other in width."
+            self.reject("C2", "the widths do not divide one another", given, advice)
+        if old.bits == new.bits:
+            return array.with_element_type(new)
+        if old.bits > new.bits:
+            count = old.bits // new.bits
+            return Shape(new, (*array.dimensions, count), (*array.dynamic, False))
+        count = new.bits // old.bits
+        if array.dimensions[-1:] != (count,) or array.dynamic[-1]:
+            advice = f"Reshape it so that the last dimension has size {count}."
+            self.reject("C3", f"{count} elements make one {new}", given, advice)
+        return Shape(new, array.dimensions[:-1], array.dynamic[:-1])
+
+    def reference(self, operand: np.ndarray, /, *, new_element_type: ElementType) -> np.ndarray:
+        old, new = element_type(operand.dtype), new_element_type
+        if old is new:
+            return operand
+        bits = _bits_of(operand, old)
+        if old.bits > new.bits:
+            shifts = np.arange(0, old.bits, new.bits, dtype=np.uint64)
+            bits = (bits[..., np.newaxis] >> shifts) & np.uint64((1 << new.bits) - 1)
+        elif old.bits < new.bits:
+            shifts = np.arange(0, new.bits, old.bits, dtype=np.uint64)
+            bits = np.bitwise_or.reduce(bits << shifts, axis=-1)
+        return _with_bits(bits, new)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        return emit.operation("stablehlo.bitcast_convert", operands, shapes, results)
+
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
+        return {}
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
+    ) -> tuple[Any, int]:
+        (operand,), (dimension,) = operands, dimensions
+        assert dimension is not None
+        # The last dimension is the one whose elements may become one.
+        if dimension == array_shape(operand).rank - 1:
+            operand, dimension = move_dimension(operand, dimension, 0), 0
+        return bind(self, operand, **attributes), dimension
+
+
+def _bits_of(array: np.ndarray, kind: ElementType) -> np.ndarray:
+    """The bits of each element as u64."""
+    whole = cast(array, widened(kind)) if kind.is_integer else array
+    bits = whole.view(f"u{whole.dtype.itemsize}").astype(np.uint64)
+    return bits & np.uint64((1 << kind.bits) - 1)
+
+
+def _with_bits(bits: np.ndarray, kind: ElementType) -> np.ndarray:
+    """The elements of a type that have these bits."""
+    whole = np.asarray(bits).astype(f"u{kind.dtype.itemsize}")
+    return cast(whole, kind) if kind.is_integer else whole.view(kind.dtype)
+
+
+@register
+class ReducePrecision(Unary):
+    """What is left of a value that passes through a narrower float format. XLA: ReducePrecision.
+
+    The format has a sign, `exponent_bits` and `mantissa_bits`. Values round to the nearest with
+    that significand, ties to even; those too large become infinities, those below its least
+    normal number (denormal ones) zeros; NaN stays NaN. A count that is not below the operand
+    type's own leaves that part as it is. Types of 8 bits and fewer are computed in f16
+    (f8e8m0fnu in f32) and rounded back, as on XLA:CPU. As in JAX, derivatives lose precision too.
+
+    Attributes:
+        exponent_bits: >= 1, so that zero and infinity differ.
+        mantissa_bits: >= 0.
+    """
+
+    stablehlo_name = "reduce_precision"
+    element_types = FLOATS
+    attributes: ClassVar[dict[str, Attribute]] = {
+        "exponent_bits": Integer(minimum=1),
+        "mantissa_bits": Integer(minimum=0),
+    }
+    linear_operands = (0,)
+
+    def reference(
+        self, operand: np.ndarray, /, *, exponent_bits: int, mantissa_bits: int
+    ) -> np.ndarray:
+        kind = element_type(operand.dtype)
+        wide = _F16 if kind.bits <= 8 and kind.name != "f8e8m0fnu" else kind
+        wide = ELEMENT_TYPES["f32"] if kind.name == "f8e8m0fnu" else wide
+        return cast(_with_format(cast(operand, wide), exponent_bits, mantissa_bits), kind)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        *,
+        exponent_bits: int,
+        mantissa_bits: int,
+    ) -> Sequence[str]:
+        counts = {"exponent_bits": f"{exponent_bits} : i32", "mantissa_bits": f"{mantissa_bits} : i32"}
+        return emit.operation("stablehlo.reduce_precision", operands, shapes, results, **counts)
+
+    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+        return (bind(self, cotangents, **attributes),)
+
+
+def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+    """ReducePrecision of bf16, f16, f32 or f64, on their bits as XLA has it."""
+    unsigned = np.dtype(f"u{array.dtype.itemsize}")
+    own_mantissa = ml_dtypes.finfo(array.dtype).nmant
+    own_exponent = 8 * unsigned.itemsize - 1 - own_mantissa
+
+    def mask(low: int, count: int) -> np.ndarray:
+        return np.array(((1 << count) - 1) << low, unsigned)
+
+    given = array.view(unsigned)
+    bits = given
+    dropped = own_mantissa - mantissa_bits
+    if dropped > 0:
+        # Half a step less one unit, and that unit where the last kept bit is odd: ties to even.
+        # A carry goes into the exponent, where it belongs.
+        odd = (bits >> dropped) & mask(0, 1)
+        bits = (bits + mask(0, dropped - 1) + odd) & ~mask(0, dropped)
+    if exponent_bits < own_exponent:
+        sign = given & mask(own_mantissa + own_exponent, 1)
+        exponent = (bits >> own_mantissa) & mask(0, own_exponent)
+        own_bias, bias = (1 << (own_exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        infinite = sign | mask(own_mantissa, own_exponent)
+        bits = np.where(exponent <= own_bias - bias, sign, bits)
+        bits = np.where(exponent > own_bias + bias, infinite, bits)
+    return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
 
 
 def convert_element_type(operand: Any, new_element_type: Any) -> Any:
@@ -101,5 +247,43 @@ def convert_element_type(operand: Any, new_element_type: Any) -> Any:
     Returns:
         An array of the same dimensions.
     """
-    kind = element_type(new_element_type)
-    return bind(ConvertElementType.instance, operand, new_element_type=kind)  # type: ignore[attr-defined]
+    instance = ConvertElementType.instance  # type: ignore[attr-defined]
+    return bind(instance, operand, new_element_type=element_type(new_element_type))
+
+
+def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
+    """The bits of `operand` read as `new_element_type`; see BitcastConvertType.
+
+    Args:
+        operand: an array of any element type.
+        new_element_type: an ElementType, its name, or a dtype.
+
+    Returns:
+        An array of the same dimensions; where the new type is narrower with one more, where it is
+        wider without the last.
+
+    Raises:
+        ShapeError: the types or the last dimension do not fit (C1 ... C3).
+    """
+    instance = BitcastConvertType.instance  # type: ignore[attr-defined]
+    return bind(instance, operand, new_element_type=element_type(new_element_type))
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """`operand` rounded to a float format of these bits, in its own type; see ReducePrecision.
+
+    XLA's older interface had the counts in the other order: give them by name.
+
+    Args:
+        operand: an array of floats.
+        exponent_bits: at least 1.
+        mantissa_bits: at least 0.
+
+    Returns:
+        An array of the operand's shape.
+
+    Raises:
+        AttributeValueError: a count is too small.
+    """
+    instance = ReducePrecision.instance  # type: ignore[attr-defined]
+    return bind(instance, operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)

@@ -21,7 +21,7 @@ from minixla_ops.convolution_rules import (
     cotangent_of_lhs,
     cotangent_of_rhs,
 )
-from minixla_ops.products import PrecisionAttribute, Product, matrix_product
+from minixla_ops.products import PrecisionAttribute, Product, matrix_product, precision_hlo
 from minixla_ops.rules import array_shape
 from minixla_ops.windows import PaddingPairs, Window, padded_base, window_view
 
@@ -101,7 +101,7 @@ class ConvGeneralDilated(Product):
             "dimension_numbers", self.attributes["dimension_numbers"], given
         )
 
-    def shape(self, lhs: Any, rhs: Any, **attributes: Any) -> Shape:
+    def shape(self, lhs: Any, rhs: Any, /, **attributes: Any) -> Shape:
         lhs, rhs = self.array_shapes([lhs, rhs])
         it = Convolution(**attributes)
         kind = self.result_type(lhs, rhs, it.preferred_element_type)
@@ -169,7 +169,7 @@ class ConvGeneralDilated(Product):
                     [f"{name} {value}", f"rhs {rhs}", f"dimension_numbers {it.dimension_numbers}"],
                     "A stride or dilation of 1 is none.",
                 )
-        return Window(sizes, it.window_strides, it.padding, it.lhs_dilation, it.rhs_dilation)
+        return it.window(rhs.dimensions)
 
     def _check_groups(self, lhs: Shape, rhs: Shape, it: Convolution) -> None:
         numbers = it.dimension_numbers
@@ -214,14 +214,13 @@ class ConvGeneralDilated(Product):
                 "Each group must have equally many members and output features.",
             )
 
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray, **attributes: Any) -> np.ndarray:
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray, /, **attributes: Any) -> np.ndarray:
         it = Convolution(**attributes)
         numbers = it.dimension_numbers
         result_type = it.preferred_element_type or element_type(lhs.dtype)
         kernel = rhs.transpose(numbers.rhs)
         backwards = [axis for axis, flag in enumerate(it.window_reversal, 2) if flag]
-        sizes = kernel.shape[2:]
-        window = Window(sizes, it.window_strides, it.padding, it.lhs_dilation, it.rhs_dilation)
+        window = it.window(rhs.shape)
         base = padded_base(lhs.transpose(numbers.lhs), lhs.dtype.type(0), window)
         windows = window_view(base, window)
         product = _grouped_product(
@@ -236,6 +235,7 @@ class ConvGeneralDilated(Product):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
+        /,
         **attributes: Any,
     ) -> Sequence[str]:
         it = Convolution(**attributes)
@@ -247,11 +247,29 @@ class ConvGeneralDilated(Product):
             return [_emit_real(emit, operands, (lhs, rhs), result, text)]
         return [_emit_complex(emit, operands, (lhs, rhs), result, text)]
 
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
+        it = Convolution(**attributes)
+        rhs = self.array_shapes(shapes)[1]
+        window = None
+        if it.window_strides:
+            window = it.window(rhs.dimensions).hlo
+            if any(it.window_reversal):
+                reversal = "x".join([str(int(flag)) for flag in it.window_reversal])
+                window = f"{window[:-1]} rhs_reversal={reversal}}}"
+        return {
+            "window": window,
+            "dim_labels": str(it.dimension_numbers),
+            "feature_group_count": it.feature_group_count if it.feature_group_count > 1 else None,
+            "batch_group_count": it.batch_group_count if it.batch_group_count > 1 else None,
+            "operand_precision": precision_hlo(it.precision_config),
+        }
+
     def transpose(
         self,
         cotangents: Any,
         operands: Sequence[Any],
         linear: Sequence[bool],
+        /,
         **attributes: Any,
     ) -> Sequence[Any]:
         lhs, rhs = operands
@@ -261,7 +279,7 @@ class ConvGeneralDilated(Product):
         return None, cotangent_of_rhs(self, cotangents, lhs, array_shape(rhs), it)
 
     def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], **attributes: Any
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
     ) -> tuple[Any, int]:
         return batched_convolution(self, operands, dimensions, Convolution(**attributes))
 

@@ -69,7 +69,7 @@ def conv_general_dilated(
     Raises:
         AttributeValueError, ShapeError: see ConvGeneralDilated.
     """
-    operation = ConvGeneralDilated.instance  # type: ignore[attr-defined]
+    operation = ConvGeneralDilated.instance
     numbers = operation.dimension_numbers(dimension_numbers, shape_of(lhs))
     ones = (1,) * len(numbers.kernel_spatial_dimensions)
     strides = tuple(window_strides)

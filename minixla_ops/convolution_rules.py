@@ -20,7 +20,7 @@ from minixla_ops.operators import convert
 from minixla_ops.products import Precision, in_common_type
 from minixla_ops.reshaping import rev
 from minixla_ops.rules import array_shape
-from minixla_ops.windows import Pairs, dilated_size
+from minixla_ops.windows import Pairs, Window, dilated_size
 
 __all__ = ["Convolution", "batched_convolution", "cotangent_of_lhs", "cotangent_of_rhs"]
 
@@ -38,6 +38,17 @@ class Convolution(NamedTuple):
     precision_config: Precision | None
     preferred_element_type: ElementType | None
     window_reversal: tuple[bool, ...]
+
+    def window(self, kernel: Sequence[int]) -> Window:
+        """The window, which the kernel's sizes complete."""
+        spatial = self.dimension_numbers.kernel_spatial_dimensions
+        return Window(
+            tuple([kernel[dimension] for dimension in spatial]),
+            self.window_strides,
+            self.padding,
+            self.lhs_dilation,
+            self.rhs_dilation,
+        )
 
 
 def _sizes(shape: Shape, dimensions: Sequence[int]) -> list[int]:

@@ -22,6 +22,7 @@ from minixla_ops.products import (
     Product,
     in_common_type,
     matrix_product,
+    precision_hlo,
     reordered,
 )
 from minixla_ops.reshaping import transpose
@@ -99,6 +100,7 @@ class DotGeneral(Product):
         self,
         lhs: Any,
         rhs: Any,
+        /,
         *,
         dimension_numbers: DotDimensionNumbers,
         precision_config: Precision | None,
@@ -170,6 +172,7 @@ class DotGeneral(Product):
         self,
         lhs: np.ndarray,
         rhs: np.ndarray,
+        /,
         *,
         dimension_numbers: DotDimensionNumbers,
         precision_config: Precision | None,
@@ -197,6 +200,7 @@ class DotGeneral(Product):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
+        /,
         *,
         dimension_numbers: DotDimensionNumbers,
         precision_config: Precision | None,
@@ -210,11 +214,29 @@ class DotGeneral(Product):
         )
         return [name]
 
+    def hlo_attributes(
+        self,
+        shapes: Sequence[AnyShape],
+        /,
+        *,
+        dimension_numbers: DotDimensionNumbers,
+        precision_config: Precision | None,
+        preferred_element_type: ElementType | None,
+    ) -> dict[str, Any]:
+        return {
+            "lhs_batch_dims": dimension_numbers.lhs_batch_dimensions or None,
+            "lhs_contracting_dims": dimension_numbers.lhs_contracting_dimensions or None,
+            "rhs_batch_dims": dimension_numbers.rhs_batch_dimensions or None,
+            "rhs_contracting_dims": dimension_numbers.rhs_contracting_dimensions or None,
+            "operand_precision": precision_hlo(precision_config),
+        }
+
     def transpose(
         self,
         cotangents: Any,
         operands: Sequence[Any],
         linear: Sequence[bool],
+        /,
         *,
         dimension_numbers: DotDimensionNumbers,
         precision_config: Precision | None,
@@ -240,6 +262,7 @@ class DotGeneral(Product):
         self,
         operands: Sequence[Any],
         dimensions: Sequence[int | None],
+        /,
         *,
         dimension_numbers: DotDimensionNumbers,
         precision_config: Precision | None,
@@ -276,7 +299,7 @@ def dot_general(
         AttributeValueError, ShapeError: see DotGeneral.
     """
     return bind(
-        DotGeneral.instance,  # type: ignore[attr-defined]
+        DotGeneral.instance,
         lhs,
         rhs,
         dimension_numbers=dimension_numbers,

@@ -137,7 +137,9 @@ class DynamicSlice(AtStartIndices):
         given = _given(operand, starts, f"slice_sizes {slice_sizes}")
         self.check_starts("C1", operand, starts, given)
         self.check_sizes("C2", operand, slice_sizes, given)
-        return operand.with_dimensions(slice_sizes)
+        whole = zip(operand.dynamic, operand.dimensions, slice_sizes, strict=True)
+        dynamic = [flag and one == other for flag, one, other in whole]
+        return Shape(operand.element_type, slice_sizes, dynamic)
 
     def reference(
         self, operand: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]

@@ -24,9 +24,9 @@ from minixla_ops.computations import (
     monoid_of,
 )
 from minixla_ops.fold_programs import Mask, fold, paired_computation
-from minixla_ops.rules import array_shape, splat, sum_over
+from minixla_ops.rules import array_shape, sum_over, zeros
 
-__all__ = ["Fold", "as_sequence", "initial_values"]
+__all__ = ["Fold", "as_sequence", "initial_values", "not_a_sum"]
 
 
 class Fold(Operation):
@@ -164,14 +164,13 @@ class Fold(Operation):
         computation: Graph,
         **attributes: Any,
     ) -> Sequence[Any]:
-        if monoid_of(computation) != "add":
-            raise explain(
-                DerivativeError,
-                self.builder_name,
-                "a jvp rule applies it to a tangent, but it is linear only where it sums",
-                [f"computation {computation.name}"],
-                "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
-            )
+        monoid = monoid_of(computation)
+        if monoid is None:
+            # Linear in the tangents of pairs, whose own values do not matter then.
+            filled = [zeros(each) if flag else each for each, flag in zip(operands, linear, strict=True)]
+            return self._program_vjp(cotangents, filled, linear, computation=computation, **attributes)
+        if monoid != "add":
+            raise not_a_sum(self, computation)
         of_operand = of_initial = None
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]), **attributes)
@@ -254,8 +253,7 @@ class Fold(Operation):
         monoid = monoid_of(computation)
         if monoid is not None:
             # The identity takes the place of the initial values, which join at the end.
-            kind = array_shape(arrays[0]).element_type
-            neutral = splat(identity_of(monoid, kind.dtype), Shape(kind))
+            neutral = identity_of(monoid, array_shape(arrays[0]).dtype)
             if dimensions[0] is None:
                 total = add_batch(bind(self, arrays[0], neutral, **attributes), size, 0)
                 at = 0
@@ -280,6 +278,17 @@ class Fold(Operation):
         present = self.present(array_shape(moved[0]).dimensions, **within)
         results = fold(computation, stacked, starts, present)
         return (tuple(results), (at,) * count) if count > 1 else (results[0], at)
+
+
+def not_a_sum(operation: Operation, computation: Graph) -> DerivativeError:
+    """The error for the transpose of an operation that is linear only where it sums."""
+    return explain(
+        DerivativeError,
+        operation.builder_name,
+        "a jvp rule applies it to a tangent, but it is linear only where it sums",
+        [f"computation {computation.name}"],
+        "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
+    )
 
 
 def as_sequence(values: Any) -> Sequence[Any]:

@@ -19,7 +19,9 @@ __all__ = [
     "outer_dimensions",
     "outer_place",
     "window_dimensions",
+    "window_sizes",
     "without_vectors",
+    "xla_field",
 ]
 
 
@@ -61,8 +63,8 @@ class ScatterDimensionNumbers(NamedTuple):
             it is for.
         index_vector_dim: the dimension of scatter_indices that holds the index vectors; its rank
             stands for one more dimension, of size 1, at the end.
-        input_batching_dims: operand dimensions indexed by a dimension of scatter_indices rather
-            than by what it holds, ascending.
+        operand_batching_dims: operand dimensions indexed by a dimension of scatter_indices rather
+            than by what it holds, ascending; XLA calls them input_batching_dims.
         scatter_indices_batching_dims: those dimensions of scatter_indices, in the same order.
     """
 
@@ -70,7 +72,7 @@ class ScatterDimensionNumbers(NamedTuple):
     inserted_window_dims: Sequence[int]
     scatter_dims_to_operand_dims: Sequence[int]
     index_vector_dim: int
-    input_batching_dims: Sequence[int] = ()
+    operand_batching_dims: Sequence[int] = ()
     scatter_indices_batching_dims: Sequence[int] = ()
 
 
@@ -106,6 +108,17 @@ def window_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
     """The operand dimensions that a window's elements differ in, of an operand of rank `rank`."""
     absent = {*numbers[1], *numbers[4]}
     return tuple([dimension for dimension in range(rank) if dimension not in absent])
+
+
+def window_sizes(
+    operand: Sequence[int], updates: Sequence[int], numbers: IndexNumbers
+) -> tuple[int, ...]:
+    """The windows' size in each dimension of an operand, from the sizes of operand and updates."""
+    sizes = [1] * len(operand)
+    inner = window_dimensions(len(operand), numbers)
+    for dimension, place in zip(inner, numbers[0], strict=True):
+        sizes[dimension] = updates[place]
+    return tuple(sizes)
 
 
 def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
@@ -201,5 +214,11 @@ def numbers_text(numbers: IndexNumbers) -> str:
         if isinstance(value, int):
             texts.append(f"{name} = {value}")
         elif value:
-            texts.append(f"{name} = {list(value)}")
+            texts.append(f"{xla_field(name, numbers)} = {list(value)}")
     return f"#stablehlo.{kind}<{', '.join(texts)}>"
+
+
+def xla_field(name: str, numbers: IndexNumbers) -> str:
+    """What XLA calls a field."""
+    is_renamed = name == "operand_batching_dims" and isinstance(numbers, ScatterDimensionNumbers)
+    return "input_batching_dims" if is_renamed else name

@@ -10,7 +10,7 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla_ops.index_numbers import IndexNumbers, without_vectors
+from minixla_ops.index_numbers import IndexNumbers, without_vectors, xla_field
 
 __all__ = ["IndexedWindows", "window_starts"]
 
@@ -139,9 +139,11 @@ class IndexedWindows(Operation):
             )
 
     def hlo_numbers(self, numbers: IndexNumbers) -> dict[str, Any]:
-        """The dimension numbers as attributes of HLO, which leaves out what is optional."""
-        optional = numbers._fields[4:]
-        return {k: v or (None if k in optional else v) for k, v in numbers._asdict().items()}
+        """The dimension numbers as attributes of HLO, which leaves out empty batching dimensions."""
+        return {
+            xla_field(name, numbers): None if value == () and "batching" in name else value
+            for name, value in numbers._asdict().items()
+        }
 
     def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
         """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""

@@ -94,7 +94,9 @@ class Slice(Operation):
             -(-(limit - start) // stride)
             for start, limit, stride in zip(start_indices, limit_indices, strides, strict=True)
         ]
-        return operand.with_dimensions(sizes)
+        # A single index of a dynamic dimension is static, as in XLA.
+        dynamic = [flag and size != 1 for flag, size in zip(operand.dynamic, sizes, strict=True)]
+        return Shape(operand.element_type, sizes, dynamic)
 
     def reference(
         self,
@@ -261,7 +263,8 @@ class ConcatInDim(Operation):
                 )
         total = sum(shape.dimensions[dimension] for shape in shapes)
         sizes = (*first.dimensions[:dimension], total, *first.dimensions[dimension + 1 :])
-        return first.with_dimensions(sizes)
+        dynamic = map(any, zip(*[shape.dynamic for shape in shapes], strict=True))
+        return Shape(first.element_type, sizes, dynamic)
 
     def reference(self, *operands: np.ndarray, dimension: int) -> np.ndarray:
         return np.concatenate(operands, dimension)
@@ -386,7 +389,7 @@ class Pad(Operation):
                     given,
                     "No more can be removed than there is.",
                 )
-        return operand.with_dimensions(sizes)
+        return Shape(operand.element_type, sizes, operand.dynamic)
 
     def reference(
         self, operand: np.ndarray, padding_value: np.ndarray, *, padding_config: Triples
@@ -487,7 +490,7 @@ def _is_padding(operand: Shape, padding_config: Triples) -> Any:
 def _sum_of_padding(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
     # Not the difference of two sums, as elsewhere: it cancels, and is NaN where both are infinite.
     from minixla_ops.rules import sum_over
-    from minixla_ops.ternary import select
+    from minixla_ops import select
 
     mask = _is_padding(operand, padding_config)
     padding = select(mask, cotangent, zeros(array_shape(cotangent)))
@@ -500,7 +503,7 @@ def _pad_with_each(
     """Pad over a batch of padding values."""
     from minixla_ops.broadcasting import broadcast_in_dim
     from minixla_ops.batching import move_batch
-    from minixla_ops.ternary import select
+    from minixla_ops import select
 
     (size,) = array_shape(padding_value).dimensions
     operand = move_batch(operand, at, 0, size)

@@ -13,7 +13,7 @@ from minixla.core.shapes import Shape
 from minixla_ops.operators import convert
 from minixla_ops.rules import array_shape
 
-__all__ = ["Precision", "PrecisionAttribute", "Product", "in_common_type", "matrix_product", "reordered"]
+__all__ = ["Precision", "PrecisionAttribute", "Product", "in_common_type", "matrix_product", "precision_hlo", "reordered"]
 
 Precision = tuple[str, str]
 
@@ -43,6 +43,13 @@ class PrecisionAttribute(Attribute):
 def reordered(precision: Precision | None, is_reversed: bool) -> Precision | None:
     """The precision of the operands in the other order, where `is_reversed` says so."""
     return precision[::-1] if precision and is_reversed else precision
+
+
+def precision_hlo(precision: Precision | None) -> str | None:
+    """HLO's `operand_precision`; None where both are the default."""
+    if precision in (None, ("DEFAULT", "DEFAULT")):
+        return None
+    return f"{{{','.join(precision).lower()}}}"
 
 
 class Product(Operation):

@@ -70,24 +70,49 @@ class Reshape(RowMajor):
 
     Checks:
         (C1) the result has as many elements as the operand.
+        (C2) dynamic dimensions stay whole, so that it is known which of the result's they are.
     """
 
     attributes = {"dimensions": Integers(minimum=0)}
 
     def shape(self, operand: Any, *, dimensions: tuple[int, ...]) -> Shape:
         (operand,) = self.array_shapes([operand])
+        given = [f"operand {operand}", f"dimensions {dimensions}"]
         result = operand.with_dimensions(dimensions)
         if result.size != operand.size:
             self.reject(
                 "C1",
                 f"{operand.size} elements cannot fill dimensions of {result.size}",
-                [f"operand {operand}", f"dimensions {dimensions}"],
+                given,
                 "The product of the sizes must stay the same; no size may be left open as -1.",
             )
-        return result
+        if not operand.is_dynamic:
+            return result
+        dynamic = _kept_dynamic(operand, dimensions)
+        if sum(dynamic) != sum(operand.dynamic):
+            self.reject(
+                "C2",
+                "a dynamic dimension is split or merged",
+                given,
+                "Keep dynamic dimensions whole, with the same sizes before or after them.",
+            )
+        return Shape(operand.element_type, dimensions, dynamic)
 
     def reference(self, operand: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
         return operand.reshape(dimensions)
+
+
+def _kept_dynamic(operand: Shape, dimensions: Sequence[int]) -> list[bool]:
+    """Which dimensions are the operand's dynamic ones: found from both ends, sizes 1 aside."""
+    own = [index for index, size in enumerate(operand.dimensions) if size != 1]
+    new = [index for index, size in enumerate(dimensions) if size != 1]
+    dynamic = [False] * len(dimensions)
+    for step in (1, -1):
+        for source, target in zip(own[::step], new[::step], strict=False):
+            if operand.dimensions[source] != dimensions[target]:
+                break
+            dynamic[target] = operand.dynamic[source]
+    return dynamic
 
 
 def reshape(operand: Any, dimensions: Sequence[int]) -> Any:

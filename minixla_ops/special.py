@@ -137,10 +137,8 @@ def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
 
 def with_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     """The complex array of these parts, signs of zeros included (`real + 1j * imag` loses them)."""
-    real, imag = np.broadcast_arrays(real, imag)
-    result = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
-    result.real, result.imag = real, imag
-    return result
+    parts = np.stack(np.broadcast_arrays(real, imag), axis=-1)
+    return parts.view(np.result_type(parts.dtype, np.complex64))[..., 0]
 
 
 def cbrt(x: np.ndarray) -> np.ndarray:
@@ -148,10 +146,10 @@ def cbrt(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return np.cbrt(x)
     # An eighth of the modulus cannot overflow.
-    modulus = 2 * np.cbrt(np.hypot(x.real / 8, x.imag / 8))
+    modulus = 2 * np.cbrt(np.hypot(np.real(x) / 8, np.imag(x) / 8))
     angle = np.angle(x) / 3
     return with_parts(
-        modulus * np.cos(angle), np.where(angle == 0, x.imag, modulus * np.sin(angle))
+        modulus * np.cos(angle), np.where(angle == 0, np.imag(x), modulus * np.sin(angle))
     )
 
 
@@ -160,17 +158,17 @@ def expm1(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return np.expm1(x)
     power = np.exp(x)
-    near = np.expm1(x.real) * np.cos(x.imag) - 2 * np.sin(x.imag / 2) ** 2
-    return with_parts(np.where(np.abs(x.real) < 1, near, power.real - 1), power.imag)
+    near = np.expm1(np.real(x)) * np.cos(np.imag(x)) - 2 * np.sin(np.imag(x) / 2) ** 2
+    return with_parts(np.where(np.abs(np.real(x)) < 1, near, np.real(power) - 1), np.imag(power))
 
 
 def log1p(x: np.ndarray) -> np.ndarray:
     """log(1 + x) without cancellation near 0."""
     if x.dtype.kind != "c":
         return np.log1p(x)
-    far = np.log(with_parts(1 + x.real, x.imag))
-    near = np.log1p(x.real * (2 + x.real) + x.imag * x.imag) / 2
-    return with_parts(np.where(np.abs(x) < 0.5, near, far.real), far.imag)
+    far = np.log(with_parts(1 + np.real(x), np.imag(x)))
+    near = np.log1p(np.real(x) * (2 + np.real(x)) + np.imag(x) * np.imag(x)) / 2
+    return with_parts(np.where(np.abs(x) < 0.5, near, np.real(far)), np.imag(far))
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
@@ -186,7 +184,7 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return reciprocal
     # NumPy's quotient by a complex infinity is not a number; its limit is 0.
-    zero = with_parts(np.zeros_like(x.real), -np.copysign(0.0, x.imag))
+    zero = with_parts(np.zeros_like(np.real(x)), -np.copysign(0.0, np.imag(x)))
     return np.where(np.isinf(x), zero, reciprocal)
 
 
@@ -197,7 +195,7 @@ def sign(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return np.where((x == 0) | np.isnan(x), x, np.copysign(np.ones_like(x), x))
     # Scaled by its larger part, so that the modulus neither overflows nor loses digits.
-    larger = np.maximum(np.abs(x.real), np.abs(x.imag))
-    real, imag = x.real / larger, x.imag / larger
+    larger = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
+    real, imag = np.real(x) / larger, np.imag(x) / larger
     modulus = np.hypot(real, imag)
     return np.where(x == 0, x, with_parts(real / modulus, imag / modulus))

@@ -1,32 +1,49 @@
-"""Element-wise operations of one operand."""
+"""Element-wise operations of one operand that are exact: signs, parts of numbers, bits.
+
+Functions that are rounded live in `transcendental`, rounding to integers in `rounding`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Optional, Text
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
+from minixla.core.shapes import Shape
 from minixla.core.tracing import bind
-from minixla_ops.elementwise import INEXACT, NUMERIC, Unary, named_like
+from minixla_ops import special
+from minixla_ops.casting import cast, widened
+from minixla_ops.elementwise import (
+    FLOATS,
+    INEXACT,
+    INTEGERS,
+    INTEGERS_AND_PRED,
+    NUMERIC,
+    SIGNED,
+    Unary,
+    named_like,
+)
+from minixla_ops.rules import array_shape, ones_like, zeros_like
 
-__all__ = ["exp", "log", "neg", "tanh"]
+__all__ = [
+    "abs",
+    "clz",
+    "imag",
+    "is_finite",
+    "neg",
+    "not_",
+    "population_count",
+    "real",
+    "sign",
+    "unary_builder",
+]
 
 
-class FloatUnary(Unary):
-    """Base class of the functions that take an accuracy request (rule RA).
-
-    Attributes:
-        result_accuracy: MLIR text of a `#stablehlo.result_accuracy`, or None. It asks for an
-            implementation and does not change what the function is.
-    """
-
-    element_types = INEXACT
-    attributes = {"result_accuracy": Optional(Text())}
-
-
-def _unary(operation: type[Unary]) -> Any:
+def unary_builder(operation: type[Unary]) -> Callable[[Any], Any]:
+    """The function of an array that applies `operation`."""
     instance = operation.instance  # type: ignore[attr-defined]
 
     def builder(operand: Any) -> Any:
@@ -35,13 +52,17 @@ def _unary(operation: type[Unary]) -> Any:
     return named_like(builder, operation)
 
 
-def _unary_with_accuracy(operation: type[FloatUnary]) -> Any:
-    instance = operation.instance  # type: ignore[attr-defined]
+def conjugate(value: Any) -> Any:
+    """The complex conjugate; a value of another type is its own."""
+    if not array_shape(value).element_type.is_complex:
+        return value
+    from minixla_ops import complex
 
-    def builder(operand: Any, result_accuracy: str | None = None) -> Any:
-        return bind(instance, operand, result_accuracy=result_accuracy)
+    return complex(real(value), -imag(value))
 
-    return named_like(builder, operation)
+
+def _is_complex(value: Any) -> bool:
+    return array_shape(value).element_type.is_complex
 
 
 @register
@@ -54,45 +75,205 @@ class Neg(Unary):
     linear_operands = (0,)
     numpy = np.negative
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, **attributes: Any) -> Any:
+    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
         return (-cotangents,)
 
 
 @register
-class Exp(FloatUnary):
-    """Exponential, e**x. XLA: Exp."""
+class Abs(Unary):
+    """Absolute value: |x|, the modulus of a complex number. XLA: Abs.
 
-    hlo_name = "exponential"
-    stablehlo_name = "exponential"
-    numpy = np.exp
+    The least integer is its own absolute value. A complex operand gives its real type. The
+    derivative at 0 is 1, of complex numbers 0, as in JAX.
+    """
 
-    def derivative(self, operand: Any, result: Any, **attributes: Any) -> Any:
-        return result
+    stablehlo_name = "abs"
+    element_types = SIGNED | INEXACT
+    numpy = np.abs
+
+    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+        return operand.with_element_type(operand.element_type.real)
+
+    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+        if _is_complex(primals[0]):
+            return real(tangents[0] * _reversed_direction(primals[0], results))
+        return _with_sign_of(primals[0], tangents[0])
+
+    def vjp(
+        self, cotangents: Any, operands: Any, results: Any, active: Any, /, **attributes: Any
+    ) -> Any:
+        if _is_complex(operands[0]):
+            return (cotangents * _reversed_direction(operands[0], results),)
+        return (_with_sign_of(operands[0], cotangents),)
+
+
+def _with_sign_of(operand: Any, value: Any) -> Any:
+    from minixla_ops import ge, select
+
+    return select(ge(operand, zeros_like(operand)), value, -value)
+
+
+def _reversed_direction(operand: Any, modulus: Any) -> Any:
+    """conj(z) / |z|, and 0 where z is."""
+    return conjugate(operand) / _without_zero(modulus)
+
+
+def _without_zero(value: Any) -> Any:
+    from minixla_ops import eq, select
+
+    return select(eq(value, zeros_like(value)), ones_like(value), value)
 
 
 @register
-class Log(FloatUnary):
-    """Natural logarithm. XLA: Log."""
+class Sign(Unary):
+    """The sign: -1, 0 or 1; zeros (-0 too) and NaNs stay. XLA: Sign.
 
-    stablehlo_name = "log"
-    numpy = np.log
+    Of a complex number z it is z / |z|. The derivative is 0 for real operands. For complex ones
+    it is the rotation (t - s Re(conj(s) t)) / |z| with s = sign(z), which JAX leaves out.
+    """
 
-    def derivative(self, operand: Any, result: Any, **attributes: Any) -> Any:
-        return 1 / operand
+    stablehlo_name = "sign"
+    element_types = SIGNED | INEXACT
+    in_double = True
+    numpy = staticmethod(special.sign)
+
+    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+        if not _is_complex(primals[0]):
+            return None
+        radial = results * real(conjugate(results) * tangents[0])
+        return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
+
+    def vjp(
+        self, cotangents: Any, operands: Any, results: Any, active: Any, /, **attributes: Any
+    ) -> Any:
+        if not _is_complex(operands[0]):
+            return (None,)
+        radial = real(cotangents * results) * conjugate(results)
+        return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
+
+
+def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
+    """1 / |z|, and 0 where z is."""
+    return abs(sign_of_operand) / _without_zero(abs(operand))
+
+
+class _Part(Unary):
+    """Base class of the parts of a complex number; reals count as complex with imaginary part 0."""
+
+    element_types = INEXACT
+    linear_operands = (0,)
+
+    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+        return operand.with_element_type(operand.element_type.real)
 
 
 @register
-class Tanh(FloatUnary):
-    """Hyperbolic tangent. XLA: Tanh."""
+class Real(_Part):
+    """The real part; a real operand is returned as it is. XLA: Real."""
 
-    stablehlo_name = "tanh"
-    numpy = np.tanh
+    stablehlo_name = "real"
+    numpy = staticmethod(np.real)
 
-    def derivative(self, operand: Any, result: Any, **attributes: Any) -> Any:
-        return 1 - result * result
+    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+        if not _is_complex(operands[0]):
+            return (cotangents,)
+        from minixla_ops import complex
+
+        return (complex(cotangents, zeros_like(cotangents)),)
 
 
-neg = _unary(Neg)
-exp = _unary_with_accuracy(Exp)
-log = _unary_with_accuracy(Log)
-tanh = _unary_with_accuracy(Tanh)
+@register
+class Imag(_Part):
+    """The imaginary part; 0 for a real operand. XLA: Imag."""
+
+    stablehlo_name = "imag"
+    numpy = staticmethod(np.imag)
+
+    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+        if not _is_complex(operands[0]):
+            return (None,)
+        from minixla_ops import complex
+
+        # JAX's pullbacks are adjoint in Re(x y), not in Re(conj(x) y).
+        return (complex(zeros_like(cotangents), -cotangents),)
+
+
+@register
+class IsFinite(Unary):
+    """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
+
+    stablehlo_name = "is_finite"
+    element_types = FLOATS
+    zero_derivative = "its result is pred"
+    numpy = np.isfinite
+
+    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+        return operand.with_element_type(ELEMENT_TYPES["pred"])
+
+
+@register
+class Not(Unary):
+    """Logical not of pred, every bit inverted of integers. XLA: Not."""
+
+    stablehlo_name = "not"
+    element_types = INTEGERS_AND_PRED
+    zero_derivative = "its operand is not a float"
+    numpy = np.invert
+
+
+class _BitCount(Unary):
+    """Base class of the counts of bits; the count wraps where the type is too narrow for it.
+
+    Members give `count`, of the bits of unsigned elements and their number.
+    """
+
+    element_types = INTEGERS
+    zero_derivative = "its operand is not a float"
+
+    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+        """The result for elements of `width` bits held in an unsigned type."""
+        raise NotImplementedError
+
+    def reference(self, operand: np.ndarray, /, **attributes: Any) -> np.ndarray:
+        kind = element_type(operand.dtype)
+        whole = cast(operand, widened(kind))
+        bits = whole.view(f"u{whole.dtype.itemsize}")
+        bits = bits & np.array((1 << kind.bits) - 1, bits.dtype)
+        return cast(np.asarray(self.count(bits, kind.bits)), kind)
+
+
+@register
+class Clz(_BitCount):
+    """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
+
+    hlo_name = "count-leading-zeros"
+    stablehlo_name = "count_leading_zeros"
+
+    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+        # With every bit below the leading one set, the others are the leading zeros.
+        for distance in (1, 2, 4, 8, 16, 32):
+            if distance < width:
+                bits = bits | (bits >> distance)
+        return width - np.bitwise_count(bits)
+
+
+@register
+class PopulationCount(_BitCount):
+    """The number of bits that are set. XLA: PopulationCount."""
+
+    hlo_name = "popcnt"
+    stablehlo_name = "popcnt"
+
+    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+        return np.bitwise_count(bits)
+
+
+abs = unary_builder(Abs)
+clz = unary_builder(Clz)
+imag = unary_builder(Imag)
+is_finite = unary_builder(IsFinite)
+neg = unary_builder(Neg)
+not_ = unary_builder(Not)
+population_count = unary_builder(PopulationCount)
+real = unary_builder(Real)
+sign = unary_builder(Sign)

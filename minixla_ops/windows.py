@@ -5,7 +5,9 @@ ReduceWindow, SelectAndScatter and the convolutions describe their windows with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -19,8 +21,11 @@ __all__ = [
     "dilated_size",
     "padded_base",
     "resolve_padding",
+    "resolve_window",
     "same_padding",
+    "window_of",
     "window_positions",
+    "window_text",
     "window_view",
 ]
 
@@ -101,6 +106,58 @@ class Window(NamedTuple):
         """Whether the base or the window has holes."""
         return any(each != 1 for each in (*self.base_dilations, *self.window_dilations))
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The fields under the names of ReduceWindow's attributes."""
+        return dict(zip(_FIELD_NAMES, self, strict=True))
+
+    @property
+    def hlo(self) -> str:
+        """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
+        ones = (1,) * len(self.sizes)
+        parts = [f"size={_times(self.sizes)}"]
+        if self.strides != ones:
+            parts.append(f"stride={_times(self.strides)}")
+        if any(pair != (0, 0) for pair in self.padding):
+            parts.append(f"pad={_times([f'{low}_{high}' for low, high in self.padding])}")
+        if self.base_dilations != ones:
+            parts.append(f"lhs_dilate={_times(self.base_dilations)}")
+        if self.window_dilations != ones:
+            parts.append(f"rhs_dilate={_times(self.window_dilations)}")
+        return f"{{{' '.join(parts)}}}"
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two positions of the window can share an element."""
+        return any(
+            extent > stride for extent, stride in zip(self.extents, self.strides, strict=True)
+        )
+
+    def inserted(self, at: int) -> Window:
+        """The window with one more dimension, at `at`, in which it takes elements one by one."""
+        units = (1, 1, (0, 0), 1, 1)
+        fields = [(*each[:at], unit, *each[at:]) for each, unit in zip(self, units, strict=True)]
+        return Window(*fields)
+
+    def offsets(self) -> Iterator[tuple[int, ...]]:
+        """Where, from the window's position, its elements are, in row-major order."""
+        steps = zip(self.sizes, self.window_dilations, strict=True)
+        return itertools.product(*[range(0, size * gap, gap) for size, gap in steps])
+
+    def present(self, base: Sequence[int]) -> np.ndarray:
+        """For each element of the window and each position, whether it is one of the base.
+
+        It is not where it falls on padding or on a hole of the dilated base.
+
+        Returns:
+            Booleans, of dimensions (number of elements, *positions).
+        """
+        there = padded_base(np.broadcast_to(np.True_, tuple(base)), np.False_, self)
+        view = window_view(there, self)
+        rank = len(self.sizes)
+        ordered = view.transpose(*range(rank, 2 * rank), *range(rank))
+        return ordered.reshape(math.prod(self.sizes), *ordered.shape[rank:])
+
     def padded(self, base: Sequence[int]) -> tuple[int, ...]:
         """The sizes of the base after dilation and padding; never below 0."""
         dilated = map(dilated_size, base, self.base_dilations)
@@ -139,6 +196,10 @@ class Window(NamedTuple):
                 )
 
 
+def _times(numbers: Iterable[Any]) -> str:
+    return "x".join(map(str, numbers))
+
+
 _FIELD_NAMES = (
     "window_dimensions",
     "window_strides",
@@ -146,6 +207,24 @@ _FIELD_NAMES = (
     "base_dilations",
     "window_dilations",
 )
+
+
+def window_of(
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: Pairs,
+    base_dilations: tuple[int, ...] | None = None,
+    window_dilations: tuple[int, ...] | None = None,
+) -> Window:
+    """The window that attributes of these names describe; dilations default to 1."""
+    ones = (1,) * len(window_dimensions)
+    return Window(
+        window_dimensions,
+        window_strides,
+        padding,
+        ones if base_dilations is None else base_dilations,
+        ones if window_dilations is None else window_dilations,
+    )
 
 
 def resolve_padding(
@@ -189,6 +268,35 @@ def resolve_padding(
     return tuple(map(same_padding, extents, window_extents, strides))
 
 
+def resolve_window(
+    subject: str,
+    base: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Window:
+    """A builder's arguments as a Window; see `resolve_padding`.
+
+    Nothing but the padding is checked: that is for the operation, by `Window.check`.
+
+    Raises:
+        AttributeValueError: the padding is none.
+    """
+    ones = (1,) * len(base)
+    sizes, strides = tuple(window_dimensions), tuple(window_strides)
+    base_dilations = ones if base_dilations is None else tuple(base_dilations)
+    window_dilations = ones if window_dilations is None else tuple(window_dilations)
+    try:
+        pairs = resolve_padding(
+            subject, padding, base, sizes, strides, base_dilations, window_dilations
+        )
+    except (TypeError, ZeroDivisionError):  # of SAME: another argument is wrong
+        pairs = ((0, 0),) * len(base)
+    return Window(sizes, strides, pairs, base_dilations, window_dilations)
+
+
 def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
     return explain(
         AttributeValueError,
@@ -197,6 +305,16 @@ def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
         [f"padding = {padding!r}", why],
         'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.',
     )
+
+
+def window_text(window: Window, dilations: bool = True) -> dict[str, Any]:
+    """The attributes that StableHLO's windowed operations have, for `Emitter.operation`."""
+    attributes = window.attributes
+    if not window.sizes:  # an array of pairs shows its rank in its type
+        attributes["padding"] = "dense<> : tensor<0x2xi64>"
+    if not dilations:
+        del attributes["base_dilations"], attributes["window_dilations"]
+    return attributes
 
 
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
@@ -209,7 +327,7 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     """
     kept = array.ndim - len(window.sizes)
     base = array.shape[kept:]
-    if not window_needs_base(window):
+    if not _changes_base(window):
         return array
     result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
     targets: list[slice] = [slice(None)] * kept
@@ -229,8 +347,7 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     return result
 
 
-def window_needs_base(window: Window) -> bool:
-    """Whether padding or base dilation makes another array of the base."""
+def _changes_base(window: Window) -> bool:
     return any(pair != (0, 0) for pair in window.padding) or any(
         each != 1 for each in window.base_dilations
     )

@@ -16,7 +16,7 @@ from minixla.core.element_types import (
 )
 from minixla.core.errors import ShapeError, explain
 
-__all__ = ["promote_types", "result_type"]
+__all__ = ["inexact_type", "numeric_type", "promote_types", "result_type"]
 
 # The lattice: each node and the nodes right above it. i*, f* and c* are Python's scalar types.
 _ABOVE: dict[str, list[str]] = {
@@ -72,31 +72,53 @@ def result_type(operands: Iterable[tuple[ElementType, bool]]) -> tuple[ElementTy
     Raises:
         ShapeError: the types have no common type that loses nothing (`f8e4m3fn` and `bf16`).
     """
-    return _result_type(tuple(operands))
+    kind, weak = _result_type(tuple(operands))
+    return canonical_element_type(kind), weak
 
 
 @lru_cache(maxsize=None)
-def _result_type_wide(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[ElementType, bool]:
-    nodes = frozenset(_WEAK[each.kind] if weak else each.name for each, weak in operands)
-    joined = _join(nodes)
+def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[ElementType, bool]:
+    kinds = {kind for kind, _ in operands}
+    all_weak = all(weak for _, weak in operands)
+    if len(kinds) == 1:
+        return operands[0][0], all_weak
+    if all_weak:
+        return _common([kind.name for kind in kinds], operands)[0], True
+    return _common([_WEAK[kind.kind] if weak else kind.name for kind, weak in operands], operands)
+
+
+def _common(
+    nodes: Iterable[str], operands: tuple[tuple[ElementType, bool], ...]
+) -> tuple[ElementType, bool]:
+    """The join of some nodes of the lattice as an element type, and whether it is a weak node."""
+    joined = _join(frozenset(nodes))
     if joined is None:
         raise explain(
             ShapeError,
             "promotion",
             "the element types have no common type",
-            [", ".join(each.name for each, _ in operands)],
+            [", ".join(kind.name for kind, _ in operands)],
             "Convert one side explicitly, with .astype or ops.convert_element_type.",
         )
-    if joined not in _DEFAULT:
-        return ELEMENT_TYPES[joined], all(weak for _, weak in operands) and joined != "pred"
-    return ELEMENT_TYPES[_DEFAULT[joined]], all(weak for _, weak in operands)
-
-
-def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[ElementType, bool]:
-    kind, weak = _result_type_wide(operands)
-    return canonical_element_type(kind), weak
+    return ELEMENT_TYPES[_DEFAULT.get(joined, joined)], joined in _DEFAULT
 
 
 def promote_types(first: ElementType, second: ElementType) -> ElementType:
-    """The common type of two strongly typed operands."""
+    """The common type of two strongly typed operands.
+
+    Raises:
+        ShapeError: there is none.
+    """
     return result_type([(first, False), (second, False)])[0]
+
+
+def numeric_type(kind: ElementType) -> ElementType:
+    """The type in which numbers of type `kind` are computed: s32 for pred."""
+    return ELEMENT_TYPES["s32"] if kind.kind == "pred" else kind
+
+
+def inexact_type(kind: ElementType) -> ElementType:
+    """The type of quotients of type `kind`: f32 for pred and integers, f64 for 64-bit ones."""
+    if kind.is_inexact:
+        return kind
+    return canonical_element_type(ELEMENT_TYPES["f64" if kind.bits == 64 else "f32"])

@@ -146,6 +146,21 @@ class Emitter:
         self._lines = outer
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
 
+    def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
+        """The instructions of `graph`, for operands of these names, in place of one operation.
+
+        They all carry the location of that operation.
+
+        Returns:
+            The names of the results.
+        """
+        location, locations = self._location, self._locations
+        self._locations = None
+        try:
+            return self._body(graph, operands)
+        finally:
+            self._location, self._locations = location, locations
+
     def _next(self) -> int:
         self._count += 1
         return self._count
@@ -228,11 +243,7 @@ def literal_text(literal: Literal) -> str:
     array = literal.array
     if array.size <= _READABLE:
         return f"dense<{_nested_text(array, shape.element_type)}> : {shape.stablehlo}"
-    return f'dense<"0x{_bytes_of(array, shape).hex().upper()}"> : {shape.stablehlo}'
-
-
-def _bytes_of(array: np.ndarray, shape: Shape) -> bytes:
-    return np.ascontiguousarray(array).tobytes()
+    return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
 
 
 def _nested_text(array: np.ndarray, kind: ElementType) -> str:

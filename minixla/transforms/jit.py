@@ -51,7 +51,8 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         if _state.trace is evaluator:
-            return compiled(*args, **kwargs)
+            # Passing no empty dictionary on saves a tenth of a microsecond.
+            return compiled(*args, **kwargs) if kwargs else compiled(*args)
         return nested(*args, **kwargs)
 
     wrapper: Any = named_after(jitted, fun)

@@ -1,0 +1,1 @@
+"""Benchmarks against JAX, in one process and interleaved: `python -m benchmarks`."""

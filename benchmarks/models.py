@@ -1,0 +1,161 @@
+"""The benchmark models, each written once and run on either framework."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import minixla as mx
+
+__all__ = ["JAX", "MINIXLA", "MODELS", "Framework", "Model"]
+
+
+class Framework(NamedTuple):
+    """What a model needs of a framework."""
+
+    name: str
+    numpy: Any
+    nn: Any
+    jit: Callable[..., Any]
+    value_and_grad: Callable[..., Any]
+
+
+class _JaxLayers:
+    """The functions of `mx.nn` that models use, as a JAX user writes them."""
+
+    relu = staticmethod(jax.nn.relu)
+    gelu = staticmethod(jax.nn.gelu)
+    softmax = staticmethod(jax.nn.softmax)
+
+    @staticmethod
+    def conv(x: Any, kernel: Any) -> Any:
+        return jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    @staticmethod
+    def batch_norm(x: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
+        mean = x.mean((0, 1, 2))
+        variance = jnp.square(x - mean).mean((0, 1, 2))
+        return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + offset, mean, variance
+
+    @staticmethod
+    def max_pool(x: Any, window: Any, strides: Any) -> Any:
+        return jax.lax.reduce_window(
+            x, -jnp.inf, jax.lax.max, (1, *window, 1), (1, *strides, 1), "VALID"
+        )
+
+    @staticmethod
+    def layer_norm(x: Any, scale: Any, offset: Any) -> Any:
+        mean = x.mean(-1, keepdims=True)
+        centred = x - mean
+        variance = (centred * centred).mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt(variance + 1e-5) * scale + offset
+
+    @staticmethod
+    def cross_entropy(logits: Any, labels: Any) -> Any:
+        return -(jax.nn.one_hot(labels, logits.shape[-1]) * jax.nn.log_softmax(logits)).sum(-1)
+
+
+MINIXLA = Framework("minixla", mx.numpy, mx.nn, mx.jit, mx.value_and_grad)
+JAX = Framework("jax", jnp, _JaxLayers, jax.jit, jax.value_and_grad)
+
+
+class Model(NamedTuple):
+    """A model: its loss on either framework, parameters and one batch."""
+
+    name: str
+    loss: Callable[[Framework], Callable[..., Any]]
+    parameters: Any
+    batch: tuple[Any, ...]
+
+
+def _random(*sizes: int) -> np.ndarray:
+    generator = np.random.default_rng(math.prod(sizes))
+    scale = 1 / math.sqrt(sizes[0])
+    return (generator.standard_normal(sizes) * scale).astype(np.float32)
+
+
+def _mlp_loss(framework: Framework) -> Callable[..., Any]:
+    def loss(parameters: Any, x: Any, y: Any) -> Any:
+        for weights, bias in parameters:
+            x = framework.numpy.tanh(x @ weights + bias)
+        return ((x - y) ** 2).mean()
+
+    return loss
+
+
+def _mlp(layers: int = 100, width: int = 64, batch: int = 32) -> Model:
+    parameters = [(_random(width, width), np.zeros(width, np.float32)) for _ in range(layers)]
+    return Model("MLP, 100 layers", _mlp_loss, parameters, (_random(batch, width),) * 2)
+
+
+def _cnn_loss(framework: Framework) -> Callable[..., Any]:
+    nn = framework.nn
+
+    def loss(parameters: Any, images: Any, labels: Any) -> Any:
+        x = images
+        for kernel, scale, offset in parameters["blocks"]:
+            x = nn.conv(x, kernel)
+            x, _, _ = nn.batch_norm(x, scale, offset)
+            x = nn.max_pool(nn.relu(x), (2, 2), (2, 2))
+        x = x.reshape(x.shape[0], -1) @ parameters["dense"] + parameters["bias"]
+        return nn.cross_entropy(x, labels).mean()
+
+    return loss
+
+
+def _cnn(batch: int = 32, size: int = 32) -> Model:
+    blocks, features = [], 3
+    for wide in (16, 32, 64):
+        scale, offset = np.ones(wide, np.float32), np.zeros(wide, np.float32)
+        blocks.append((_random(3, 3, features, wide) / 3, scale, offset))
+        features = wide
+    flat = features * (size // 8) ** 2
+    parameters = {"blocks": blocks, "dense": _random(flat, 10), "bias": np.zeros(10, np.float32)}
+    labels = (np.arange(batch) % 10).astype(np.int32)
+    return Model("CNN, 3 blocks", _cnn_loss, parameters, (_random(batch, size, size, 3), labels))
+
+
+def _transformer_loss(framework: Framework) -> Callable[..., Any]:
+    np_, nn = framework.numpy, framework.nn
+
+    def loss(p: Any, x: Any, y: Any) -> Any:
+        normed = nn.layer_norm(x, p["scale1"], p["offset1"])
+        q, k, v = (np_.einsum("bsd,dhk->bshk", normed, p[name]) for name in ("q", "k", "v"))
+        scores = np_.einsum("bqhk,bshk->bhqs", q, k) / math.sqrt(q.shape[-1])
+        length = x.shape[1]
+        causal = np_.tril(np_.ones((length, length), bool))
+        weights = nn.softmax(np_.where(causal, scores, -1e9), axis=-1)
+        mixed = np_.einsum("bhqs,bshk->bqhk", weights, v)
+        x = x + np_.einsum("bqhk,hkd->bqd", mixed, p["out"])
+        normed = nn.layer_norm(x, p["scale2"], p["offset2"])
+        x = x + nn.gelu(normed @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
+        return ((x - y) ** 2).mean()
+
+    return loss
+
+
+def _transformer(batch: int = 8, length: int = 64, width: int = 128, heads: int = 4) -> Model:
+    depth = width // heads
+    ones, zeros = np.ones(width, np.float32), np.zeros(width, np.float32)
+    parameters = {
+        **{name: _random(width, heads, depth) for name in ("q", "k", "v")},
+        "out": _random(heads, depth, width) / math.sqrt(depth),
+        "up": _random(width, 4 * width),
+        "bias_up": np.zeros(4 * width, np.float32),
+        "down": _random(4 * width, width),
+        "bias_down": zeros,
+        **{"scale1": ones, "offset1": zeros, "scale2": ones, "offset2": zeros},
+    }
+    x = _random(batch, length, width)
+    return Model("transformer block", _transformer_loss, parameters, (x, x))
+
+
+#: The models by name.
+MODELS = [_mlp(), _cnn(), _transformer()]

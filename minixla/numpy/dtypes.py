@@ -1,0 +1,204 @@
+"""NumPy's names for element types, what one may ask about them, and the constants."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minixla.core import promotion
+from minixla.core.element_types import ElementType, canonical_element_type
+from minixla.core.element_types import element_type as _element_type
+from minixla.core.errors import ShapeError, explain
+from minixla.core.tracing import weak_type_of
+from minixla.numpy.operands import operand_shape
+
+pi = math.pi
+e = math.e
+euler_gamma = float(np.euler_gamma)
+inf = math.inf
+nan = math.nan
+newaxis = None
+
+dtype = np.dtype
+generic = np.generic
+number = np.number
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+inexact = np.inexact
+floating = np.floating
+complexfloating = np.complexfloating
+
+
+class ScalarType:
+    """An element type under NumPy's name: takes the place of a dtype, and converts when called.
+
+    Attributes:
+        dtype: the NumPy dtype.
+    """
+
+    __slots__ = ("__name__", "dtype")
+
+    def __init__(self, name: str) -> None:
+        self.dtype = _element_type(getattr(ml_dtypes, name, None) or name).dtype
+        self.__name__ = name
+
+    def __call__(self, value: Any = 0) -> Any:
+        """`value` as an array of this type."""
+        from minixla.numpy.creation import asarray
+
+        return asarray(value, dtype=self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return self.dtype == other
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<minixla.numpy.{self.__name__}>"
+
+
+bool_ = ScalarType("bool")
+int2 = ScalarType("int2")
+int4 = ScalarType("int4")
+int8 = ScalarType("int8")
+int16 = ScalarType("int16")
+int32 = ScalarType("int32")
+int64 = ScalarType("int64")
+uint2 = ScalarType("uint2")
+uint4 = ScalarType("uint4")
+uint8 = ScalarType("uint8")
+uint16 = ScalarType("uint16")
+uint32 = ScalarType("uint32")
+uint64 = ScalarType("uint64")
+float4_e2m1fn = ScalarType("float4_e2m1fn")
+float6_e2m3fn = ScalarType("float6_e2m3fn")
+float6_e3m2fn = ScalarType("float6_e3m2fn")
+float8_e3m4 = ScalarType("float8_e3m4")
+float8_e4m3 = ScalarType("float8_e4m3")
+float8_e4m3b11fnuz = ScalarType("float8_e4m3b11fnuz")
+float8_e4m3fn = ScalarType("float8_e4m3fn")
+float8_e4m3fnuz = ScalarType("float8_e4m3fnuz")
+float8_e5m2 = ScalarType("float8_e5m2")
+float8_e5m2fnuz = ScalarType("float8_e5m2fnuz")
+float8_e8m0fnu = ScalarType("float8_e8m0fnu")
+bfloat16 = ScalarType("bfloat16")
+float16 = ScalarType("float16")
+float32 = ScalarType("float32")
+float64 = ScalarType("float64")
+complex64 = ScalarType("complex64")
+complex128 = ScalarType("complex128")
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+
+
+def _type_of(value: Any) -> tuple[ElementType, bool]:
+    """The element type that an array or a dtype stands for, and whether it is weak."""
+    # A dtype's own classes have attributes of the names that arrays have.
+    is_type = isinstance(value, (type, str, np.dtype, ScalarType, ElementType))
+    if not is_type:
+        return operand_shape(value, "result_type").element_type, weak_type_of(value)
+    kind = canonical_element_type(_element_type(value))
+    return kind, value in (int, float, complex)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that arrays, scalars and dtypes have in common, by JAX's rules.
+
+    Raises:
+        ShapeError: there is none, or no argument is given.
+    """
+    if not arrays_and_dtypes:
+        raise explain(ShapeError, "result_type", "no argument is given", advice="Give one or more.")
+    kind, _ = promotion.result_type([_type_of(each) for each in arrays_and_dtypes])
+    return kind.dtype
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The dtype that two dtypes have in common, by JAX's rules."""
+    return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
+
+
+_KINDS: dict[Any, tuple[str, ...]] = {
+    np.generic: ("pred", "signed", "unsigned", "float", "complex"),
+    np.number: ("signed", "unsigned", "float", "complex"),
+    np.integer: ("signed", "unsigned"),
+    np.signedinteger: ("signed",),
+    np.unsignedinteger: ("unsigned",),
+    np.inexact: ("float", "complex"),
+    np.floating: ("float",),
+    np.complexfloating: ("complex",),
+}
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype `arg1` is, or belongs to, `arg2`: a dtype or one of NumPy's abstract classes.
+
+    Unlike NumPy's it counts bfloat16 and the narrower types among the floats and integers.
+    """
+    if arg1 in _KINDS:
+        return bool(np.issubdtype(arg1, arg2))
+    kinds = _KINDS.get(arg2) if isinstance(arg2, type) else None
+    if kinds is None:
+        return np.dtype(arg1) == np.dtype(arg2)
+    return _element_type(np.dtype(arg1)).kind in kinds
+
+
+_ARRAY_API_KINDS = {
+    "bool": ("pred",),
+    "signed integer": ("signed",),
+    "unsigned integer": ("unsigned",),
+    "integral": ("signed", "unsigned"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("signed", "unsigned", "float", "complex"),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a dtype, a name of the array API, or a tuple of these.
+
+    Raises:
+        ValueError: there is no kind of that name.
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if not isinstance(kind, str):
+        return np.dtype(dtype) == np.dtype(kind)
+    if kind not in _ARRAY_API_KINDS:
+        raise ValueError(f"{kind!r} is no kind of dtype; kinds are {', '.join(_ARRAY_API_KINDS)}")
+    return _element_type(np.dtype(dtype)).kind in _ARRAY_API_KINDS[kind]
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether values of one dtype can become another under NumPy's rule `casting`."""
+    return bool(np.can_cast(np.dtype(from_), np.dtype(to), casting))
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a float type: eps, max, min, tiny, bits ... (of a complex one, its parts')."""
+    kind = _element_type(np.dtype(dtype) if not hasattr(dtype, "shape") else dtype.dtype)
+    return ml_dtypes.finfo(kind.real.dtype)
+
+
+def iinfo(dtype: Any) -> Any:
+    """The limits of an integer type: min, max, bits."""
+    return ml_dtypes.iinfo(np.dtype(dtype) if not hasattr(dtype, "shape") else dtype.dtype)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether `x` is of a complex type."""
+    return operand_shape(x, "iscomplexobj").element_type.is_complex
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether `x` is not of a complex type."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a number or an array without dimensions."""
+    return bool(np.isscalar(element)) or getattr(element, "shape", None) == ()

@@ -1,0 +1,412 @@
+"""Functions that join arrays, split them, and repeat their elements."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.numpy.manipulation import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+)
+from minixla.numpy.operands import (
+    axis_of,
+    concrete,
+    convert_all,
+    keep_weak,
+    lifted,
+    listed,
+    operand_shape,
+    refuse_out,
+    static_int,
+)
+
+__all__ = [
+    "append",
+    "array_split",
+    "block",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "delete",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "insert",
+    "repeat",
+    "resize",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+
+def _members(arrays: Any, subject: str) -> list[Any]:
+    """The arrays of a sequence; an array's members are those along its first axis."""
+    if isinstance(arrays, (list, tuple)):
+        members = list(arrays)
+    else:
+        operand_shape(arrays, subject)
+        members = list(unstack(arrays))
+    if not members:
+        raise explain(
+            AttributeValueError, subject, "no array is given", advice="Give one array or more."
+        )
+    return members
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Arrays joined along an axis; None joins their elements in row-major order.
+
+    Args:
+        arrays: a sequence of arrays, of equal sizes but for the axis.
+        axis: the axis.
+        dtype: the result's; default: the type that they have in common.
+
+    Raises:
+        ShapeError: an array is a scalar, or sizes differ.
+    """
+    members = _members(arrays, "concatenate")
+    if axis is None:
+        members, axis = [ravel(each) for each in members], 0
+    shapes = [operand_shape(each, "concatenate") for each in members]
+    if any(shape.rank != shapes[0].rank or not shape.rank for shape in shapes):
+        raise explain(
+            ShapeError,
+            "concatenate",
+            "the arrays have different ranks, or are scalars",
+            [f"array {i}: {shape}" for i, shape in enumerate(shapes)],
+            "They must have equally many dimensions, at least one; stack makes a new axis.",
+        )
+    place = axis_of(axis, shapes[0].rank, "concatenate")
+    converted = [lifted(each) for each in convert_all("concatenate", members, dtype)]
+    result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
+    return result if dtype is not None else keep_weak(result, *members)
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+    """Arrays joined along an axis; see `concatenate`."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Arrays of one shape joined along a new axis.
+
+    Raises:
+        ShapeError: their shapes differ.
+    """
+    refuse_out("stack", out)
+    members = _members(arrays, "stack")
+    shapes = [operand_shape(each, "stack") for each in members]
+    if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
+        raise explain(
+            ShapeError,
+            "stack",
+            "the arrays have different shapes",
+            [f"array {i}: {shape}" for i, shape in enumerate(shapes)],
+            "They must have one shape.",
+        )
+    place = axis_of(axis, shapes[0].rank + 1, "stack")
+    return concatenate([expand_dims(each, place) for each in members], place, dtype)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The members of an array along an axis, which they no longer have."""
+    sizes = operand_shape(x, "unstack").dimensions
+    place = axis_of(axis, len(sizes), "unstack")
+    rest = sizes[:place] + sizes[place + 1 :]
+    x = lifted(x)
+    cuts = [ops.slice_in_dim(x, i, i + 1, place) for i in range(sizes[place])]
+    return tuple([keep_weak(ops.reshape(cut, rest), x) for cut in cuts])
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along the first axis; vectors are rows."""
+    return concatenate([atleast_2d(each) for each in _members(tup, "vstack")], 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along the second axis, vectors along their only one."""
+    members = [atleast_1d(each) for each in _members(tup, "hstack")]
+    return concatenate(members, 0 if operand_shape(members[0], "hstack").rank == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays joined along the third axis."""
+    return concatenate([atleast_3d(each) for each in _members(tup, "dstack")], 2, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """Arrays joined along the second axis; vectors are columns."""
+    members = _members(tup, "column_stack")
+    ranks = [operand_shape(each, "column_stack").rank for each in members]
+    columns = [
+        reshape(each, (-1, 1)) if rank < 2 else each
+        for each, rank in zip(members, ranks, strict=True)
+    ]
+    return concatenate(columns, 1)
+
+
+def block(arrays: Any) -> Any:
+    """An array put together from nested lists of blocks: the innermost along the last axis."""
+    joined, _ = _block(arrays)
+    return joined
+
+
+def _block(arrays: Any) -> tuple[Any, int]:
+    if not isinstance(arrays, list):
+        return atleast_1d(arrays), 1
+    if not arrays:
+        raise explain(
+            AttributeValueError, "block", "a list is empty", advice="Give one block or more."
+        )
+    parts, depths = zip(*[_block(each) for each in arrays], strict=True)
+    depth = depths[0]
+    rank = max(depth, *(operand_shape(part, "block").rank for part in parts))
+    padded = []
+    for part in parts:
+        sizes = operand_shape(part, "block").dimensions
+        padded.append(reshape(part, (1,) * (rank - len(sizes)) + sizes))
+    return concatenate(padded, -depth), depth + 1
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` followed by `values` along an axis; None joins their elements in row-major order."""
+    return concatenate([arr, values], axis)
+
+
+def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
+    sizes = operand_shape(ary, subject).dimensions
+    place = axis_of(axis, len(sizes), subject)
+    bounds = _bounds(subject, sizes[place], indices_or_sections, equal)
+    ary = lifted(ary)
+    return [
+        keep_weak(ops.slice_in_dim(ary, start, max(start, limit), place), ary)
+        for start, limit in zip(bounds, bounds[1:], strict=False)
+    ]
+
+
+def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> list[int]:
+    if isinstance(indices_or_sections, (list, tuple)) or np.ndim(indices_or_sections):
+        cuts = [static_int(each, subject, "an index") for each in indices_or_sections]
+        return [0, *(slice(each).indices(size)[1] for each in cuts), size]
+    sections = static_int(indices_or_sections, subject, "the number of sections")
+    part, longer = divmod(size, sections) if sections > 0 else (0, 1)
+    if sections < 1 or (equal and longer):
+        raise explain(
+            AttributeValueError,
+            subject,
+            f"{size} indices cannot be split into {sections} equal sections",
+            advice="The number of sections must divide the size; array_split allows a remainder.",
+        )
+    return [i * part + min(i, longer) for i in range(sections + 1)]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """An array cut along an axis: into equal sections, or before each of the given indices.
+
+    Raises:
+        AttributeValueError: the number of sections does not divide the size.
+    """
+    return _split("split", ary, indices_or_sections, axis, equal=True)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Like `split`; where sections cannot be equal, the first ones are longer by one."""
+    return _split("array_split", ary, indices_or_sections, axis, equal=False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 0."""
+    return _split("vsplit", ary, indices_or_sections, 0, equal=True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 1, of vectors along their only one."""
+    axis = 0 if operand_shape(ary, "hsplit").rank == 1 else 1
+    return _split("hsplit", ary, indices_or_sections, axis, equal=True)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 2."""
+    return _split("dsplit", ary, indices_or_sections, 2, equal=True)
+
+
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+    """`A` repeated as a whole, `reps` times along each axis.
+
+    Args:
+        A: an array.
+        reps: a count, or one for each axis; the shorter side gets ones in front.
+    """
+    counts = [static_int(each, "tile", "reps") for each in listed(reps)]
+    own = operand_shape(A, "tile").dimensions
+    rank = max(len(counts), len(own))
+    counts = [1] * (rank - len(counts)) + counts
+    sizes = (1,) * (rank - len(own)) + own
+    # Each axis becomes (count, size), of which the first is new.
+    spread = [each for pair in zip(counts, sizes, strict=True) for each in pair]
+    kept = [2 * at + 1 for at in range(rank)]
+    repeated = ops.broadcast_in_dim(reshape(A, sizes), spread, kept)
+    joined = [count * size for count, size in zip(counts, sizes, strict=True)]
+    return keep_weak(reshape(repeated, joined), A)
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Any:
+    """Each element of `a` repeated along an axis; default: of the elements in row-major order.
+
+    Args:
+        a: an array.
+        repeats: a count, or one for each index of the axis.
+        axis: the axis.
+        total_repeat_length: the result's size along the axis, which must be given where `repeats`
+            is a traced value; what is beyond is cut off, what is missing repeats the last element.
+
+    Raises:
+        ConcretizationError: `repeats` is traced and `total_repeat_length` is not given.
+        ShapeError: there is not one count for each index.
+    """
+    if axis is None:
+        a, axis = ravel(a), 0
+    sizes = operand_shape(a, "repeat").dimensions
+    place = axis_of(axis, len(sizes), "repeat")
+    count = _static_count(repeats)
+    if count is not None and total_repeat_length is None:
+        spread = ops.broadcast_in_dim(
+            lifted(a),
+            (*sizes[: place + 1], count, *sizes[place + 1 :]),
+            [*range(place + 1), *range(place + 2, len(sizes) + 1)],
+        )
+        joined = (*sizes[:place], sizes[place] * count, *sizes[place + 1 :])
+        return keep_weak(reshape(spread, joined), a)
+    from minixla.numpy.taking import take
+
+    return take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
+
+
+def _static_count(repeats: Any) -> int | None:
+    """The one count that is the same for all indices, where it is known."""
+    if operand_shape(np.asarray(repeats) if isinstance(repeats, list) else repeats, "repeat").rank:
+        return None
+    try:
+        return operator.index(repeats)
+    except (ConcretizationError, TypeError):
+        return None
+
+
+def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
+    """The index that each element of the result is taken from."""
+    if total is None:
+        counts = concrete(
+            repeats,
+            "repeat",
+            "Give total_repeat_length, the size of the result along the axis.",
+        )
+        if counts.shape not in ((1,), (size,)):
+            raise explain(
+                ShapeError,
+                "repeat",
+                "there is not one count for each index of the axis",
+                [f"{counts.size} counts, the axis has size {size}"],
+                "Give one count, or one for each index.",
+            )
+        return np.repeat(np.arange(size, dtype=np.int32), counts)
+    from minixla.numpy.cumulative import cumsum
+    from minixla.numpy.manipulation import broadcast_to
+
+    ends = cumsum(broadcast_to(repeats, (size,)))
+    at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
+    passed = ops.convert_element_type(expand_dims(at, 1) >= expand_dims(ends, 0), np.int32)
+    from minixla.numpy.elementwise import minimum
+    from minixla.numpy.reductions import sum as total_of
+
+    return minimum(total_of(passed, 1), max(size - 1, 0))
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements of `a`, over and over, in an array of another shape."""
+    sizes = tuple(listed(new_shape))
+    flat, wanted = ravel(a), math.prod(sizes)
+    have = operand_shape(flat, "resize").size
+    if not have or not wanted:
+        from minixla.numpy.creation import zeros_like
+
+        return zeros_like(flat, shape=sizes)
+    repeated = tile(flat, -(-wanted // have))
+    return reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """`arr` without some indices of an axis; default: of the elements in row-major order.
+
+    Args:
+        arr: an array.
+        obj: an index, a slice, or an array of indices or of booleans; known when traced.
+        axis: the axis.
+
+    Raises:
+        IndexError: an index is out of bounds.
+    """
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    size = operand_shape(arr, "delete").dimensions[axis_of(axis, np.ndim(arr), "delete")]
+    if not isinstance(obj, slice):
+        obj = concrete(obj, "delete", "Give indices that are known when the function is traced.")
+    kept = np.delete(np.arange(size, dtype=np.int32), obj)
+    from minixla.numpy.taking import take
+
+    return take(arr, kept, axis)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with values put before some indices of an axis.
+
+    Args:
+        arr: an array.
+        obj: an index, a slice, or an array of indices; known when traced.
+        values: an array that broadcasts to what is put in.
+        axis: the axis; default: of the elements in row-major order.
+
+    Raises:
+        IndexError: an index is out of bounds.
+    """
+    from minixla.numpy.manipulation import astype, broadcast_to
+    from minixla.numpy.taking import take
+
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    own = operand_shape(arr, "insert")
+    place = axis_of(axis, own.rank, "insert")
+    size = own.dimensions[place]
+    if isinstance(obj, slice):
+        index = np.arange(*obj.indices(size))
+    else:
+        index = concrete(obj, "insert", "Give indices that are known when the function is traced.")
+    values = astype(values, own.dtype)
+    missing = own.rank - operand_shape(values, "insert").rank
+    values = expand_dims(values, tuple(range(missing))) if missing > 0 else values
+    if index.ndim == 0:
+        values = moveaxis(values, 0, place)
+    count = operand_shape(values, "insert").dimensions[place] if index.size == 1 else index.size
+    values = broadcast_to(values, (*own.dimensions[:place], count, *own.dimensions[place + 1 :]))
+    new = size + np.arange(count, dtype=np.int32)
+    before = index.item() if index.size == 1 else index
+    order = np.insert(np.arange(size, dtype=np.int32), before, new)
+    return take(concatenate([arr, values], place), order, place)

@@ -1,0 +1,422 @@
+"""Functions that arrange the elements of one array differently; `joining` has those of several."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.numpy.operands import (
+    axes_of,
+    axis_of,
+    broadcast_all,
+    keep_weak,
+    lifted,
+    listed,
+    operand_shape,
+    requested_type,
+    static_int,
+)
+from minixla_ops import operators
+
+__all__ = [
+    "astype",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "copy",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "matrix_transpose",
+    "moveaxis",
+    "ndim",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "roll",
+    "rollaxis",
+    "rot90",
+    "shape",
+    "size",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+]
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions."""
+    return operand_shape(a, "ndim").rank
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The dimension sizes."""
+    return operand_shape(a, "shape").dimensions
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements, or how many there are along the axes."""
+    sizes = operand_shape(a, "size").dimensions
+    return math.prod(sizes[each] for each in axes_of(axis, len(sizes), "size"))
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """`x` with its elements converted to `dtype` (None: the default float type).
+
+    Complex numbers become pred by comparing with 0, and real by dropping the imaginary part.
+
+    Raises:
+        ShapeError: `x` is no array or `dtype` no element type.
+    """
+    kind = requested_type(float if dtype is None else dtype, "astype")
+    given = operand_shape(x, "astype").element_type
+    if kind.kind == "pred" and given.is_complex:
+        from minixla.numpy.logic import not_equal
+
+        return not_equal(x, 0)
+    return lifted(operators.convert(lifted(x), kind))
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """`a` itself, for arrays do not change."""
+    operand_shape(a, "copy")
+    return lifted(a)
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    """The elements of `a`, in row-major order, in an array of another shape.
+
+    Args:
+        a: an array.
+        shape: a size or a sequence of them; one may be -1 and follows from the others.
+        order: "C", or "F" for column-major order on both sides.
+        copy: has no effect.
+
+    Raises:
+        ShapeError: the number of elements differs.
+        AttributeValueError: `order` is something else.
+    """
+    own = operand_shape(a, "reshape").dimensions
+    sizes = _target_sizes(own, shape)
+    if order == "F":
+        return transpose(reshape(transpose(a), sizes[::-1]))
+    if order not in ("C", "A"):
+        raise explain(
+            AttributeValueError, "reshape", f"order {order!r} is unknown", advice='Give "C" or "F".'
+        )
+    return keep_weak(_reshaped(a, own, sizes), a)
+
+
+def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    return lifted(a) if own == sizes else ops.reshape(lifted(a), sizes)
+
+
+def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
+    sizes = [static_int(each, "reshape", "shape") for each in listed(shape)]
+    total = math.prod(own)
+    given = [f"the array has shape {own}", f"shape = {tuple(sizes)}"]
+    if -1 in sizes:
+        known = math.prod(size for size in sizes if size != -1)
+        if sizes.count(-1) > 1 or known == 0 or total % known:
+            raise explain(
+                ShapeError,
+                "reshape",
+                "the size that -1 stands for cannot be found",
+                given,
+                "One size may be -1, and the others must divide the number of elements.",
+            )
+        sizes[sizes.index(-1)] = total // known
+    if math.prod(sizes) != total or any(size < 0 for size in sizes):
+        raise explain(
+            ShapeError,
+            "reshape",
+            f"{total} elements do not fit this shape",
+            given,
+            "The number of elements must stay; one size may be -1.",
+        )
+    return tuple(sizes)
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """The elements of `a` in row-major ("C") or column-major ("F") order, in one dimension."""
+    return reshape(a, (operand_shape(a, "ravel").size,), order)
+
+
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+    """`a` with its dimensions in the order `axes`; default: reversed.
+
+    Raises:
+        AttributeValueError: `axes` is not a permutation.
+    """
+    rank = operand_shape(a, "transpose").rank
+    order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
+    if len(order) != rank:
+        raise explain(
+            AttributeValueError,
+            "transpose",
+            f"axes names {len(order)} of {rank} axes",
+            [f"axes = {axes}"],
+            "Name every axis once.",
+        )
+    return _permuted(a, order)
+
+
+def _permuted(a: Any, order: Sequence[int]) -> Any:
+    if list(order) == list(range(len(order))):
+        return lifted(a)
+    return keep_weak(ops.transpose(lifted(a), order), a)
+
+
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+    """`a` with its dimensions in the order `axes`."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """`x` with its last two dimensions exchanged.
+
+    Raises:
+        AttributeValueError: it has fewer than two.
+    """
+    rank = operand_shape(x, "matrix_transpose").rank
+    if rank < 2:
+        raise explain(
+            AttributeValueError,
+            "matrix_transpose",
+            f"x has {rank} dimensions",
+            [f"x has shape {operand_shape(x, 'matrix_transpose').dimensions}"],
+            "It must have two or more.",
+        )
+    return _permuted(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """`a` with two dimensions exchanged."""
+    rank = operand_shape(a, "swapaxes").rank
+    one, other = axis_of(axis1, rank, "swapaxes"), axis_of(axis2, rank, "swapaxes")
+    order = list(range(rank))
+    order[one], order[other] = order[other], order[one]
+    return _permuted(a, order)
+
+
+def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """`a` with dimensions `source` moved to `destination`, the others in their order.
+
+    Raises:
+        AttributeValueError: the two differ in length, or name an axis twice.
+    """
+    rank = operand_shape(a, "moveaxis").rank
+    sources = axes_of(source, rank, "moveaxis")
+    destinations = axes_of(destination, rank, "moveaxis")
+    if len(sources) != len(destinations):
+        raise explain(
+            AttributeValueError,
+            "moveaxis",
+            "source and destination differ in length",
+            [f"source = {source}", f"destination = {destination}"],
+            "Give a destination for each source.",
+        )
+    order = [axis for axis in range(rank) if axis not in sources]
+    for target, origin in sorted(zip(destinations, sources, strict=True)):
+        order.insert(target, origin)
+    return _permuted(a, order)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """`a` with dimension `axis` moved to before the one that is at `start`."""
+    rank = operand_shape(a, "rollaxis").rank
+    axis = axis_of(axis, rank, "rollaxis")
+    place = axis_of(start, rank + 1, "rollaxis") if start >= 0 else axis_of(start, rank, "rollaxis")
+    return moveaxis(a, axis, place - (place > axis))
+
+
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+    """`a` with dimensions of size 1 at the places `axis` of the result."""
+    own = operand_shape(a, "expand_dims").dimensions
+    added = listed(axis)
+    places = axes_of(added, len(own) + len(added), "expand_dims")
+    rest = iter(own)
+    sizes = [1 if at in places else next(rest) for at in range(len(own) + len(places))]
+    return keep_weak(_reshaped(a, own, tuple(sizes)), a)
+
+
+def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`a` without its dimensions of size 1, or without those named.
+
+    Raises:
+        ShapeError: a named one has another size.
+    """
+    own = operand_shape(a, "squeeze").dimensions
+    if axis is None:
+        places: Sequence[int] = [at for at, size in enumerate(own) if size == 1]
+    else:
+        places = axes_of(axis, len(own), "squeeze")
+    if any(own[at] != 1 for at in places):
+        raise explain(
+            ShapeError,
+            "squeeze",
+            "an axis that is not of size 1 cannot be left out",
+            [f"the array has shape {own}", f"axis = {axis}"],
+            "Take one index of it with a[...] or reduce over it.",
+        )
+    sizes = tuple([size for at, size in enumerate(own) if at not in places])
+    return keep_weak(_reshaped(a, own, sizes), a)
+
+
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """`array` repeated to `shape` by NumPy's rule.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+    """
+    own = operand_shape(array, "broadcast_to").dimensions
+    sizes = tuple([static_int(each, "broadcast_to", "shape") for each in listed(shape)])
+    if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
+        raise explain(
+            ShapeError,
+            "broadcast_to",
+            "the array cannot be repeated to this shape",
+            [f"the array has shape {own}", f"shape = {sizes}"],
+            "Aligned from the right, sizes must be kept unless they are 1.",
+        )
+    return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """The arrays broadcast to their common shape."""
+    return [lifted(each) for each in broadcast_all("broadcast_arrays", *map(lifted, args))]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to."""
+    return operators.broadcast_shapes(list(map(listed, shapes)), "broadcast_shapes")
+
+
+def _at_least(arrays: Sequence[Any], sizes: Any, subject: str) -> Any:
+    made = [reshape(each, sizes(operand_shape(each, subject).dimensions)) for each in arrays]
+    return made[0] if len(made) == 1 else made
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """The arrays, scalars as vectors of one element; a list where there are several."""
+    return _at_least(arys, lambda own: own or (1,), "atleast_1d")
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """The arrays with dimensions put in front until there are two."""
+    return _at_least(arys, lambda own: (1,) * (2 - len(own)) + own, "atleast_2d")
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """The arrays with dimensions added until there are three: vectors become (1, n, 1)."""
+
+    def sizes(own: tuple[int, ...]) -> tuple[int, ...]:
+        if len(own) < 2:
+            return (1, *(own or (1,)), 1)
+        return (*own, 1) if len(own) == 2 else own
+
+    return _at_least(arys, sizes, "atleast_3d")
+
+
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`m` with the order of its elements reversed along axes; default: all."""
+    axes = axes_of(axis, operand_shape(m, "flip").rank, "flip")
+    return keep_weak(ops.rev(lifted(m), axes) if axes else lifted(m), m)
+
+
+def fliplr(m: Any) -> Any:
+    """`m` reversed along axis 1."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """`m` reversed along axis 0."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
+
+    Raises:
+        AttributeValueError: the two axes are one.
+    """
+    rank = operand_shape(m, "rot90").rank
+    first, second = axes_of(axes, rank, "rot90")
+    turns = static_int(k, "rot90", "k") % 4
+    if turns == 0:
+        return lifted(m)
+    if turns == 2:
+        return flip(m, (first, second))
+    if turns == 1:
+        return swapaxes(flip(m, second), first, second)
+    return flip(swapaxes(m, first, second), second)
+
+
+def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`a` with its elements moved along axes by `shift` places; what falls off comes in again.
+
+    Args:
+        a: an array.
+        shift: an integer, or one for each axis; may be a traced integer or vector of them.
+        axis: axes; default: over the elements in row-major order.
+    """
+    own = operand_shape(a, "roll").dimensions
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), own)
+    places = [axis_of(each, len(own), "roll") for each in listed(axis)]
+    result = lifted(a)
+    for at, amount in _pairs(places, shift):
+        result = _rolled(result, own[at], amount, at)
+    return keep_weak(result, a)
+
+
+def _pairs(axes: Sequence[int], shift: Any) -> list[tuple[int, Any]]:
+    """The axis and the amount of each shift, one of the two repeated where it is single."""
+    if isinstance(shift, (Sequence, np.ndarray)) and np.ndim(shift):
+        shifts = list(shift)
+    else:
+        sizes = operand_shape(shift, "roll").dimensions
+        shifts = [shift[i] for i in range(sizes[0])] if sizes else [shift]
+    count = max(len(axes), len(shifts))
+    if len(axes) not in (1, count) or len(shifts) not in (1, count):
+        raise explain(
+            ShapeError,
+            "roll",
+            "there are not as many shifts as axes",
+            [f"{len(shifts)} shifts, {len(axes)} axes"],
+            "Give one shift for each axis, or one for all.",
+        )
+    axes = list(axes) * (count // len(axes))
+    return list(zip(axes, shifts * (count // len(shifts)), strict=True))
+
+
+def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:
+    if size == 0:
+        return a
+    try:
+        start = -operator.index(amount) % size
+    except (ConcretizationError, TypeError):
+        return _rolled_by_traced(a, size, amount, axis)
+    if start == 0:
+        return a
+    front = ops.slice_in_dim(a, start, size, axis)
+    return ops.concat_in_dim([front, ops.slice_in_dim(a, 0, start, axis)], axis)
+
+
+def _rolled_by_traced(a: Any, size: int, amount: Any, axis: int) -> Any:
+    sizes = operand_shape(a, "roll").dimensions
+    start = astype(size - amount % size, np.int32)
+    zero = lifted(np.int32(0))
+    starts: list[Any] = [start if at == axis else zero for at in range(len(sizes))]
+    return ops.dynamic_slice(ops.concat_in_dim([a, a], axis), starts, sizes)
+

@@ -1,0 +1,87 @@
+"""Operations that run as a program of other operations, and have that program's derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from minixla.core.derived import jvp_graph
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation
+from minixla.core.shapes import AnyShape
+from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla_ops.calls import Call
+
+__all__ = ["Composed"]
+
+
+class Composed(Operation):
+    """Base class of operations that are one instruction in a graph, and a function when they run.
+
+    Members give `composition`.
+    """
+
+    def composition(self, *operands: Any, **attributes: Any) -> Any:
+        """The result (or tuple of results), computed by builders of other operations."""
+        raise NotImplementedError(f"{self.name} has no composition")
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        graph = _program(self, tuple(shapes), tuple(attributes.items()))
+        return Call.instance.stablehlo(emit, operands, shapes, results, computation=graph)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any
+    ) -> Any:
+        shapes = tuple(map(shape_of, primals))
+        active = tuple([tangent is not None for tangent in tangents])
+        graph, flags = _derivative(self, shapes, tuple(attributes.items()), active)
+        given = [tangent for tangent in tangents if tangent is not None]
+        found = iter(evaluate_graph(graph, [*primals, *given]))
+        tangents_out = tuple([next(found) if flag else None for flag in flags])
+        return tangents_out if type(results) is tuple else tangents_out[0]
+
+
+@lru_cache(maxsize=1024)
+def _program(
+    operation: Composed, shapes: tuple[AnyShape, ...], attributes: tuple[tuple[str, Any], ...]
+) -> Graph:
+    """The composition as a graph."""
+    given = dict(attributes)
+    graph = closed_graph(
+        lambda *operands: operation.composition(*operands, **given),
+        shapes,
+        operation.builder_name,
+        operation.builder_name,
+    )
+    return _without_lines(graph.pruned())
+
+
+@lru_cache(maxsize=1024)
+def _derivative(
+    operation: Composed,
+    shapes: tuple[AnyShape, ...],
+    attributes: tuple[tuple[str, Any], ...],
+    active: tuple[bool, ...],
+) -> tuple[Graph, tuple[bool, ...]]:
+    """The graph from operands and tangents to tangents, and which results have one."""
+    derived = jvp_graph(_program(operation, shapes, attributes), active)
+    graph = derived.graph
+    tangents = graph.outputs[len(derived.active_outputs) :]
+    pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
+    return _without_lines(pruned), derived.active_outputs
+
+
+def _without_lines(graph: Graph) -> Graph:
+    # It stands for every caller's line, not for that of the first.
+    for instruction in graph.instructions:
+        instruction.source = None
+    return graph

@@ -1,0 +1,71 @@
+"""What a scatter's update computation does: its kind, and the independent parts that it falls into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minixla.core.graph import Graph, Value
+from minixla_ops.computations import monoid_of
+
+__all__ = ["combination_of", "overwrite", "separate"]
+
+
+def overwrite(old: Any, update: Any) -> Any:
+    """The update computation with which updates replace what was there."""
+    return update
+
+
+def combination_of(computation: Graph) -> str | None:
+    """What a computation of one old value and one update does.
+
+    Returns:
+        What `monoid_of` does, `sub` for old - update, `set` for the update itself, `keep` for the
+        old value, and None for everything else.
+    """
+    memo = computation.memo
+    if "combination" not in memo:
+        memo["combination"] = monoid_of(computation) or _find_combination(computation)
+    return memo["combination"]
+
+
+def _find_combination(computation: Graph) -> str | None:
+    if len(computation.inputs) != 2 or len(computation.outputs) != 1:
+        return None
+    (result,) = computation.outputs
+    instruction = result.instruction
+    if instruction is None:
+        return "set" if result is computation.inputs[1] else "keep"
+    is_difference = instruction.operation.name == "Sub"
+    return "sub" if is_difference and instruction.operands == computation.inputs else None
+
+
+def separate(computation: Graph) -> tuple[Graph, ...] | None:
+    """A computation of N old values and N updates as N of one each, where the N are independent.
+
+    Returns:
+        For each result the computation of it from its own old value and update; None where one
+        reads another's.
+    """
+    memo = computation.memo
+    if "separate" not in memo:
+        memo["separate"] = _find_parts(computation)
+    return memo["separate"]
+
+
+def _find_parts(computation: Graph) -> tuple[Graph, ...] | None:
+    count = len(computation.outputs)
+    if count == 1:
+        return (computation,)
+    parts = []
+    for index, output in enumerate(computation.outputs):
+        own = (computation.inputs[index], computation.inputs[count + index])
+        part = Graph(own, computation.instructions, (output,), computation.name).pruned()
+        if not set(_inputs_read(part)) <= set(own):
+            return None
+        parts.append(part)
+    return tuple(parts)
+
+
+def _inputs_read(graph: Graph) -> list[Value]:
+    read = [value for each in graph.instructions for value in each.operands]
+    return [value for value in (*read, *graph.outputs) if value.instruction is None]

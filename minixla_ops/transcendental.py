@@ -1,0 +1,366 @@
+"""Element-wise functions that are rounded: roots, exponentials, trigonometry, erf."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minixla.core.attributes import Attribute
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.graph import Graph
+from minixla.core.operation import register
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import bind, closed_graph
+from minixla_ops import special
+from minixla_ops.accuracy import AccuracyAttribute, ResultAccuracy
+from minixla_ops.conversion import convert_element_type
+from minixla_ops.elementwise import FLOATS, INEXACT, Unary, named_like
+from minixla_ops.rules import array_shape, zeros_like
+from minixla_ops.unary import imag, real, sign
+
+__all__ = [
+    "cbrt",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "logistic",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
+_F32 = ELEMENT_TYPES["f32"]
+
+
+class FloatUnary(Unary):
+    """Base class of the functions that take an accuracy request (rule RA).
+
+    Attributes:
+        result_accuracy: a ResultAccuracy, a mode's name (`HIGHEST`), StableHLO's text, or None.
+            It asks for an implementation and does not change what the function is.
+    """
+
+    element_types = INEXACT
+    attributes: ClassVar[dict[str, Attribute]] = {"result_accuracy": AccuracyAttribute()}
+    in_double = True
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        *,
+        result_accuracy: ResultAccuracy | None = None,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        expansion = self.expansion(shapes[0])  # type: ignore[arg-type]  # an array's
+        if expansion is not None:
+            return emit.expand(_expanded(expansion, shapes[0]), operands)
+        name = f"stablehlo.{self.stablehlo_name}"
+        if result_accuracy is None:
+            return emit.same_shape(name, operands, results[0])
+        accuracy = result_accuracy.stablehlo
+        return emit.operation(name, operands, shapes, results, result_accuracy=accuracy)
+
+    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+        """The function in terms of others that stands for it in StableHLO; None where it need not.
+
+        An accuracy request is not passed on to them.
+        """
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _expanded(function: Callable[[Any], Any], shape: Shape) -> Graph:
+    return closed_graph(function, [shape], function.__name__)
+
+
+def _builder(operation: type[FloatUnary]) -> Callable[..., Any]:
+    instance = operation.instance  # type: ignore[attr-defined]
+
+    def builder(operand: Any, result_accuracy: ResultAccuracy | str | None = None) -> Any:
+        if result_accuracy is None:
+            return bind(instance, operand)
+        return bind(instance, operand, result_accuracy=result_accuracy)
+
+    return named_like(builder, operation)
+
+
+@register
+class Exp(FloatUnary):
+    """Exponential, e**x. XLA: Exp."""
+
+    hlo_name = "exponential"
+    stablehlo_name = "exponential"
+    numpy = np.exp
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return result
+
+
+@register
+class Expm1(FloatUnary):
+    """e**x - 1, accurate near 0. XLA: Expm1."""
+
+    hlo_name = "exponential-minus-one"
+    stablehlo_name = "exponential_minus_one"
+    numpy = staticmethod(special.expm1)
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return result + 1
+
+
+@register
+class Log(FloatUnary):
+    """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log."""
+
+    stablehlo_name = "log"
+    numpy = np.log
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return 1 / operand
+
+
+@register
+class Log1p(FloatUnary):
+    """log(1 + x), accurate near 0. XLA: Log1p."""
+
+    hlo_name = "log-plus-one"
+    stablehlo_name = "log_plus_one"
+    numpy = staticmethod(special.log1p)
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return 1 / (1 + operand)
+
+
+@register
+class Logistic(FloatUnary):
+    """Logistic function, 1 / (1 + e**-x). XLA: Logistic."""
+
+    stablehlo_name = "logistic"
+    numpy = staticmethod(special.logistic)
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return result * (1 - result)
+
+
+@register
+class Sqrt(FloatUnary):
+    """Square root; of complex numbers the one with the real part >= 0. XLA: Sqrt."""
+
+    stablehlo_name = "sqrt"
+    numpy = np.sqrt
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return 0.5 / result
+
+
+@register
+class Rsqrt(FloatUnary):
+    """1 / sqrt(x). XLA: Rsqrt."""
+
+    stablehlo_name = "rsqrt"
+    numpy = staticmethod(special.rsqrt)
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return -0.5 * (result / operand)
+
+
+@register
+class Cbrt(FloatUnary):
+    """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
+
+    XLA:CPU has none for complex numbers, which become polar in StableHLO.
+    """
+
+    stablehlo_name = "cbrt"
+    numpy = staticmethod(special.cbrt)
+
+    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+        return _cbrt_of_complex if shape.element_type.is_complex else None
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return (1 / 3) / (result * result)
+
+
+def _cbrt_of_complex(x: Any) -> Any:
+    from minixla_ops import abs, atan2, complex
+
+    modulus, angle = cbrt(abs(x)), atan2(imag(x), real(x)) / 3
+    return complex(modulus * cos(angle), modulus * sin(angle))
+
+
+@register
+class Sin(FloatUnary):
+    """Sine. XLA: Sin.
+
+    In StableHLO that of complex numbers is made of real functions: XLA's own loses all digits of
+    the imaginary part near 0, and gives NaN where e**|Im x| overflows. So does `jax.lax.sin`.
+    """
+
+    hlo_name = "sine"
+    stablehlo_name = "sine"
+    numpy = np.sin
+
+    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+        return _sin_of_complex if shape.element_type.is_complex else None
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return cos(operand, **attributes)
+
+
+def _sin_of_complex(x: Any) -> Any:
+    from minixla_ops import complex
+
+    a, b = real(x), imag(x)
+    # The selected cases are 0 * inf.
+    return complex(_where_zero(a, a, sin(a) * _cosh(b)), _where_zero(b, b, cos(a) * _sinh(b)))
+
+
+@register
+class Cos(FloatUnary):
+    """Cosine. XLA: Cos.
+
+    In StableHLO that of complex numbers is made of real functions, see Sin.
+    """
+
+    hlo_name = "cosine"
+    stablehlo_name = "cosine"
+    numpy = np.cos
+
+    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+        return _cos_of_complex if shape.element_type.is_complex else None
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return -sin(operand, **attributes)
+
+
+def _cos_of_complex(x: Any) -> Any:
+    from minixla_ops import complex
+
+    a, b = real(x), imag(x)
+    imaginary = _where_zero(b, -sin(a) * b, -sin(a) * _sinh(b))
+    return complex(cos(a) * _cosh(b), _where_zero(a, -a * sign(b), imaginary))
+
+
+def _where_zero(value: Any, there: Any, elsewhere: Any) -> Any:
+    from minixla_ops import eq, select
+
+    return select(eq(value, zeros_like(value)), there, elsewhere)
+
+
+@register
+class Tan(FloatUnary):
+    """Tangent. XLA: Tan."""
+
+    stablehlo_name = "tan"
+    numpy = np.tan
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return 1 + result * result
+
+
+@register
+class Tanh(FloatUnary):
+    """Hyperbolic tangent. XLA: Tanh."""
+
+    stablehlo_name = "tanh"
+    numpy = np.tanh
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return (1 - result) * (1 + result)
+
+
+@register
+class Cosh(FloatUnary):
+    """Hyperbolic cosine, (e**x + e**-x) / 2. XLA: Cosh.
+
+    StableHLO has no such operation. The text squares e**(x / 2), which overflows only where the
+    result does and is within 4 ulp, where chlo.cosh, e**(x + log(1/2)) + e**(-x + log(1/2)), is
+    24 ulp off in f32 and 500 in f64. The derivative is computed in the same way.
+    """
+
+    numpy = np.cosh
+
+    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+        return _cosh_in_f32 if shape.element_type.bits < 32 else _cosh
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return _sinh(operand)
+
+
+def _cosh(x: Any) -> Any:
+    half = x * 0.5
+    growing, falling = exp(half), exp(-half)
+    return 0.5 * growing * growing + 0.5 * falling * falling
+
+
+def _cosh_in_f32(x: Any) -> Any:
+    return convert_element_type(_cosh(convert_element_type(x, _F32)), array_shape(x).element_type)
+
+
+def _sinh(x: Any) -> Any:
+    """2 sinh(x / 2) cosh(x / 2), which neither cancels near 0 nor overflows early."""
+    half = x * 0.5
+    growing, falling = expm1(half), expm1(-half)
+    return (growing - falling) * (0.5 * (growing + falling) + 1)
+
+
+@register
+class Erf(FloatUnary):
+    """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf.
+
+    StableHLO has no such operation; the text uses chlo.erf, which takes no result_accuracy, in f32
+    for types of 8 bits and fewer.
+    """
+
+    element_types = FLOATS
+    numpy = staticmethod(special.erf)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        if shapes[0].element_type.bits < 16:  # type: ignore[union-attr]  # an array's
+            return emit.expand(_expanded(_erf_in_f32, shapes[0]), operands)  # type: ignore[arg-type]
+        return emit.same_shape("chlo.erf", operands, results[0])
+
+    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+        return (2 / math.sqrt(math.pi)) * exp(-operand * operand)
+
+
+def _erf_in_f32(x: Any) -> Any:
+    return convert_element_type(erf(convert_element_type(x, _F32)), array_shape(x).element_type)
+
+
+cbrt = _builder(Cbrt)
+cos = _builder(Cos)
+cosh = _builder(Cosh)
+erf = _builder(Erf)
+exp = _builder(Exp)
+expm1 = _builder(Expm1)
+log = _builder(Log)
+log1p = _builder(Log1p)
+logistic = _builder(Logistic)
+rsqrt = _builder(Rsqrt)
+sin = _builder(Sin)
+sqrt = _builder(Sqrt)
+tan = _builder(Tan)
+tanh = _builder(Tanh)
