@@ -1,10 +1,33 @@
 """XLA's operation set: builder functions, named as XLA names them, in snake_case."""
 
-from minixla_ops import operators as _operators
+from minixla_ops import operators as _operators  # noqa: F401 - installs Python's operators
 from minixla_ops.accuracy import ResultAccuracy
-from minixla_ops.binary import add, div, mul, sub
+from minixla_ops.binary import add, atan2, complex, div, max, min, mul, pow, rem, sub
+from minixla_ops.bitwise import (
+    and_,
+    or_,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+    xor,
+)
 from minixla_ops.broadcasting import broadcast, broadcast_in_dim
 from minixla_ops.calls import call
+from minixla_ops.comparison import (
+    compare,
+    eq,
+    eq_total_order,
+    ge,
+    ge_total_order,
+    gt,
+    gt_total_order,
+    le,
+    le_total_order,
+    lt,
+    lt_total_order,
+    ne,
+    ne_total_order,
+)
 from minixla_ops.conversion import bitcast_convert_type, convert_element_type, reduce_precision
 from minixla_ops.convolution_builders import (
     conv,
@@ -18,6 +41,7 @@ from minixla_ops.creation import constant, iota
 from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
+from minixla_ops.reduce_window import reduce_window
 from minixla_ops.reduction import reduce
 from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
 from minixla_ops.rounding import (
@@ -27,6 +51,8 @@ from minixla_ops.rounding import (
     round_nearest_afz,
     round_nearest_even,
 )
+from minixla_ops.select_and_scatter import select_and_scatter
+from minixla_ops.selection import clamp, select
 from minixla_ops.transcendental import (
     cbrt,
     cos,
@@ -62,14 +88,19 @@ __all__ = [
     "ResultAccuracy",
     "abs",
     "add",
+    "and_",
+    "atan2",
     "bitcast_convert_type",
     "broadcast",
     "broadcast_in_dim",
     "call",
     "cbrt",
     "ceil",
+    "clamp",
     "clz",
     "collapse",
+    "compare",
+    "complex",
     "concat_in_dim",
     "constant",
     "conv",
@@ -85,25 +116,43 @@ __all__ = [
     "dot_general",
     "dynamic_slice",
     "dynamic_update_slice",
+    "eq",
+    "eq_total_order",
     "erf",
     "exp",
     "expm1",
     "floor",
+    "ge",
+    "ge_total_order",
     "get_tuple_element",
+    "gt",
+    "gt_total_order",
     "imag",
     "iota",
     "is_finite",
+    "le",
+    "le_total_order",
     "log",
     "log1p",
     "logistic",
+    "lt",
+    "lt_total_order",
+    "max",
+    "min",
     "mul",
+    "ne",
+    "ne_total_order",
     "neg",
     "not_",
+    "or_",
     "pad",
     "population_count",
+    "pow",
     "real",
     "reduce",
     "reduce_precision",
+    "reduce_window",
+    "rem",
     "reshape",
     "reshape_explicit",
     "rev",
@@ -111,6 +160,11 @@ __all__ = [
     "round_nearest_afz",
     "round_nearest_even",
     "rsqrt",
+    "select",
+    "select_and_scatter",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
     "sign",
     "sin",
     "slice",
@@ -121,4 +175,5 @@ __all__ = [
     "tanh",
     "transpose",
     "tuple",
+    "xor",
 ]

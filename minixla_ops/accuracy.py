@@ -55,7 +55,7 @@ class ResultAccuracy:
         mode = _MODE.search(text)
         if "result_accuracy<" not in text or mode is None:
             raise ValueError(f"{text!r} is neither a mode nor a #stablehlo.result_accuracy")
-        fields: dict[str, Any] = {name: float(number) for name, number in _FIELD.findall(text)}
+        fields: dict[str, Any] = {name: float(text) for name, text in _FIELD.findall(text)}
         fields["ulps"] = int(fields.get("ulps", 0))
         return cls(mode[1], **fields)
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minixla.core.attributes import Float, Integer
-from minixla.core.element_types import F32, element_type
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import bind
@@ -24,11 +23,10 @@ from minixla_ops.batching import (
     move_batch,
     split_dimension,
 )
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.composed import Composed
 from minixla_ops.elementwise import FLOATS
-from minixla_ops.operators import convert
-from minixla_ops.rules import add_cotangents, array_shape, sum_over
+from minixla_ops.features import Features, NumpyFeatures
+from minixla_ops.rules import add_cotangents
 from minixla_ops.transcendental import rsqrt
 
 __all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
@@ -42,43 +40,6 @@ class Epsilon(Float):
     def canonical(self, value: Any) -> float:
         """The rounded value as a Python float."""
         return float(np.float32(super().canonical(value)))
-
-
-class Features:
-    """The features of an array: sums over all other dimensions, and vectors spread along them.
-
-    What is computed with them is f32 where the array's type is narrower.
-    """
-
-    def __init__(self, operand: Any, feature_index: int) -> None:
-        shape = array_shape(operand)
-        self.own_type = shape.element_type
-        self.wide_type = F32 if shape.element_type.bits < 32 else shape.element_type
-        self.sizes = shape.dimensions
-        self.feature_index = feature_index
-        #: The number of elements of each feature.
-        self.count = int(np.prod(np.delete(self.sizes, feature_index)))
-
-    def wide(self, *values: Any) -> list[Any]:
-        """The values in the type to compute in."""
-        return [convert(value, self.wide_type) for value in values]
-
-    def narrow(self, *values: Any) -> list[Any]:
-        """The values in the array's type."""
-        return [convert(value, self.own_type) for value in values]
-
-    def total(self, array: Any) -> Any:
-        """The sum of each feature's elements."""
-        others = [each for each in range(len(self.sizes)) if each != self.feature_index]
-        return sum_over(array, others)
-
-    def mean(self, array: Any) -> Any:
-        """The mean of each feature's elements."""
-        return self.total(array) / self.count
-
-    def spread(self, vector: Any) -> Any:
-        """The array that holds everywhere the feature's entry of `vector`."""
-        return broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
 class BatchNorm(Composed):
@@ -175,7 +136,7 @@ class BatchNormTraining(BatchNorm):
         epsilon: float,
         feature_index: int,
     ) -> tuple[np.ndarray, ...]:
-        along = _NumpyFeatures(operand, feature_index)
+        along = NumpyFeatures(operand, feature_index)
         x, gamma, beta = along.wide(operand, scale, offset)
         with np.errstate(all="ignore"):
             mean = along.mean(x)
@@ -231,7 +192,7 @@ def _cotangent_of_moments(
     if of_variance is not None:
         x, center, vector = along.wide(operand, mean, of_variance)
         centered = x - along.spread(center)
-        total = add_cotangents(total, centered * along.spread(vector * (2 / along.count)))
+        total = add_cotangents(total, centered * along.spread(2 * vector / along.count))
     return None if total is None else along.narrow(total)[0]
 
 
@@ -260,7 +221,7 @@ class BatchNormInference(BatchNorm):
         epsilon: float,
         feature_index: int,
     ) -> np.ndarray:
-        along = _NumpyFeatures(operand, feature_index)
+        along = NumpyFeatures(operand, feature_index)
         x, gamma, beta, mu, sigma2 = along.wide(operand, scale, offset, mean, variance)
         with np.errstate(all="ignore"):
             output = gamma * ((x - mu) / np.sqrt(sigma2 + x.dtype.type(epsilon))) + beta
@@ -354,7 +315,7 @@ class BatchNormGrad(BatchNorm):
         epsilon: float,
         feature_index: int,
     ) -> tuple[np.ndarray, ...]:
-        along = _NumpyFeatures(operand, feature_index)
+        along = NumpyFeatures(operand, feature_index)
         x, gamma, mu, sigma2, gradient = along.wide(
             operand, scale, batch_mean, batch_var, grad_output
         )
@@ -397,31 +358,102 @@ class BatchNormGrad(BatchNorm):
         return tuple(along.narrow(grad_operand, product * inverse, grad_offset))
 
 
-class _NumpyFeatures:
-    """What Features is, for NumPy arrays; vectors have dimensions of size 1 beside the feature."""
+def batch_norm_training(
+    operand: Any, scale: Any, offset: Any, epsilon: float, feature_index: int
+) -> tuple[Any, Any, Any]:
+    """An array normalised by its own mean and variance, feature by feature.
 
-    def __init__(self, operand: np.ndarray, feature_index: int) -> None:
-        kind = element_type(operand.dtype)
-        self._own = operand.dtype
-        self._wide = np.dtype(np.float32) if kind.bits < 32 else operand.dtype
-        self._others = tuple([each for each in range(operand.ndim) if each != feature_index])
-        self._count = int(np.prod([operand.shape[each] for each in self._others]))
-        self._vector = [-1 if each == feature_index else 1 for each in range(operand.ndim)]
+    Args:
+        operand: an array of a floating-point type.
+        scale: a vector of that type, one element for each feature; what is normalised is
+            multiplied by it.
+        offset: such a vector, which is added.
+        epsilon: added to the variance; rounded to f32.
+        feature_index: which dimension of operand numbers the features.
 
-    def wide(self, operand: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
-        """The arrays in the type to compute in, vectors with dimensions of size 1."""
-        aligned = [each if each.ndim == operand.ndim > 1 else each.reshape(self._vector) for each in others]
-        return [each.astype(self._wide) for each in (operand, *aligned)]
+    Returns:
+        The normalised array, and the mean and variance (the mean square deviation) of each feature.
 
-    def narrow(self, array: np.ndarray) -> np.ndarray:
-        """An array in the operand's type."""
-        return array.astype(self._own)
+    Raises:
+        AttributeValueError, ShapeError: see BatchNorm.
+    """
+    return bind(
+        BatchNormTraining.instance,
+        operand,
+        scale,
+        offset,
+        epsilon=epsilon,
+        feature_index=feature_index,
+    )
 
-    def total(self, array: np.ndarray) -> np.ndarray:
-        """The sum of each feature's elements, rounded once."""
-        return array.sum(self._others, dtype=np.float64, keepdims=True).astype(self._wide)
 
-    def mean(self, array: np.ndarray) -> np.ndarray:
-        """The mean of each feature's elements, rounded once."""
-        total = array.sum(self._others, dtype=np.float64, keepdims=True)
-        return np.divide(total, self._count).astype(self._wide)
+def batch_norm_inference(
+    operand: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any,
+    variance: Any,
+    epsilon: float,
+    feature_index: int,
+) -> Any:
+    """An array normalised by a given mean and variance, feature by feature.
+
+    Args:
+        operand: an array of a floating-point type.
+        scale, offset, mean, variance: vectors of that type, one element for each feature.
+        epsilon: added to the variance; rounded to f32.
+        feature_index: which dimension of operand numbers the features.
+
+    Returns:
+        scale * (operand - mean) / sqrt(variance + epsilon) + offset.
+
+    Raises:
+        AttributeValueError, ShapeError: see BatchNorm.
+    """
+    return bind(
+        BatchNormInference.instance,
+        operand,
+        scale,
+        offset,
+        mean,
+        variance,
+        epsilon=epsilon,
+        feature_index=feature_index,
+    )
+
+
+def batch_norm_grad(
+    operand: Any,
+    scale: Any,
+    batch_mean: Any,
+    batch_var: Any,
+    grad_output: Any,
+    epsilon: float,
+    feature_index: int,
+) -> tuple[Any, Any, Any]:
+    """The gradient of `batch_norm_training` for a gradient of its first result.
+
+    Args:
+        operand: the array that was normalised.
+        scale: what it was multiplied by.
+        batch_mean, batch_var: what `batch_norm_training` gave for it.
+        grad_output: the gradient of the normalised array.
+        epsilon: what was added to the variance.
+        feature_index: which dimension of operand numbers the features.
+
+    Returns:
+        The gradients of operand, scale and offset.
+
+    Raises:
+        AttributeValueError, ShapeError: see BatchNorm.
+    """
+    return bind(
+        BatchNormGrad.instance,
+        operand,
+        scale,
+        batch_mean,
+        batch_var,
+        grad_output,
+        epsilon=epsilon,
+        feature_index=feature_index,
+    )

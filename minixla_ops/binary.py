@@ -1,4 +1,4 @@
-"""Element-wise operations of two operands."""
+"""Element-wise arithmetic of two operands; operations on bits are in `bitwise`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, element_type
+from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.roles import fill_role
@@ -15,12 +15,9 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops import numpy_arithmetic
 from minixla_ops.broadcasting import broadcast_operands
-from minixla_ops.comparison import emit_lexicographic
 from minixla_ops.elementwise import (
     ALL,
     INEXACT,
-    INTEGERS,
-    INTEGERS_AND_PRED,
     NUMERIC,
     REALS,
     Binary,
@@ -31,21 +28,16 @@ from minixla_ops.special import with_parts
 
 __all__ = [
     "add",
-    "and_",
     "atan2",
+    "binary_builder",
     "complex",
     "div",
     "max",
     "min",
     "mul",
-    "or_",
     "pow",
     "rem",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
     "sub",
-    "xor",
 ]
 
 Partials = tuple[Callable[[], Any], Callable[[], Any]]
@@ -147,7 +139,7 @@ class Rem(Binary):
     numpy = staticmethod(numpy_arithmetic.remainder)
 
     def derivatives(self, lhs: Any, rhs: Any, result: Any, /) -> Partials:
-        from minixla_ops.unary import round_nearest_even
+        from minixla_ops.rounding import round_nearest_even
 
         return lambda: ones_like(lhs), lambda: -round_nearest_even((lhs - result) / rhs)
 
@@ -168,7 +160,7 @@ class Pow(Binary):
 
     def derivatives(self, lhs: Any, rhs: Any, result: Any, /) -> Partials:
         from minixla_ops.selection import select
-        from minixla_ops.unary import log
+        from minixla_ops.transcendental import log
 
         def of_exponent() -> Any:
             # 0 ** rhs does not change with rhs, though log(0) is infinite.
@@ -199,6 +191,8 @@ class _Extremum(Binary):
         """Writes the operation on two operands of `shape`; returns the result's name."""
         if not shape.element_type.is_complex:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, shape)[0]
+        from minixla_ops.comparison import emit_lexicographic
+
         # XLA:CPU compares only the real parts.
         is_first = emit_lexicographic(emit, self.direction, operands, shape)
         pred = shape.with_element_type(ELEMENT_TYPES["pred"])
@@ -244,90 +238,6 @@ class Min(_Extremum):
     numpy = staticmethod(numpy_arithmetic.minimum)
 
 
-class _Bitwise(Binary):
-    """Base class of the operations on bits."""
-
-    element_types = INTEGERS_AND_PRED
-    zero_derivative = "integers have no derivative"
-
-
-@register
-class And(_Bitwise):
-    """The bits that lhs and rhs both have; of pred a logical and. XLA: And."""
-
-    stablehlo_name = "and"
-    builder_name = "and_"
-    numpy = np.bitwise_and
-
-
-@register
-class Or(_Bitwise):
-    """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
-
-    stablehlo_name = "or"
-    builder_name = "or_"
-    numpy = np.bitwise_or
-
-
-@register
-class Xor(_Bitwise):
-    """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor."""
-
-    stablehlo_name = "xor"
-    numpy = np.bitwise_xor
-
-
-class _Shift(_Bitwise):
-    """Base class of shifts by rhs bits; amounts outside [0, width) shift every bit out."""
-
-    element_types = INTEGERS
-
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray, /, **attributes: Any) -> np.ndarray:
-        kind = element_type(lhs.dtype)
-        # The bits stand at the left end of 64; what is shifted out is shifted by 63 and by 1.
-        free = np.uint64(64 - kind.bits)
-        bits = lhs.astype(np.int64).view(np.uint64) << free
-        amount = rhs.astype(np.int64)
-        is_inside = (amount >= 0) & (amount < kind.bits)
-        for step in (np.where(is_inside, amount, 63), np.where(is_inside, 0, 1)):
-            bits = self.shifted(bits, step.astype(np.uint64))
-        return np.asarray((bits >> free).astype(lhs.dtype))
-
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        """Patterns of 64 bits shifted by amounts in [0, 63]."""
-        raise NotImplementedError
-
-
-@register
-class ShiftLeft(_Shift):
-    """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft."""
-
-    stablehlo_name = "shift_left"
-
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        return bits << amount
-
-
-@register
-class ShiftRightArithmetic(_Shift):
-    """The bits of lhs moved right by rhs; copies of the first bit come in. XLA: ShiftRightArithmetic."""
-
-    stablehlo_name = "shift_right_arithmetic"
-
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        return (bits.view(np.int64) >> amount.view(np.int64)).view(np.uint64)
-
-
-@register
-class ShiftRightLogical(_Shift):
-    """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical."""
-
-    stablehlo_name = "shift_right_logical"
-
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        return bits >> amount
-
-
 @register
 class Atan2(Binary):
     """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2.
@@ -364,7 +274,8 @@ class Complex(Binary):
         return [real(cotangents) if linear[0] else None, -imag(cotangents) if linear[1] else None]
 
 
-def _binary(operation: type[Binary]) -> Callable[..., Any]:
+def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
+    """The function of two arrays that broadcasts them as XLA does and applies `operation`."""
     instance = operation.instance
 
     def builder(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = None) -> Any:
@@ -374,21 +285,15 @@ def _binary(operation: type[Binary]) -> Callable[..., Any]:
     return named_like(builder, operation)
 
 
-add = _binary(Add)
-sub = _binary(Sub)
-mul = _binary(Mul)
-div = _binary(Div)
-rem = _binary(Rem)
-pow = _binary(Pow)
-max = _binary(Max)
-min = _binary(Min)
-and_ = _binary(And)
-or_ = _binary(Or)
-xor = _binary(Xor)
-shift_left = _binary(ShiftLeft)
-shift_right_arithmetic = _binary(ShiftRightArithmetic)
-shift_right_logical = _binary(ShiftRightLogical)
-atan2 = _binary(Atan2)
-complex = _binary(Complex)
+add = binary_builder(Add)
+sub = binary_builder(Sub)
+mul = binary_builder(Mul)
+div = binary_builder(Div)
+rem = binary_builder(Rem)
+pow = binary_builder(Pow)
+max = binary_builder(Max)
+min = binary_builder(Min)
+atan2 = binary_builder(Atan2)
+complex = binary_builder(Complex)
 
 fill_role("add", lambda x, y: bind(Add.instance, x, y))

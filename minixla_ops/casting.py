@@ -48,7 +48,8 @@ def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
         if target.kind == "pred":
             result = array != 0
         elif target.is_integer:
-            result = _floats_as_integers(array, target) if source.is_float else _wrapped(array, target)
+            convert = _floats_as_integers if source.is_float else _wrapped
+            result = convert(array, target)
         elif target.is_float and target.bits < 32:
             result = _narrow_floats(array, target)
         else:
@@ -101,6 +102,6 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
 
 
 def _without_low_bits(array: np.ndarray) -> np.ndarray:
-    """64-bit integers rounded to odd multiples of 2**11 where they are no multiples; f64 has them."""
+    """64-bit integers, each that is no multiple of 2**11 as the odd multiple next to it."""
     low = array & np.array(0x7FF, array.dtype)
     return (array - low) | ((low != 0).astype(array.dtype) << np.array(11, array.dtype))

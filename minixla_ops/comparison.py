@@ -12,8 +12,9 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
+from minixla_ops.binary import binary_builder
 from minixla_ops.broadcasting import broadcast_operands
-from minixla_ops.elementwise import ALL, Binary, named_like
+from minixla_ops.elementwise import ALL, Binary
 from minixla_ops.numpy_arithmetic import lexicographic
 
 __all__ = [
@@ -220,23 +221,13 @@ _MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
 }
 
 
-def _builder(operation: type[Comparison]) -> Callable[..., Any]:
-    instance = operation.instance
-
-    def builder(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = None) -> Any:
-        lhs, rhs = broadcast_operands(instance, lhs, rhs, broadcast_dimensions)
-        return bind(instance, lhs, rhs)
-
-    return named_like(builder, operation)
-
-
-eq, ne, ge, gt, le, lt = map(_builder, (Eq, Ne, Ge, Gt, Le, Lt))
-eq_total_order = _builder(EqTotalOrder)
-ne_total_order = _builder(NeTotalOrder)
-ge_total_order = _builder(GeTotalOrder)
-gt_total_order = _builder(GtTotalOrder)
-le_total_order = _builder(LeTotalOrder)
-lt_total_order = _builder(LtTotalOrder)
+eq, ne, ge, gt, le, lt = map(binary_builder, (Eq, Ne, Ge, Gt, Le, Lt))
+eq_total_order = binary_builder(EqTotalOrder)
+ne_total_order = binary_builder(NeTotalOrder)
+ge_total_order = binary_builder(GeTotalOrder)
+gt_total_order = binary_builder(GtTotalOrder)
+le_total_order = binary_builder(LeTotalOrder)
+lt_total_order = binary_builder(LtTotalOrder)
 
 
 def compare(

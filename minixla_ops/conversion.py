@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integer, TypeAttribute
+from minixla.core.attributes import Integer, TypeAttribute
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
@@ -39,7 +39,7 @@ class ConvertElementType(Unary):
 
     hlo_name = "convert"
     stablehlo_name = "convert"
-    attributes: ClassVar[dict[str, Attribute]] = {"new_element_type": TypeAttribute()}
+    attributes = {"new_element_type": TypeAttribute()}
     linear_operands = (0,)
 
     def result_shape(self, operand: Shape, /, *, new_element_type: ElementType) -> Shape:
@@ -86,13 +86,16 @@ class BitcastConvertType(Operation):
     hlo_name = "bitcast-convert"
     stablehlo_name = "bitcast_convert"
     operand_names = ("operand",)
-    attributes: ClassVar[dict[str, Attribute]] = {"new_element_type": TypeAttribute()}
+    attributes = {"new_element_type": TypeAttribute()}
     zero_derivative = "it reinterprets bits"
 
     def shape(self, operand: AnyShape, /, *, new_element_type: ElementType) -> Shape:
         (array,) = self.array_shapes([operand])
         old, new = array.element_type, new_element_type
-        given = [f"operand {array} of {old.bits} bits each", f"new_element_type {new} of {new.bits}"]
+        given = [
+            f"operand {array} of {old.bits} bits each",
+            f"new_element_type {new} of {new.bits}",
+        ]
         if old is not new and not {old.kind, new.kind}.isdisjoint(("pred", "complex")):
             advice = "Use convert_element_type, or real and imag."
             self.reject("C1", f"{old} cannot be read as {new}", given, advice)
@@ -178,7 +181,7 @@ class ReducePrecision(Unary):
 
     stablehlo_name = "reduce_precision"
     element_types = FLOATS
-    attributes: ClassVar[dict[str, Attribute]] = {
+    attributes = {
         "exponent_bits": Integer(minimum=1),
         "mantissa_bits": Integer(minimum=0),
     }
@@ -203,7 +206,10 @@ class ReducePrecision(Unary):
         exponent_bits: int,
         mantissa_bits: int,
     ) -> Sequence[str]:
-        counts = {"exponent_bits": f"{exponent_bits} : i32", "mantissa_bits": f"{mantissa_bits} : i32"}
+        counts = {
+            "exponent_bits": f"{exponent_bits} : i32",
+            "mantissa_bits": f"{mantissa_bits} : i32",
+        }
         return emit.operation("stablehlo.reduce_precision", operands, shapes, results, **counts)
 
     def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:

@@ -98,7 +98,8 @@ class Iota(Operation):
 
     def reference(self, *, output_shape: Shape, iota_dimension: int) -> np.ndarray:
         sizes = output_shape.dimensions
-        counted = np.arange(sizes[iota_dimension]).astype(output_shape.dtype)
+        with np.errstate(over="ignore"):  # past the largest f16, infinity is right
+            counted = np.arange(sizes[iota_dimension]).astype(output_shape.dtype)
         spread = [1] * len(sizes)
         spread[iota_dimension] = sizes[iota_dimension]
         return np.broadcast_to(counted.reshape(spread), sizes)
@@ -124,12 +125,24 @@ class Iota(Operation):
 
 
 def constant(literal: Any) -> Any:
-    """The array `literal` as a value of the current trace."""
-    return bind(Constant.instance, literal=LiteralAttribute().canonical(literal))  # type: ignore[attr-defined]
+    """The array `literal` as a value of the current trace.
+
+    Args:
+        literal: a NumPy array, a number, or a Literal.
+
+    Raises:
+        AttributeValueError: it is none of these, or of a type that XLA does not have.
+    """
+    operation = Constant.instance  # type: ignore[attr-defined]
+    return bind(operation, **operation.canonical_attributes({"literal": literal}))
 
 
 def iota(shape: Shape, iota_dimension: int) -> Any:
     """Counts 0, 1, 2, ... along `iota_dimension` of an array of `shape`.
+
+    Args:
+        shape: the result's shape.
+        iota_dimension: one of its dimensions.
 
     Raises:
         ShapeError, AttributeValueError: see Iota.

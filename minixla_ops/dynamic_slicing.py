@@ -13,8 +13,14 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.batching import batch_size, move_batch, move_dimension
-from minixla_ops.movement import concat_in_dim, reshape
+from minixla_ops.conversion import convert_element_type
+from minixla_ops.gather import gather
+from minixla_ops.gather_scatter import clamped_starts
+from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.movement import concat_in_dim
+from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, splat, zeros
+from minixla_ops.scatter import scatter
 
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
 
@@ -293,21 +299,14 @@ def _with_zero(starts: Sequence[Any], position: int) -> list[Any]:
     return [*starts[:position], 0, *starts[position:]]
 
 
-def _index_vectors(
-    starts: Sequence[Any], dimensions: Sequence[int | None], size: int, limits: Sequence[int]
-) -> Any:
-    """Start indices of a whole batch as rows of one array, clamped to [0, limit] each."""
-    from minixla_ops import clamp, convert_element_type
-
-    kind = array_shape(starts[0]).element_type
-    scalar = Shape("s32" if kind.bits < 32 else kind)
+def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:
+    """Start indices of a whole batch, as rows of one array."""
     columns = []
-    for start, at, limit in zip(starts, dimensions, limits, strict=True):
-        if kind.bits < 32:  # the limit may not fit into it
-            start = convert_element_type(start, scalar.element_type)
-        column = move_batch(start, at, 0, size)
-        clamped = clamp(splat(0, scalar), column, splat(limit, scalar))
-        columns.append(reshape(clamped, (size, 1)))
+    for start, at in zip(starts, dimensions, strict=True):
+        column = reshape(move_batch(start, at, 0, size), (size, 1))
+        # The bounds of the clamp may not fit into a narrow type.
+        is_narrow = array_shape(column).element_type.bits < 32
+        columns.append(convert_element_type(column, "s32") if is_narrow else column)
     return concat_in_dim(columns, 1)
 
 
@@ -318,17 +317,12 @@ def _gather(
     starts_at: Sequence[int | None],
     slice_sizes: Sequence[int],
 ) -> tuple[Any, int]:
-    """DynamicSlice over a batch of start indices: one gather."""
-    from minixla_ops.gather import gather
-    from minixla_ops.index_numbers import GatherDimensionNumbers
-
+    """DynamicSlice over a batch of start indices: one gather, which clamps too."""
     size = batch_size([operand, *starts], [at, *starts_at])
+    batched: tuple[int, ...] = ()
     if at is not None:
-        operand = move_dimension(operand, at, 0)
-    own = array_shape(operand).dimensions[at is not None :]
-    limits = [whole - box for whole, box in zip(own, slice_sizes, strict=True)]
+        operand, batched = move_dimension(operand, at, 0), (0,)
     rank = len(slice_sizes)
-    batched = (0,) if at is not None else ()
     numbers = GatherDimensionNumbers(
         offset_dims=range(1, rank + 1),
         collapsed_slice_dims=(),
@@ -337,29 +331,30 @@ def _gather(
         operand_batching_dims=batched,
         start_indices_batching_dims=batched,
     )
-    rows = _index_vectors(starts, starts_at, size, limits)
-    return gather(operand, rows, numbers, (*[1] * len(batched), *slice_sizes)), 0
+    sizes = (*[1] * len(batched), *slice_sizes)
+    return gather(operand, _index_vectors(starts, starts_at, size), numbers, sizes), 0
 
 
 def _scatter(
     operand: Any, update: Any, starts: Sequence[Any], starts_at: Sequence[int | None], size: int
 ) -> Any:
-    """DynamicUpdateSlice over a batch of start indices: one scatter."""
-    from minixla_ops.index_numbers import ScatterDimensionNumbers
-    from minixla_ops.scatter import scatter
-
-    whole, box = array_shape(operand), array_shape(update)
-    pairs = zip(whole.dimensions[1:], box.dimensions[1:], strict=True)
-    rows = _index_vectors(starts, starts_at, size, [one - other for one, other in pairs])
+    """DynamicUpdateSlice over a batch of start indices: one scatter of clamped indices."""
+    sizes, box = array_shape(operand).dimensions, array_shape(update).dimensions
+    window_dims = range(1, len(sizes))
     numbers = ScatterDimensionNumbers(
-        update_window_dims=range(1, whole.rank),
+        update_window_dims=window_dims,
         inserted_window_dims=(),
-        scatter_dims_to_operand_dims=range(1, whole.rank),
+        scatter_dims_to_operand_dims=window_dims,
         index_vector_dim=1,
         operand_batching_dims=(0,),
         scatter_indices_batching_dims=(0,),
     )
-    (result,) = scatter(
-        [operand], rows, [update], lambda old, new: new, numbers, unique_indices=True
+    rows = _index_vectors(starts, starts_at, size)
+    clamped = clamped_starts(rows, numbers, sizes, (1, *box[1:]))
+    return scatter(
+        operand, clamped, update, _second, numbers, unique_indices=True, indices_in_bounds=True
     )
-    return result
+
+
+def _second(old: Any, new: Any) -> Any:
+    return new

@@ -170,7 +170,9 @@ class Binary(Elementwise):
 
     operand_names = ("lhs", "rhs")
 
-    def derivatives(self, lhs: Any, rhs: Any, result: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def derivatives(
+        self, lhs: Any, rhs: Any, result: Any
+    ) -> tuple[Callable[[], Any], Callable[[], Any]]:
         """The derivatives with respect to lhs and rhs, each behind a function."""
         raise NotImplementedError(f"{self.name} has no derivative")
 
@@ -180,7 +182,8 @@ class Binary(Elementwise):
         if self.linear_operands is not None:
             return super().jvp(primals, tangents, results, **attributes)
         total = None
-        for tangent, partial in zip(tangents, self.derivatives(*primals, results), strict=True):
+        partials = self.derivatives(primals[0], primals[1], results)
+        for tangent, partial in zip(tangents, partials, strict=True):
             if tangent is not None:
                 total = add_cotangents(total, tangent * partial())
         return total

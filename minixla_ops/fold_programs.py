@@ -15,11 +15,14 @@ import numpy as np
 from minixla.core.derived import jvp_graph
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.computations import apply_computation, monoid_of
 from minixla_ops.evaluation import apply_elementwise
+from minixla_ops.movement import concat_in_dim, slice_in_dim
+from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, zeros
+from minixla_ops.selection import select
 
 __all__ = ["fold", "is_associative", "paired_computation"]
 
@@ -39,10 +42,8 @@ def fold(
         initials: N scalars, or values of the results' dimensions.
         present: of the operands' dimensions; elements that are not present take no part.
     """
-    from minixla_ops.operators import broadcast_to
-
     count, *kept = array_shape(operands[0]).dimensions
-    running = [broadcast_to(initial, kept) for initial in initials]
+    running = [_broadcast(initial, kept) for initial in initials]
     if count == 0 or (present is not None and not present.any()):
         return running
     values = list(operands)
@@ -58,8 +59,6 @@ def fold(
 
 def _fold_pairs(computation: Graph, values: Values, present: Mask) -> tuple[Values, Mask]:
     """Values folded over their first dimension to size 1, neighbours first."""
-    from minixla_ops.movement import concat_in_dim
-
     while (count := array_shape(values[0]).dimensions[0]) > 1:
         even = count - count % 2
         lower = [_cut(value, 0, even, 2) for value in values]
@@ -77,8 +76,6 @@ def _fold_pairs(computation: Graph, values: Values, present: Mask) -> tuple[Valu
 
 def _combine(computation: Graph, first: Values, second: Values, a: Mask, b: Mask) -> Values:
     """f(first, second) where both are present, whichever is present elsewhere."""
-    from minixla_ops.ternary import select
-
     combined = apply_computation(computation, [*first, *second])
     if b is not None and not b.all():
         combined = [select(b, both, one) for both, one in zip(combined, first, strict=True)]
@@ -87,10 +84,14 @@ def _combine(computation: Graph, first: Values, second: Values, a: Mask, b: Mask
     return combined
 
 
-def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:
-    from minixla_ops.movement import slice_in_dim
-    from minixla_ops.reshaping import reshape
+def _broadcast(initial: Any, sizes: Sequence[int]) -> Any:
+    """A scalar repeated to `sizes`; a value that has them as it is."""
+    if array_shape(initial).dimensions == tuple(sizes):
+        return initial
+    return broadcast_in_dim(initial, sizes, ())
 
+
+def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:
     cut = slice_in_dim(value, start, limit, 0, stride)
     return reshape(cut, array_shape(value).dimensions[1:]) if drop else cut
 
@@ -99,7 +100,7 @@ _TRIALS = 64
 
 
 def is_associative(computation: Graph) -> bool:
-    """Whether f(f(a, b), c) = f(a, f(b, c)), as far as trying it on random values in double tells."""
+    """Whether f(f(a, b), c) = f(a, f(b, c)), as far as trying random values in double tells."""
     memo = computation.memo
     if "associative" not in memo:
         memo["associative"] = monoid_of(computation) is not None or _try_associativity(computation)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from minixla.core.attributes import Instance
 from minixla.core.derived import call_vjp_graphs, vjp_graphs
 from minixla.core.errors import DerivativeError, explain
@@ -24,7 +22,7 @@ from minixla_ops.computations import (
     monoid_of,
 )
 from minixla_ops.fold_programs import Mask, fold, paired_computation
-from minixla_ops.rules import array_shape, sum_over, zeros
+from minixla_ops.rules import array_shape, splat, sum_over, zeros
 
 __all__ = ["Fold", "as_sequence", "initial_values", "not_a_sum"]
 
@@ -97,7 +95,7 @@ class Fold(Operation):
         return None
 
     def over_batch(self, at: int, **attributes: Any) -> tuple[dict[str, Any], int]:
-        """The attributes for operands with a batch at dimension `at`, and where the results have it."""
+        """The attributes for operands with a batch at `at`, and where the results have it."""
         raise NotImplementedError
 
     def sum_transpose(self, cotangent: Any, operand: Shape, **attributes: Any) -> Any:
@@ -111,7 +109,12 @@ class Fold(Operation):
         raise NotImplementedError
 
     def extreme_vjp(
-        self, cotangent: Any, operands: Sequence[Any], result: Any, active: Sequence[bool], **attributes: Any
+        self,
+        cotangent: Any,
+        operands: Sequence[Any],
+        result: Any,
+        active: Sequence[bool],
+        **attributes: Any,
     ) -> Sequence[Any]:
         """The vjp where the computation is a maximum or minimum."""
         raise NotImplementedError
@@ -137,7 +140,12 @@ class Fold(Operation):
         return self._folded_pairs(primals, tangents, **attributes)
 
     def _folded_pairs(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph, **attributes: Any
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        computation: Graph,
+        **attributes: Any,
     ) -> Any:
         count = len(primals) // 2
         halves = zip(tangents[:count], tangents[count:], strict=True)
@@ -167,8 +175,12 @@ class Fold(Operation):
         monoid = monoid_of(computation)
         if monoid is None:
             # Linear in the tangents of pairs, whose own values do not matter then.
-            filled = [zeros(each) if flag else each for each, flag in zip(operands, linear, strict=True)]
-            return self._program_vjp(cotangents, filled, linear, computation=computation, **attributes)
+            filled = [
+                zeros(each) if flag else each for each, flag in zip(operands, linear, strict=True)
+            ]
+            return self._program_vjp(
+                cotangents, filled, linear, computation=computation, **attributes
+            )
         if monoid != "add":
             raise not_a_sum(self, computation)
         of_operand = of_initial = None

@@ -54,7 +54,7 @@ def _clamped(
     indices: Any, index_vector_dim: int, lowest: Sequence[int], highest: Sequence[int]
 ) -> Any:
     """Each component of the index vectors clamped to [lowest, highest], as far as the type can."""
-    from minixla_ops.ternary import clamp
+    from minixla_ops.selection import clamp
 
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
@@ -84,7 +84,7 @@ def starts_in_bounds(
     Returns:
         A pred array of the indices' sizes without index_vector_dim, or None where all are.
     """
-    from minixla_ops.binary import and_
+    from minixla_ops.bitwise import and_
     from minixla_ops.comparison import eq
     from minixla_ops.reduction import reduce
     from minixla_ops.reshaping import reshape
@@ -161,7 +161,7 @@ def gather_or_fill(
     """
     from minixla_ops.broadcasting import broadcast_in_dim
     from minixla_ops.movement import pad
-    from minixla_ops.ternary import select
+    from minixla_ops.selection import select
 
     numbers, shape = dimension_numbers, array_shape(operand)
     if may_lie_partly_outside(numbers, slice_sizes):

@@ -13,9 +13,11 @@ from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
-from minixla_ops.batching import align_batches
+from minixla_ops.batching import align_batches, move_batch
+from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.reshaping import reshape, transpose
-from minixla_ops.rules import array_shape, splat, zeros
+from minixla_ops.rules import array_shape, splat, sum_over, zeros
+from minixla_ops.selection import select
 
 __all__ = ["concat_in_dim", "pad", "reshape", "slice", "slice_in_dim", "transpose"]
 
@@ -489,9 +491,6 @@ def _is_padding(operand: Shape, padding_config: Triples) -> Any:
 
 def _sum_of_padding(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
     # Not the difference of two sums, as elsewhere: it cancels, and is NaN where both are infinite.
-    from minixla_ops.rules import sum_over
-    from minixla_ops import select
-
     mask = _is_padding(operand, padding_config)
     padding = select(mask, cotangent, zeros(array_shape(cotangent)))
     return sum_over(padding, range(operand.rank))
@@ -501,10 +500,6 @@ def _pad_with_each(
     operand: Any, padding_value: Any, at: int | None, padding_config: Triples
 ) -> tuple[Any, int]:
     """Pad over a batch of padding values."""
-    from minixla_ops.broadcasting import broadcast_in_dim
-    from minixla_ops.batching import move_batch
-    from minixla_ops import select
-
     (size,) = array_shape(padding_value).dimensions
     operand = move_batch(operand, at, 0, size)
     config = ((0, 0, 0), *padding_config)

@@ -6,6 +6,7 @@ Functions of two arrays of one dtype (8 bits or more), for the `numpy` of binary
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ __all__ = ["atan2", "lexicographic", "maximum", "minimum", "power", "quotient", 
 
 
 def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """lhs / rhs; of integers rounded toward zero, all bits set where rhs is 0."""
+    """The quotient; of integers rounded toward zero, all bits set where rhs is 0."""
     if lhs.dtype.kind == "c":
         return _complex_quotient(lhs, rhs)
     if lhs.dtype.kind not in "iu":
@@ -34,7 +35,7 @@ def remainder(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The larger: NaN if either is, +0 of two different zeros; complex numbers lexicographically."""
+    """The larger: NaN if either is, +0 of different zeros; complex numbers lexicographically."""
     if lhs.dtype.kind == "c":
         return np.where(lexicographic(np.greater, lhs, rhs), lhs, rhs)
     if lhs.dtype.kind != "f":
@@ -43,7 +44,7 @@ def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The smaller: NaN if either is, -0 of two different zeros; complex numbers lexicographically."""
+    """The smaller: NaN if either is, -0 of different zeros; complex numbers lexicographically."""
     if lhs.dtype.kind == "c":
         return np.where(lexicographic(np.less, lhs, rhs), lhs, rhs)
     return -maximum(-lhs, -rhs) if lhs.dtype.kind == "f" else np.minimum(lhs, rhs)
@@ -52,13 +53,17 @@ def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 def lexicographic(
     compare: Callable[[np.ndarray, np.ndarray], np.ndarray], lhs: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray:
-    """Complex numbers compared by their real parts and, where these are equal, the imaginary ones."""
-    is_tie = lhs.real == rhs.real
-    return np.where(is_tie, compare(lhs.imag, rhs.imag), compare(lhs.real, rhs.real))
+    """Complex numbers compared by real parts and, where these are equal, by imaginary ones."""
+    a, b, c, d = *_parts(lhs), *_parts(rhs)
+    return np.where(a == c, compare(b, d), compare(a, c))
+
+
+def _parts(array: Any) -> tuple[np.ndarray, np.ndarray]:
+    return array.real, array.imag
 
 
 def power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """lhs ** rhs; of integers wrapped, and rounded toward zero where rhs is negative."""
+    """The power; of integers wrapped, and rounded toward zero where rhs is negative."""
     if lhs.dtype.kind == "c":
         return _complex_power(lhs, rhs)
     if lhs.dtype.kind not in "iu":
@@ -78,23 +83,24 @@ def atan2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _complex_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """exp(rhs * log(lhs)), and XLA's values where an operand is 0, 1 or infinite."""
+    a, b, c, d = *_parts(lhs), *_parts(rhs)
     radius, angle = np.abs(lhs), np.angle(lhs)
-    size = radius**rhs.real * np.exp(-rhs.imag * angle)
-    turn = rhs.real * angle + rhs.imag * np.log(radius)
-    is_infinite = (lhs.real == np.inf) & (lhs.imag == 0)
-    grows, shrinks = (is_real & (rhs.imag == 0) for is_real in (rhs.real > 0, rhs.real < 0))
+    size, turn = radius**c * np.exp(-d * angle), c * angle + d * np.log(radius)
+    is_infinite, grows, shrinks = (a == np.inf) & (b == 0), (c > 0) & (d == 0), (c < 0) & (d == 0)
     special = {
         1: (rhs == 0) | (lhs == 1),
         0: ((lhs == 0) & grows) | (is_infinite & shrinks),
         np.inf: is_infinite & grows,
     }
     values = [lhs.dtype.type(value) for value in special]
-    return np.select([*special.values()], values, with_parts(size * np.cos(turn), size * np.sin(turn)))
+    general = with_parts(size * np.cos(turn), size * np.sin(turn))
+    return np.select([*special.values()], values, general)
 
 
 def _complex_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """Smith's quotient; where it is not a number, that of C99's Annex G."""
-    a, b, c, d = lhs.real, lhs.imag, rhs.real, rhs.imag
+    a, b, c, d = *_parts(lhs), *_parts(rhs)
     is_steep = np.abs(c) < np.abs(d)
     ratio = np.where(is_steep, c, d) / np.where(is_steep, d, c)
     scale = np.where(is_steep, d + ratio * c, c + ratio * d)
@@ -107,7 +113,7 @@ def _complex_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def _limit_quotient(lhs: np.ndarray, rhs: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Quotients by zero, and of or by infinities; `others` elsewhere."""
-    a, b, c, d = lhs.real, lhs.imag, rhs.real, rhs.imag
+    a, b, c, d = *_parts(lhs), *_parts(rhs)
     infinity = np.copysign(np.array(np.inf, a.dtype), c)
     e, f, g, h = (np.copysign(np.isinf(part).astype(part.dtype), part) for part in (a, b, c, d))
     by_zero = with_parts(infinity * a, infinity * b)

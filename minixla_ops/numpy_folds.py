@@ -17,7 +17,13 @@ from minixla_ops.computations import identity_of
 from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.windows import Window, padded_base, window_positions, window_view
 
-__all__ = ["fold_computation", "fold_monoid", "fold_windows", "fold_windows_by_monoid"]
+__all__ = [
+    "fold_computation",
+    "fold_monoid",
+    "fold_windows",
+    "fold_windows_by_monoid",
+    "monoid_ufunc",
+]
 
 _UFUNCS = {
     "add": np.add,
@@ -28,6 +34,11 @@ _UFUNCS = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+
+
+def monoid_ufunc(monoid: str) -> np.ufunc:
+    """NumPy's function of a monoid (as `monoid_of` names it)."""
+    return _UFUNCS[monoid]
 
 
 def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
@@ -64,7 +75,9 @@ def fold_monoid(
         folded = _UFUNCS[monoid].reduce(ordered, axis=axes, dtype=wide, initial=start)
         folded = np.asarray(folded)
         if _has_extreme_zeros(monoid, folded):
-            signs = _SIGN_UFUNCS[monoid].reduce(np.signbit(ordered), axis=axes, initial=np.signbit(start))
+            signs = _SIGN_UFUNCS[monoid].reduce(
+                np.signbit(ordered), axis=axes, initial=np.signbit(start)
+            )
             folded = np.where(folded == 0, np.copysign(folded, np.where(signs, -1.0, 1.0)), folded)
         return folded.astype(array.dtype)
 

@@ -76,13 +76,17 @@ def _apply_one(
     combination = combination_of(computation)
     if combination == "set":
         operand[targets] = update  # of repeated targets NumPy keeps the last
-    elif combination is None or operand.dtype.isbuiltin != 1:
-        # Arithmetic of other types than NumPy's own is what the operations say that it is.
+    elif combination is None or not _is_numpys(combination, operand.dtype):
         _apply_in_rounds(computation, [operand], targets, [update])
     elif combination == "sub":
         np.subtract.at(operand, targets, update)
     elif combination != "keep":
         monoid_ufunc(combination).at(operand, targets, update)
+
+
+def _is_numpys(combination: str, dtype: np.dtype) -> bool:
+    """Whether NumPy's function is the operation: not for types of ml_dtypes and signs of zeros."""
+    return dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
 
 
 def _apply_in_rounds(

@@ -1,38 +1,112 @@
-"""Python's operators on tracers: NumPy broadcasting and JAX's type promotion over strict operations.
+"""Python's operators on tracers: strict operations with NumPy's broadcasting and JAX's promotion.
 
 Derivative and batching rules are written with them; `minixla.numpy` offers the same functions.
 """
 
 from __future__ import annotations
 
+import importlib
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ElementType
-from minixla.core.errors import ShapeError, explain
+from minixla.core.element_types import S64, ElementType, canonical_element_type
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation
-from minixla.core.promotion import result_type
+from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracing import Tracer, bind, not_a_value, weak_type_of
-from minixla_ops.binary import Add, Div, Mul, Sub
+from minixla.core.tracing import Tracer, bind, current_trace, not_a_value, weak_type_of
+from minixla_ops import binary, bitwise, comparison, rounding, unary
 from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.rules import splat
-from minixla_ops.unary import Neg
+from minixla_ops.casting import cast
+from minixla_ops.rules import ones_like, splat
+from minixla_ops.selection import select
 
-__all__ = ["arithmetic", "broadcast_shapes", "broadcast_to", "convert", "promote"]
+__all__ = [
+    "absolute",
+    "add",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast_shapes",
+    "broadcast_to",
+    "convert",
+    "divide",
+    "divmod",
+    "equal",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "left_shift",
+    "less",
+    "less_equal",
+    "matmul",
+    "multiply",
+    "negative",
+    "not_equal",
+    "positive",
+    "power",
+    "promote",
+    "promoting",
+    "remainder",
+    "right_shift",
+    "subtract",
+]
+
+Adjustment = Callable[[ElementType], ElementType]
+
+
+# Conversion and broadcasting.
 
 
 def convert(value: Any, kind: ElementType) -> Any:
     """`value` as an array of element type `kind`; constants are converted at once."""
-    if isinstance(value, (int, float, complex)):
-        return splat(value, Shape(kind))
+    if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
+        return _filled(value, Shape(kind))
     if _array_shape(value).element_type is kind:
         return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        if array.ndim and array.size and not any(array.strides):
+            one = cast(np.asarray(array[(0,) * array.ndim]), kind)
+            return np.broadcast_to(one, array.shape)
+        return cast(array, kind)
     from minixla_ops.conversion import convert_element_type
 
     return convert_element_type(value, kind)
+
+
+def _filled(number: Any, shape: Shape) -> np.ndarray:
+    """A Python number everywhere in an array of `shape`."""
+    if type(number) is int and not -0x80000000 <= number <= 0x7FFFFFFF:
+        number = _fitting(number, shape.element_type)
+    return splat(number, shape)
+
+
+def _fitting(number: int, kind: ElementType) -> Any:
+    """A large Python int that a value of type `kind` can stand for.
+
+    Raises:
+        AttributeValueError: there is none. As in JAX, integers of the default type wrap.
+    """
+    if kind.is_inexact:
+        try:
+            return float(number)
+        except OverflowError:
+            return float("inf") if number > 0 else float("-inf")
+    signed, unsigned = (1 << (canonical_element_type(S64).bits - 1)), 1 << kind.bits
+    if not -signed <= number < (unsigned if kind.kind == "unsigned" else signed):
+        raise explain(
+            AttributeValueError,
+            "promotion",
+            f"a Python int is too large for {kind}",
+            [str(number)],
+            "Give an array of a wider type, or a float.",
+        )
+    return number
 
 
 def broadcast_to(value: Any, sizes: Sequence[int]) -> Any:
@@ -68,11 +142,18 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
     return tuple(common)
 
 
-def promote(subject: str, *operands: Any) -> tuple[list[Any], bool]:
+def promote(
+    subject: str, *operands: Any, adjust: Adjustment | None = None
+) -> tuple[list[Any], bool]:
     """Operands converted and broadcast to one element type and shape.
 
+    Args:
+        subject: the function's name, for errors.
+        operands: arrays and Python numbers.
+        adjust: makes another type of the common one, such as an inexact one.
+
     Returns:
-        The operands, and whether all were weakly typed.
+        The operands, and whether their common type is weak.
 
     Raises:
         ShapeError: they do not broadcast, or have no common type.
@@ -80,6 +161,7 @@ def promote(subject: str, *operands: Any) -> tuple[list[Any], bool]:
     shapes = [_array_shape(operand, subject) for operand in operands]
     types = [(s.element_type, weak_type_of(o)) for s, o in zip(shapes, operands, strict=True)]
     kind, weak = result_type(types)
+    kind = kind if adjust is None else adjust(kind)
     sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
     return [broadcast_to(convert(operand, kind), sizes) for operand in operands], weak
 
@@ -93,67 +175,274 @@ def _array_shape(value: Any, subject: str = "operator") -> Shape:
     return shape
 
 
-def arithmetic(operation: Operation) -> Callable[[Any, Any], Any]:
-    """The function of two operands that promotes and broadcasts them for `operation`."""
+def _marked(result: Any, weak: bool = True) -> Any:
+    if weak and isinstance(result, Tracer):
+        result._mark_weak()
+    return result
+
+
+# Functions of two operands.
+
+_KINDS: dict[type, frozenset[str]] = {
+    Tracer: frozenset(("pred", "signed", "unsigned", "float", "complex")),
+    int: frozenset(("signed", "unsigned", "float", "complex")),
+    float: frozenset(("float", "complex")),
+    complex: frozenset(("complex",)),
+}
+_NONE: frozenset[str] = frozenset()
+_INEXACT_KINDS = {kind: each & {"float", "complex"} for kind, each in _KINDS.items()}
+_NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
+
+
+def promoting(
+    operation: Operation,
+    adjust: Adjustment | None = None,
+    direct: dict[type, frozenset[str]] = _KINDS,
+) -> Callable[[Any, Any], Any]:
+    """The function of two operands that promotes and broadcasts them for `operation`.
+
+    Args:
+        operation: strict, of two operands.
+        adjust: see `promote`.
+        direct: the kinds of element types of a tracer that `operation` takes as they are, beside
+            another tracer of its shape (key Tracer) and beside Python numbers (their types).
+    """
     name = operation.builder_name
+    whole = direct[Tracer]
 
     def function(lhs: Any, rhs: Any) -> Any:
         # Equal shapes and Python numbers, most of all calls, need no promotion.
         if isinstance(lhs, Tracer):
-            if isinstance(rhs, Tracer):
-                if lhs._shape is rhs._shape and not _may_be_weak(lhs):
-                    return bind(operation, lhs, rhs)
-            elif type(rhs) in _NUMBERS and _is_strong_inexact(lhs):
-                return bind(operation, lhs, splat(rhs, lhs._shape))  # type: ignore[arg-type]
-        elif type(lhs) in _NUMBERS and isinstance(rhs, Tracer) and _is_strong_inexact(rhs):
-            return bind(operation, splat(lhs, rhs._shape), rhs)
-        (left, right), weak = promote(name, lhs, rhs)
-        result = bind(operation, left, right)
-        if weak and isinstance(result, Tracer):
-            result._mark_weak()
-        return result
+            shape = lhs._shape
+            if type(shape) is Shape:
+                kind = shape.element_type.kind
+                if isinstance(rhs, Tracer):
+                    if shape is rhs._shape and kind in whole:
+                        result = bind(operation, lhs, rhs)
+                        return _marked(result) if lhs.weak_type and rhs.weak_type else result
+                elif kind in direct.get(rhs.__class__, _NONE):
+                    result = bind(operation, lhs, _filled(rhs, shape))
+                    return _marked(result) if lhs.weak_type else result
+        elif isinstance(rhs, Tracer):
+            shape = rhs._shape
+            if type(shape) is Shape and shape.element_type.kind in direct.get(lhs.__class__, _NONE):
+                result = bind(operation, _filled(lhs, shape), rhs)
+                return _marked(result) if rhs.weak_type else result
+        operands, weak = promote(name, lhs, rhs, adjust=adjust)
+        return _marked(bind(operation, *operands), weak)
 
     return function
 
 
-_NUMBERS = frozenset((int, float))
+add = promoting(binary.Add.instance)
+subtract = promoting(binary.Sub.instance)
+multiply = promoting(binary.Mul.instance)
+divide = promoting(binary.Div.instance, inexact_type, _INEXACT_KINDS)
+bitwise_and = promoting(bitwise.And.instance)
+bitwise_or = promoting(bitwise.Or.instance)
+bitwise_xor = promoting(bitwise.Xor.instance)
+left_shift = promoting(bitwise.ShiftLeft.instance, numeric_type, _NUMERIC_KINDS)
+equal = promoting(comparison.Eq.instance)
+not_equal = promoting(comparison.Ne.instance)
+greater = promoting(comparison.Gt.instance)
+greater_equal = promoting(comparison.Ge.instance)
+less = promoting(comparison.Lt.instance)
+less_equal = promoting(comparison.Le.instance)
+_power = promoting(binary.Pow.instance, numeric_type, _NUMERIC_KINDS)
 
 
-def _may_be_weak(value: Tracer) -> bool:
-    return not getattr(value._shape, "dimensions", None) and value.weak_type
+def right_shift(lhs: Any, rhs: Any) -> Any:
+    """The shift lhs >> rhs: copies of the sign of a signed type come in, zeros of an unsigned one."""
+    (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
+    unsigned = _array_shape(lhs).element_type.kind == "unsigned"
+    operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic
+    return _marked(bind(operation.instance, lhs, rhs), weak)
 
 
-def _is_strong_inexact(value: Any) -> bool:
-    shape = value._shape
-    return type(shape) is Shape and shape.element_type.is_inexact and not _may_be_weak(value)
+def floor_divide(lhs: Any, rhs: Any) -> Any:
+    """The quotient lhs / rhs rounded down.
+
+    Raises:
+        ShapeError: the operands are complex, or do not fit each other.
+    """
+    (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
+    kind = _array_shape(lhs).element_type.kind
+    if kind == "unsigned":
+        return _marked(binary.div(lhs, rhs), weak)
+    rest = binary.rem(lhs, rhs)  # refuses complex numbers
+    if kind == "signed":
+        whole = binary.div(lhs, rhs)
+        is_above = (unary.sign(lhs) != unary.sign(rhs)) & (rest != 0)
+        return _marked(select(is_above, whole - 1, whole), weak)
+    # As CPython's float_floor_div: exact multiples divide without error.
+    whole = select(rhs == 0, lhs, lhs - rest) / rhs
+    is_above = (rest != 0) & (unary.sign(rhs) != unary.sign(rest))
+    return _marked(rounding.round_nearest_afz(select(is_above, whole - 1, whole)), weak)
 
 
-def _is_operand(value: Any) -> bool:
-    return isinstance(value, (Tracer, int, float, complex, np.ndarray, np.generic)) or (
-        hasattr(value, "dtype") and hasattr(value, "shape")
-    )
+def remainder(lhs: Any, rhs: Any) -> Any:
+    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0.
+
+    Raises:
+        ShapeError: the operands are complex, or do not fit each other.
+    """
+    (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
+    if _array_shape(lhs).element_type.is_integer:
+        rhs = select(rhs == 0, ones_like(rhs), rhs)
+    rest = binary.rem(lhs, rhs)
+    has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
+    return _marked(select(has_other_sign, rest + rhs, rest), weak)
 
 
-def install(name: str, function: Callable[[Any, Any], Any]) -> None:
-    """Makes `function` Tracer's operator `name` (`add`), from both sides."""
-
-    def forward(self: Tracer, other: Any) -> Any:
-        return function(self, other) if _is_operand(other) else NotImplemented
-
-    def reflected(self: Tracer, other: Any) -> Any:
-        return function(other, self) if _is_operand(other) else NotImplemented
-
-    setattr(Tracer, f"__{name}__", forward)
-    setattr(Tracer, f"__r{name}__", reflected)
+def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
+    """The pair of `floor_divide` and `remainder`."""
+    return floor_divide(lhs, rhs), remainder(lhs, rhs)
 
 
-add = arithmetic(Add.instance)  # type: ignore[attr-defined]
-subtract = arithmetic(Sub.instance)  # type: ignore[attr-defined]
-multiply = arithmetic(Mul.instance)  # type: ignore[attr-defined]
-divide = arithmetic(Div.instance)  # type: ignore[attr-defined]
+def power(lhs: Any, rhs: Any) -> Any:
+    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products.
 
-install("add", add)
-install("sub", subtract)
-install("mul", multiply)
-install("truediv", divide)
-Tracer.__neg__ = lambda self: bind(Neg.instance, self)  # type: ignore[attr-defined]
+    Raises:
+        ShapeError: a negative integer exponent of an integer; the operands do not fit each other.
+    """
+    exponent = _known_integer(rhs)
+    if exponent is not None:
+        return _integer_power(lhs, exponent)
+    if isinstance(lhs, Tracer) and _is_inexact(lhs) and not _is_inexact(rhs):
+        # The derivative of x ** 0 is 0 at x = 0 too, where Pow's is not a number.
+        (base, number), weak = promote("power", lhs, rhs)
+        base = select(number == 0, ones_like(base), base)
+        return _marked(binary.pow(base, number), weak)
+    return _power(lhs, rhs)
+
+
+def _is_inexact(value: Any) -> bool:
+    return _array_shape(value, "power").element_type.is_inexact
+
+
+def _known_integer(value: Any) -> int | None:
+    if isinstance(value, (Tracer, float)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _integer_power(base: Any, exponent: int) -> Any:
+    kind = _array_shape(base, "power").element_type
+    base = convert(base, numeric_type(kind))
+    if exponent < 0:
+        if not kind.is_inexact:
+            raise explain(
+                ShapeError,
+                "power",
+                f"an integer is raised to the negative power {exponent}",
+                [f"lhs {_array_shape(base)}"],
+                "Make it a float: x ** -1.0, or 1 / x.",
+            )
+        return divide(1, _integer_power(base, -exponent))
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else multiply(result, base)
+        exponent >>= 1
+        base = multiply(base, base) if exponent else base
+    if result is None:
+        return _marked(current_trace().lift(ones_like(base)), weak_type_of(base))
+    return result
+
+
+def matmul(lhs: Any, rhs: Any) -> Any:
+    """The matrix product lhs @ rhs; see `minixla.numpy.matmul`."""
+    return importlib.import_module("minixla.numpy").matmul(lhs, rhs)
+
+
+# Functions of one operand.
+
+
+def _of_one(operation: Operation) -> Callable[[Any], Any]:
+    return lambda operand: _marked(bind(operation, operand), weak_type_of(operand))
+
+
+negative = _of_one(unary.Neg.instance)
+bitwise_not = _of_one(unary.Not.instance)
+_magnitude = _of_one(unary.Abs.instance)
+
+
+def positive(operand: Any) -> Any:
+    """The operand itself."""
+    return operand
+
+
+def absolute(operand: Any) -> Any:
+    """The absolute value; unsigned integers and pred are their own."""
+    kind = _array_shape(operand, "absolute").element_type.kind
+    return operand if kind in ("unsigned", "pred") else _magnitude(operand)
+
+
+# Installation.
+
+
+_OPERANDS = (Tracer, int, float, complex, np.ndarray, np.generic)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _method(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        if isinstance(other, _OPERANDS) or _is_array(other):
+            return function(self, other)
+        return NotImplemented
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        if isinstance(other, _OPERANDS) or _is_array(other):
+            return function(other, self)
+        return NotImplemented
+
+    return method
+
+
+_TWO_SIDED = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "matmul": matmul,
+    "truediv": divide,
+    "floordiv": floor_divide,
+    "mod": remainder,
+    "divmod": divmod,
+    "pow": power,
+    "lshift": left_shift,
+    "rshift": right_shift,
+    "and": bitwise_and,
+    "or": bitwise_or,
+    "xor": bitwise_xor,
+}
+# Python finds the reflected form of a comparison by itself.
+_COMPARISONS = {
+    "eq": equal,
+    "ne": not_equal,
+    "lt": less,
+    "le": less_equal,
+    "gt": greater,
+    "ge": greater_equal,
+}
+_ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}
+
+for _name, _function in _TWO_SIDED.items():
+    setattr(Tracer, f"__{_name}__", _method(_function))
+    setattr(Tracer, f"__r{_name}__", _reflected(_function))
+for _name, _function in _COMPARISONS.items():
+    setattr(Tracer, f"__{_name}__", _method(_function))
+for _name, _function in _ONE_SIDED.items():
+    setattr(Tracer, f"__{_name}__", _function)
+if "__array_ufunc__" not in Tracer.__dict__:
+    # NumPy's arrays leave operators to tracers.
+    Tracer.__array_ufunc__ = None  # type: ignore[attr-defined]

@@ -12,12 +12,18 @@ from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, closed_graph, evaluate_graph
+from minixla_ops.binary import add
+from minixla_ops.bitwise import and_, or_
 from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.comparison import ge, gt, le, lt
 from minixla_ops.computations import computation_of, identity_of, is_identity, monoid_of
 from minixla_ops.fold_programs import Mask
 from minixla_ops.folding import Fold, as_sequence, initial_values
+from minixla_ops.movement import pad
 from minixla_ops.numpy_folds import fold_windows, fold_windows_by_monoid
 from minixla_ops.rules import array_shape, splat, sum_over, zeros, zeros_like
+from minixla_ops.selection import select
+from minixla_ops.unary import not_
 from minixla_ops.window_programs import stacked_windows
 from minixla_ops.windows import (
     PaddingPairs,
@@ -118,9 +124,6 @@ class ReduceWindow(Fold):
         return {"computation": computation, **window.attributes}, at
 
     def sum_transpose(self, cotangent: Any, operand: Shape, **attributes: Any) -> Any:
-        from minixla_ops.binary import add
-        from minixla_ops.movement import pad
-
         # Each base element sums the cotangents of the windows that it is in: windows of the same
         # size and dilation over the results, spread by the stride, in steps of the base dilation.
         window = window_of(**attributes)
@@ -136,7 +139,9 @@ class ReduceWindow(Fold):
         ):
             before = extent - 1 - low
             spread = dilated_size(size, stride)
-            config.append((before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1))
+            config.append(
+                (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
+            )
         zero = splat(0, Shape(operand.element_type))
         return reduce_window(
             [pad(cotangent, zero, config)],
@@ -161,13 +166,11 @@ class ReduceWindow(Fold):
         of_operand, of_initial = tangents
         gathered = None
         if of_operand is not None:
-            select = _comparison(computation)
-            gathered = select_and_gather(of_operand, operand, select, window_of(**attributes))
+            chooser = _comparison(computation)
+            gathered = select_and_gather(of_operand, operand, chooser, window_of(**attributes))
         starts = self._starts(operand, initial, computation, **attributes)
         if starts is None:
             return gathered
-        from minixla_ops.ternary import select
-
         spread = zeros_like(result)
         if of_initial is not None:
             spread = broadcast_in_dim(of_initial, array_shape(result).dimensions, ())
@@ -183,8 +186,6 @@ class ReduceWindow(Fold):
         computation: Graph,
         **attributes: Any,
     ) -> Sequence[Any]:
-        from minixla_ops.ternary import select
-
         operand, initial = operands
         window = window_of(**attributes)
         starts = self._starts(operand, initial, computation, **attributes)
@@ -201,8 +202,6 @@ class ReduceWindow(Fold):
 
     def _starts(self, operand: Any, initial: Any, computation: Graph, **attributes: Any) -> Any:
         """Where the initial value beats all elements of the window; None: nowhere."""
-        from minixla_ops.comparison import gt, lt
-
         monoid = monoid_of(computation)
         assert monoid is not None
         if is_identity(monoid, initial):
@@ -216,16 +215,13 @@ class ReduceWindow(Fold):
 
 def _comparison(computation: Graph) -> Graph:
     """How the element is selected that is the maximum or minimum: the first of equal ones."""
-    from minixla_ops.comparison import ge, le
-
     scalar = computation.output_shapes[0]
     comparison = ge if monoid_of(computation) == "max" else le
     return computation_of(comparison, (scalar, scalar), "reduce_window")
 
 
 def _scatter_to_selected(source: Any, operand: Any, select: Graph, window: Window) -> Any:
-    """Zeros like `operand` with each element of `source` added where its window's selected one is."""
-    from minixla_ops.binary import add
+    """Zeros like `operand` with the elements of `source` added where `select` picks `operand`'s."""
     from minixla_ops.select_and_scatter import select_and_scatter
 
     if not window.is_dilated:
@@ -264,30 +260,26 @@ def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) 
 
 
 def _gather_operands(values: Any, operand: Any) -> list[Any]:
-    # The first member says whether there is an element, for no value of `operand` may stand for none.
+    # The first says whether there is an element: no value of `operand` can stand for none.
     there = splat(True, Shape("pred", array_shape(operand).dimensions))
     scalar = array_shape(operand).with_dimensions(())
     return [there, operand, values, splat(False, Shape("pred")), zeros(scalar), zeros(scalar)]
 
 
-def _gather_computation(select: Graph, operand: Shape) -> Graph:
+def _gather_computation(chooser: Graph, operand: Shape) -> Graph:
     """Keeps of two (is there, element, value) the one whose element `select` picks."""
-    found = select.memo.get("gather")
+    found = chooser.memo.get("gather")
     if found is None:
         pred, scalar = Shape("pred"), Shape(operand.element_type)
 
         def pick(a: Any, first: Any, kept: Any, b: Any, second: Any, other: Any) -> list[Any]:
-            from minixla_ops import and_, not_, or_
-            from minixla_ops import select as choose
-
-            (wins,) = evaluate_graph(select, [first, second])
+            (wins,) = evaluate_graph(chooser, [first, second])
             keeps = and_(a, or_(wins, not_(b)))
-            return [or_(a, b), choose(keeps, first, second), choose(keeps, kept, other)]
+            return [or_(a, b), select(keeps, first, second), select(keeps, kept, other)]
 
         shapes = [pred, scalar, scalar] * 2
         found = closed_graph(pick, shapes, "select_and_gather", "select_and_gather")
-        select.memo["gather"] = found
-        found.memo["selects"] = select
+        chooser.memo["gather"] = found
     return found
 
 

@@ -13,10 +13,14 @@ from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
+from minixla_ops.bitwise import and_
 from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.comparison import eq
 from minixla_ops.computations import computation_of, monoid_of, short_form
+from minixla_ops.conversion import convert_element_type
 from minixla_ops.folding import Fold, as_sequence, initial_values
 from minixla_ops.numpy_folds import fold_computation, fold_monoid
+from minixla_ops.reshaping import reshape, transpose
 from minixla_ops.rules import add_cotangents, array_shape, sum_over, zeros_like
 
 __all__ = ["reduce"]
@@ -118,17 +122,13 @@ class Reduce(Fold):
         )
         return [name]
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], /, **attributes: Any
-    ) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
         return {
             "dimensions": attributes["dimensions_to_reduce"],
             "to_apply": attributes["computation"],
         }
 
     def stacked(self, operand: Any, *, dimensions_to_reduce: tuple[int, ...]) -> Any:
-        from minixla_ops.reshaping import reshape, transpose
-
         shape = array_shape(operand)
         kept = _kept(shape.rank, dimensions_to_reduce)
         reduced = sorted(dimensions_to_reduce)
@@ -207,10 +207,6 @@ def _winners(
         1 at the elements that equal the result, 1 where only the initial value does (0 elsewhere),
         and the number of winners. Where the result is NaN all are 0, and the derivative is NaN.
     """
-    from minixla_ops.binary import and_
-    from minixla_ops.comparison import eq
-    from minixla_ops.conversion import convert_element_type
-
     operand, initial = operands
     shape, result_shape = array_shape(operand), array_shape(result)
     kind = shape.element_type

@@ -43,7 +43,10 @@ class Floor(_Rounding):
 
 @register
 class RoundNearestAfz(_Rounding):
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz."""
+    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.
+
+    XLA: RoundNearestAfz.
+    """
 
     stablehlo_name = "round_nearest_afz"
     numpy = staticmethod(_half_away_from_zero)
@@ -51,14 +54,17 @@ class RoundNearestAfz(_Rounding):
 
 @register
 class Round(RoundNearestAfz):
-    """The nearest integral value, ties away from zero: RoundNearestAfz by its older name. XLA: Round."""
+    """RoundNearestAfz under its older name. XLA: Round."""
 
     hlo_name = "round-nearest-afz"
 
 
 @register
 class RoundNearestEven(_Rounding):
-    """The nearest integral value, ties to the even one: 2.5 -> 2, 1.5 -> 2. XLA: RoundNearestEven."""
+    """The nearest integral value, ties to the even one: 2.5 -> 2, 1.5 -> 2.
+
+    XLA: RoundNearestEven.
+    """
 
     stablehlo_name = "round_nearest_even"
     numpy = np.rint

@@ -39,7 +39,8 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     if found is None:
         if len(_SPLATS) >= _MOST_SPLATS:
             _SPLATS.clear()
-        scalar = np.asarray(value).astype(shape.dtype)
+        with np.errstate(over="ignore"):
+            scalar = np.asarray(value).astype(shape.dtype)
         found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions)
     return found
 

@@ -78,11 +78,11 @@ class Places:
 
     def inside(self) -> Any:
         """Which updates go somewhere: a mask like the updates; None where all do."""
+        if self.in_bounds:
+            return None
         if 0 in self.dimensions or may_lie_partly_outside(self.numbers, self.windows):
-            return None if self.in_bounds else self.read(splat(True, Shape("pred", self.dimensions)))
-        mask = None
-        if not self.in_bounds:
-            mask = starts_in_bounds(self.indices, self.numbers, self.dimensions, self.windows)
+            return self.read(splat(True, Shape("pred", self.dimensions)))
+        mask = starts_in_bounds(self.indices, self.numbers, self.dimensions, self.windows)
         return None if mask is None else self._spread(mask)
 
     def last(self) -> Any:
@@ -123,7 +123,7 @@ def _split(values: Values) -> tuple[Values, Values]:
 
 def _chosen(mask: Any, value: Any) -> Any:
     """`value` where the mask holds or is None, and 0 elsewhere."""
-    from minixla_ops.ternary import select
+    from minixla_ops.selection import select
 
     return value if mask is None else select(mask, value, zeros_like(value))
 
@@ -183,7 +183,7 @@ def _losers(
 
 def _unless(mask: Any, value: Any, like: Any) -> Any:
     """`value` where the mask does not hold; zeros where it does, and where `value` is None."""
-    from minixla_ops.ternary import select
+    from minixla_ops.selection import select
 
     return zeros_like(like) if value is None else select(mask, zeros_like(like), value)
 
@@ -338,14 +338,16 @@ def _general_pull(
     pulled = pulled_back(computation, [*old, *updates], at_updates)
     inside = places.inside()
     count = len(operands)
-    pairs = []
-    for cotangent, of_old, of_update in zip(given, pulled[:count], pulled[count:], strict=True):
-        if cotangent is None:
-            pairs.append((None, None))
-            continue
-        new = instantiate(of_old, of_update)
-        pairs.append((places.write(cotangent, new, overwrite), _chosen(inside, of_update)))
-    return pairs
+    columns = zip(given, updates, pulled[:count], pulled[count:], strict=True)
+    return [
+        (None, None)
+        if cotangent is None
+        else (
+            places.write(cotangent, instantiate(of_old, update), overwrite),
+            None if of_update is None else _chosen(inside, of_update),
+        )
+        for cotangent, update, of_old, of_update in columns
+    ]
 
 
 def pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:

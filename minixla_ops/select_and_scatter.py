@@ -1,4 +1,4 @@
-"""SelectAndScatter: values added where a sliding window's selected element is (pooling gradients)."""
+"""SelectAndScatter: values added where a window's selected elements are (gradients of pooling)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minixla.core.linear import linear_jvp
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, closed_graph, shape_of
-from minixla_ops.batching import batch_size, member_shape, move_batch
+from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.calls import Call, call
 from minixla_ops.computations import check_computation, computation_of, monoid_of
 from minixla_ops.evaluation import apply_elementwise
@@ -238,7 +238,7 @@ class SelectAndScatter(Operation):
     ) -> tuple[Any, int]:
         size = batch_size(operands, dimensions)
         if dimensions[2] is not None:
-            shapes = tuple(map(member_shape, operands, dimensions))
+            shapes = tuple(map(_member_shape, operands, dimensions))
             program = self.program(shapes, **attributes)
             batched = batched_graph(program, tuple(dimensions), size)
             (result,) = call(batched.graph, *operands)
@@ -269,15 +269,20 @@ def _bound(
     )
 
 
+def _member_shape(value: Any, dimension: int | None) -> Shape:
+    shape = array_shape(value)
+    if dimension is None:
+        return shape
+    return shape.with_dimensions(shape.dimensions[:dimension] + shape.dimensions[dimension + 1 :])
+
+
 def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
-    """For each position the number of the selected element of the window; -1 where there is none."""
+    """For each position the number of the window's selected element; -1 where there is none."""
     present = window.present(operand.shape)
-    view = window_view(padded_base(operand, operand.flat[0], window), window)
+    view = window_view(padded_base(operand, np.zeros((), operand.dtype), window), window)
     best: Any = None
     chosen = np.full(present.shape[1:], -1)
-    for number, (here, index) in enumerate(
-        zip(present, np.ndindex(*window.sizes), strict=True)
-    ):
+    for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
         element = view[(..., *index)]
         taken = here
         if best is not None:
@@ -288,9 +293,7 @@ def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
     return chosen
 
 
-def _span(
-    offset: Sequence[int], window: Window, positions: Sequence[int]
-) -> tuple[slice, ...]:
+def _span(offset: Sequence[int], window: Window, positions: Sequence[int]) -> tuple[slice, ...]:
     """Where the elements at `offset` of all positions are in the padded base."""
     return tuple(
         slice(at, at + dilated_size(count, stride), stride)

@@ -15,7 +15,7 @@ from minixla.core.tracing import bind, shape_of
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.binary import Max, Min
 from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.elementwise import ALL, Elementwise
+from minixla_ops.elementwise import Elementwise
 from minixla_ops.numpy_arithmetic import maximum, minimum
 from minixla_ops.rules import array_shape, sum_over, zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves
@@ -120,6 +120,7 @@ class Clamp(Elementwise):
 
     stablehlo_name = "clamp"
     operand_names = ("min", "operand", "max")
+    numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
 
     def shape(self, min: Any, operand: Any, max: Any, /) -> Shape:
         shapes = min, operand, max = self.array_shapes([min, operand, max])
@@ -137,11 +138,6 @@ class Clamp(Elementwise):
                     "It must be a scalar or have operand's dimensions; use broadcast_in_dim.",
                 )
         return operand
-
-    @staticmethod
-    def numpy(min: np.ndarray, operand: np.ndarray, max: np.ndarray) -> np.ndarray:
-        """The clamped elements; bounds are broadcast."""
-        return minimum(maximum(operand, min), max)
 
     def stablehlo(
         self,
@@ -209,7 +205,7 @@ def _sum_like(operand: Any, cotangent: Any) -> Any:
 
 
 def _emit_whole(emit: Any, operand: str, shape: AnyShape, whole: AnyShape) -> str:
-    """Writes the broadcast of an operand of Clamp to the shape of the result, where it needs one."""
+    """Writes the broadcast of an operand of Clamp to the result's shape, where it needs one."""
     if shape is whole:
         return operand
     name = emit.name()
@@ -266,7 +262,7 @@ def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def clamp(min: Any, operand: Any, max: Any) -> Any:
-    """operand brought between min and max: minimum(maximum(operand, min), max).
+    """The operand brought between min and max: minimum(maximum(operand, min), max).
 
     Args:
         min: the lower bound, an array of the dimensions of operand or a scalar.

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph
 from minixla.core.operation import register
@@ -17,10 +16,13 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, closed_graph
 from minixla_ops import special
 from minixla_ops.accuracy import AccuracyAttribute, ResultAccuracy
+from minixla_ops.binary import atan2, complex
+from minixla_ops.comparison import eq
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.elementwise import FLOATS, INEXACT, Unary, named_like
 from minixla_ops.rules import array_shape, zeros_like
-from minixla_ops.unary import imag, real, sign
+from minixla_ops.selection import select
+from minixla_ops.unary import abs, imag, real, sign
 
 __all__ = [
     "cbrt",
@@ -51,7 +53,7 @@ class FloatUnary(Unary):
     """
 
     element_types = INEXACT
-    attributes: ClassVar[dict[str, Attribute]] = {"result_accuracy": AccuracyAttribute()}
+    attributes = {"result_accuracy": AccuracyAttribute()}
     in_double = True
 
     def stablehlo(
@@ -196,8 +198,6 @@ class Cbrt(FloatUnary):
 
 
 def _cbrt_of_complex(x: Any) -> Any:
-    from minixla_ops import abs, atan2, complex
-
     modulus, angle = cbrt(abs(x)), atan2(imag(x), real(x)) / 3
     return complex(modulus * cos(angle), modulus * sin(angle))
 
@@ -222,8 +222,6 @@ class Sin(FloatUnary):
 
 
 def _sin_of_complex(x: Any) -> Any:
-    from minixla_ops import complex
-
     a, b = real(x), imag(x)
     # The selected cases are 0 * inf.
     return complex(_where_zero(a, a, sin(a) * _cosh(b)), _where_zero(b, b, cos(a) * _sinh(b)))
@@ -248,16 +246,12 @@ class Cos(FloatUnary):
 
 
 def _cos_of_complex(x: Any) -> Any:
-    from minixla_ops import complex
-
     a, b = real(x), imag(x)
     imaginary = _where_zero(b, -sin(a) * b, -sin(a) * _sinh(b))
     return complex(cos(a) * _cosh(b), _where_zero(a, -a * sign(b), imaginary))
 
 
 def _where_zero(value: Any, there: Any, elsewhere: Any) -> Any:
-    from minixla_ops import eq, select
-
     return select(eq(value, zeros_like(value)), there, elsewhere)
 
 
@@ -340,7 +334,7 @@ class Erf(FloatUnary):
     ) -> Sequence[str]:
         if shapes[0].element_type.bits < 16:  # type: ignore[union-attr]  # an array's
             return emit.expand(_expanded(_erf_in_f32, shapes[0]), operands)  # type: ignore[arg-type]
-        return emit.same_shape("chlo.erf", operands, results[0])
+        return emit.operation("chlo.erf", operands, shapes, results)
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
         return (2 / math.sqrt(math.pi)) * exp(-operand * operand)

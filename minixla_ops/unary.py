@@ -5,17 +5,19 @@ Functions that are rounded live in `transcendental`, rounding to integers in `ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops import special
+from minixla_ops.binary import complex
 from minixla_ops.casting import cast, widened
+from minixla_ops.comparison import eq, ge
 from minixla_ops.elementwise import (
     FLOATS,
     INEXACT,
@@ -27,6 +29,7 @@ from minixla_ops.elementwise import (
     named_like,
 )
 from minixla_ops.rules import array_shape, ones_like, zeros_like
+from minixla_ops.selection import select
 
 __all__ = [
     "abs",
@@ -56,8 +59,6 @@ def conjugate(value: Any) -> Any:
     """The complex conjugate; a value of another type is its own."""
     if not array_shape(value).element_type.is_complex:
         return value
-    from minixla_ops import complex
-
     return complex(real(value), -imag(value))
 
 
@@ -108,8 +109,6 @@ class Abs(Unary):
 
 
 def _with_sign_of(operand: Any, value: Any) -> Any:
-    from minixla_ops import ge, select
-
     return select(ge(operand, zeros_like(operand)), value, -value)
 
 
@@ -119,8 +118,6 @@ def _reversed_direction(operand: Any, modulus: Any) -> Any:
 
 
 def _without_zero(value: Any) -> Any:
-    from minixla_ops import eq, select
-
     return select(eq(value, zeros_like(value)), ones_like(value), value)
 
 
@@ -177,8 +174,6 @@ class Real(_Part):
     def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
         if not _is_complex(operands[0]):
             return (cotangents,)
-        from minixla_ops import complex
-
         return (complex(cotangents, zeros_like(cotangents)),)
 
 
@@ -192,8 +187,6 @@ class Imag(_Part):
     def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
         if not _is_complex(operands[0]):
             return (None,)
-        from minixla_ops import complex
-
         # JAX's pullbacks are adjoint in Re(x y), not in Re(conj(x) y).
         return (complex(zeros_like(cotangents), -cotangents),)
 
@@ -259,13 +252,33 @@ class Clz(_BitCount):
 
 @register
 class PopulationCount(_BitCount):
-    """The number of bits that are set. XLA: PopulationCount."""
+    """The number of bits that are set. XLA: PopulationCount.
+
+    XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
+    """
 
     hlo_name = "popcnt"
     stablehlo_name = "popcnt"
 
     def count(self, bits: np.ndarray, width: int) -> np.ndarray:
         return np.bitwise_count(bits)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        (shape,) = self.array_shapes(shapes)
+        if shape.element_type.name != "s4":
+            return emit.same_shape("stablehlo.popcnt", operands, shape)
+        unsigned = shape.with_element_type(ELEMENT_TYPES["u4"])
+        bits = emit.operation("stablehlo.bitcast_convert", operands, shapes, [unsigned])
+        count = emit.same_shape("stablehlo.popcnt", bits, unsigned)
+        return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
 
 
 abs = unary_builder(Abs)

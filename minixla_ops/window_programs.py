@@ -14,8 +14,14 @@ import numpy as np
 
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
+from minixla_ops import movement
+from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.comparison import eq
 from minixla_ops.computations import apply_computation
+from minixla_ops.movement import concat_in_dim, pad
+from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, splat, zeros
+from minixla_ops.selection import select as choose
 from minixla_ops.windows import Window, dilated_size
 
 __all__ = ["scatter_to_selected", "selected_elements", "stacked_windows", "window_elements"]
@@ -27,24 +33,23 @@ def window_elements(operand: Any, window: Window) -> list[Any]:
     Where the window's `present` is False they are arbitrary elements of the operand, so that
     computations meet no values that are not there.
     """
-    from minixla_ops.movement import slice
-
     base = array_shape(operand)
     positions = window.positions(base.dimensions)
     if base.size == 0 or math.prod(positions) == 0:
         return [zeros(base.with_dimensions(positions))] * math.prod(window.sizes)
     padded = _padded(operand, window)
-    spans = [dilated_size(count, step) for count, step in zip(positions, window.strides, strict=True)]
+    spans = [
+        dilated_size(count, step) for count, step in zip(positions, window.strides, strict=True)
+    ]
     return [
-        slice(padded, offset, list(map(sum, zip(offset, spans, strict=True))), window.strides)
+        movement.slice(
+            padded, offset, list(map(sum, zip(offset, spans, strict=True))), window.strides
+        )
         for offset in window.offsets()
     ]
 
 
 def _padded(operand: Any, window: Window) -> Any:
-    from minixla_ops.movement import pad, slice
-    from minixla_ops.reshaping import reshape
-
     config = [
         (low, high, dilation - 1)
         for (low, high), dilation in zip(window.padding, window.base_dilations, strict=True)
@@ -53,15 +58,12 @@ def _padded(operand: Any, window: Window) -> Any:
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
         return pad(operand, splat(0, array_shape(operand).with_dimensions(())), config)
-    first = slice(operand, [0] * len(config), [1] * len(config))
+    first = movement.slice(operand, [0] * len(config), [1] * len(config))
     return pad(operand, reshape(first, ()), config)
 
 
 def stacked_windows(operand: Any, window: Window) -> Any:
     """`window_elements` along a new first dimension."""
-    from minixla_ops.movement import concat_in_dim
-    from minixla_ops.reshaping import reshape
-
     elements = window_elements(operand, window)
     sizes = (1, *array_shape(elements[0]).dimensions)
     return concat_in_dim([reshape(element, sizes) for element in elements], 0)
@@ -75,9 +77,6 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
     Returns:
         Numbers s32; -1 where the window meets no element.
     """
-    from minixla_ops.binary import or_
-    from minixla_ops.ternary import select as choose
-
     elements = window_elements(operand, window)
     present = window.present(array_shape(operand).dimensions)
     there = present[0]
@@ -97,9 +96,6 @@ def scatter_to_selected(
     operand: Any, source: Any, initial: Any, select: Graph, scatter: Graph, window: Window
 ) -> Any:
     """What SelectAndScatter computes, with every `scatter` in the same order."""
-    from minixla_ops.broadcasting import broadcast_in_dim
-    from minixla_ops.ternary import select as choose
-
     base = array_shape(operand)
     result = broadcast_in_dim(initial, base.dimensions, ())
     if base.size == 0 or array_shape(source).size == 0:
@@ -117,17 +113,11 @@ def scatter_to_selected(
 
 
 def _equals(chosen: Any, number: int) -> Any:
-    from minixla_ops.comparison import eq
-
     return eq(chosen, splat(number, array_shape(chosen)))
 
 
-def _place(
-    values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape
-) -> Any:
+def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
     """Values of the window's positions where the element at `offset` is, `filling` elsewhere."""
-    from minixla_ops.movement import pad
-
     config = []
     for at, stride, (low, _), count, size in zip(
         offset,
@@ -147,11 +137,6 @@ def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any,
 
     Each position is repeated over the stride's cells, of which the first are the window's.
     """
-    from minixla_ops.broadcasting import broadcast_in_dim
-    from minixla_ops.comparison import eq
-    from minixla_ops.movement import pad
-    from minixla_ops.reshaping import reshape
-
     counts = array_shape(chosen).dimensions
     rank = len(counts)
     # Dimensions alternate: position, cell, position, cell ...

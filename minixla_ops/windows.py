@@ -162,7 +162,10 @@ class Window(NamedTuple):
         """The sizes of the base after dilation and padding; never below 0."""
         dilated = map(dilated_size, base, self.base_dilations)
         return tuple(
-            [max(size + low + high, 0) for size, (low, high) in zip(dilated, self.padding, strict=True)]
+            [
+                max(size + low + high, 0)
+                for size, (low, high) in zip(dilated, self.padding, strict=True)
+            ]
         )
 
     def positions(self, base: Sequence[int]) -> tuple[int, ...]:
@@ -342,7 +345,9 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
         count = max(stop - first, 0)
         start = low + first * dilation
         sources.append(slice(first, first + count))
-        targets.append(slice(start, start + dilated_size(count, dilation), dilation) if count else slice(0, 0))
+        targets.append(
+            slice(start, start + dilated_size(count, dilation), dilation) if count else slice(0, 0)
+        )
     result[tuple(targets)] = array[tuple(sources)]
     return result
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from minixla.core.source import Source, find_source
+from minixla.core.state import state
 
 __all__ = [
     "AttributeValueError",
@@ -81,9 +82,10 @@ def explain(
         problem: what is wrong, one clause without a full stop.
         given: lines that show what was given.
         advice: the rule and what to do.
-        source: the user's line; default: the caller's innermost line outside the framework.
+        source: the user's line; default: that of the instruction which is being transformed, if
+            any, else the caller's innermost line outside the framework.
     """
-    source = source or find_source(2)
+    source = source or state.source or find_source(2)
     lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]
     if source is not None:
         lines.append(f"  called at {source}")

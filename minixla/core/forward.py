@@ -97,7 +97,8 @@ def jvp_of(
     inexact = has_tangent(results) if single else any(map(has_tangent, results))
     if operation.zero_derivative is not None or not inexact:
         return results, None
-    _, attributes = operation.infer(tuple(map(shape_of, primals)), attributes)
+    if operation.attributes:
+        _, attributes = operation.infer(tuple(map(shape_of, primals)), attributes)
     return results, operation.jvp(primals, tangents, results, **attributes)
 
 

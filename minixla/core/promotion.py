@@ -7,7 +7,7 @@ Python scalars, and values made from such alone, are weak: they do not widen the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 
 from minixla.core.element_types import (
     ELEMENT_TYPES,
@@ -18,6 +18,7 @@ from minixla.core.errors import ShapeError, explain
 
 __all__ = ["inexact_type", "numeric_type", "promote_types", "result_type"]
 
+_SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]
 # The lattice: each node and the nodes right above it. i*, f* and c* are Python's scalar types.
 _ABOVE: dict[str, list[str]] = {
     "pred": ["i*"],
@@ -34,8 +35,8 @@ _ABOVE: dict[str, list[str]] = {
     "u4": [],
     "s2": [],
     "s4": [],
-    "f*": ["c*", "bf16", "f16", *[name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]],
-    **{name: [] for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")},
+    "f*": ["c*", "bf16", "f16", *_SMALL_FLOATS],
+    **{name: [] for name in _SMALL_FLOATS},
     "bf16": ["f32"],
     "f16": ["f32"],
     "f32": ["f64", "c64"],
@@ -48,7 +49,7 @@ _WEAK = {"pred": "pred", "signed": "i*", "unsigned": "i*", "float": "f*", "compl
 _DEFAULT = {"i*": "s64", "f*": "f64", "c*": "c128"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _upper_bounds(node: str) -> frozenset[str]:
     found = {node}
     for above in _ABOVE[node]:
@@ -56,7 +57,7 @@ def _upper_bounds(node: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _join(nodes: frozenset[str]) -> str | None:
     common = frozenset.intersection(*map(_upper_bounds, nodes))
     least = [node for node in common if common <= _upper_bounds(node)]
@@ -76,7 +77,7 @@ def result_type(operands: Iterable[tuple[ElementType, bool]]) -> tuple[ElementTy
     return canonical_element_type(kind), weak
 
 
-@lru_cache(maxsize=None)
+@cache
 def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[ElementType, bool]:
     kinds = {kind for kind, _ in operands}
     all_weak = all(weak for _, weak in operands)

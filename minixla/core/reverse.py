@@ -159,6 +159,8 @@ class ReverseTrace(Trace):
         elif operation.forward is not None:
             return self._record_jvp(operation, values, targets, attributes, None)
         else:
+            if operation.attributes:  # rules get them in canonical form
+                _, attributes = operation.infer(tuple(map(shape_of, values)), attributes)
             results = self.parent.process(operation, tuple(values), attributes)
             refuse_without_derivative(operation)
             if operation.zero_derivative is not None:
@@ -203,7 +205,6 @@ class ReverseTrace(Trace):
                 assert operation.forward is not None
                 results, tangents_out = operation.forward(values, tangents, **attributes)
             else:
-                _, attributes = operation.infer(tuple(map(shape_of, values)), attributes)
                 tangents_out = operation.jvp(values, tangents, results, **attributes)
         finally:
             _state.trace = self.parent
@@ -271,8 +272,7 @@ def _rule_pullback(
     def pullback(cotangents: Any) -> Sequence[Any]:
         if type(results) is tuple:
             cotangents = tuple([cotangents.get(i) for i in range(len(results))])
-        _, canonical = operation.infer(tuple(map(shape_of, operands)), attributes)
-        return operation.vjp(cotangents, operands, results, active, **canonical)
+        return operation.vjp(cotangents, operands, results, active, **attributes)
 
     return pullback
 

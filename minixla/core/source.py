@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from bisect import bisect_right
 from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["Source", "find_source", "skip_package"]
+import numpy as np
+
+__all__ = ["ForcedSource", "Source", "find_source", "forced_source", "skip_package"]
 
 
 class Source(NamedTuple):
@@ -31,35 +34,44 @@ class Source(NamedTuple):
     @property
     def line(self) -> int:
         """The line number, counted from 1; 0 where Python does not know it."""
-        starts, lines = _line_table(self.code)
+        starts, lines = _line_table(self.file, self.code)
         return lines[bisect_right(starts, self.instruction) - 1]
 
     def __str__(self) -> str:
-        path = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
-        shown = self.file if path.startswith("..") else path
-        return f"{shown}:{self.line} ({self.function})"
+        return f"{_shown_path(self.file)}:{self.line} ({self.function})"
 
 
+def _shown_path(file: str) -> str:
+    """The path as seen from the current folder, where the file is below it."""
+    if not os.path.isabs(file):
+        return file
+    try:
+        path = os.path.relpath(file)
+    except (OSError, ValueError):  # the current folder is gone, or on another drive
+        return file
+    return file if path.startswith("..") else path
+
+
+# Code objects are equal across files, so the file belongs to the key.
 @lru_cache(maxsize=1024)
-def _line_table(code: CodeType) -> tuple[list[int], list[int]]:
+def _line_table(file: str, code: CodeType) -> tuple[list[int], list[int]]:
     rows = [(start, line or 0) for start, _, line in code.co_lines()]
     return [start for start, _ in rows], [line for _, line in rows]
 
 
 _SKIPPED_FOLDERS: list[str] = []
-_IS_USER_CODE: dict[CodeType, bool] = {}
+_IS_USER_FILE: dict[str, bool] = {}
 
 
 def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
     _SKIPPED_FOLDERS.append(os.path.join(os.path.abspath(folder), ""))
-    _IS_USER_CODE.clear()
+    _IS_USER_FILE.clear()
 
 
-def _classify(code: CodeType) -> bool:
-    name = code.co_filename
-    is_user = not name.startswith("<frozen") and not name.startswith(tuple(_SKIPPED_FOLDERS))
-    _IS_USER_CODE[code] = is_user
+def _classify(file: str) -> bool:
+    is_user = not file.startswith("<frozen") and not file.startswith(tuple(_SKIPPED_FOLDERS))
+    _IS_USER_FILE[file] = is_user
     return is_user
 
 
@@ -70,11 +82,11 @@ def find_source(depth: int = 1) -> Source | None:
         depth: how many frames to pass over before looking.
     """
     frame = sys._getframe(depth)
-    known = _IS_USER_CODE
+    known = _IS_USER_FILE
     while frame is not None:
         code = frame.f_code
-        is_user = known.get(code)
-        if is_user or (is_user is None and _classify(code)):
+        is_user = known.get(code.co_filename)
+        if is_user or (is_user is None and _classify(code.co_filename)):
             return Source(code, frame.f_lasti)
         frame = frame.f_back
     return None
@@ -83,3 +95,4 @@ def find_source(depth: int = 1) -> Source | None:
 _CORE = os.path.dirname(os.path.abspath(__file__))
 skip_package(os.path.dirname(_CORE))
 skip_package(os.path.join(os.path.dirname(os.path.dirname(_CORE)), "minixla_ops"))
+skip_package(os.path.dirname(np.__file__))

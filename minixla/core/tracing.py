@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -27,7 +26,9 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
-from minixla.core.source import Source, find_source
+from minixla.core.source import find_source
+from minixla.core.state import ThreadState
+from minixla.core.state import state as _state
 from minixla.core.tuples import TupleValue
 
 __all__ = [
@@ -86,26 +87,19 @@ class _LoadEvaluator(Trace):
         return default_trace().lift(value)
 
 
-class _State(threading.local):
-    """The current trace of each thread, and the source line that instructions get, if forced."""
-
-    trace: Trace = _LoadEvaluator(None)
-    source: Source | None = None
-
-
-_state = _State()
+ThreadState.trace = _LoadEvaluator(None)
 
 
 def set_default_trace(trace: Trace) -> None:
     """Makes `trace` the one that is current in every thread outside all transformations."""
-    _State.trace = trace
+    ThreadState.trace = trace
 
 
 def default_trace() -> Trace:
     """The evaluator that is current outside all transformations, loaded when first asked for."""
-    if isinstance(_State.trace, _LoadEvaluator):
+    if isinstance(ThreadState.trace, _LoadEvaluator):
         importlib.import_module("minixla.engine")
-    return _State.trace
+    return ThreadState.trace
 
 
 def current_trace() -> Trace:
@@ -255,6 +249,8 @@ class Tracer:
 
 def weak_type_of(value: Any) -> bool:
     """Whether `value` is weakly typed: a Python scalar, or made from such alone."""
+    if isinstance(value, np.generic):  # np.float64 is a Python float too, but strong
+        return False
     return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))
 
 

@@ -7,7 +7,8 @@ that maps tangents; under `jax.grad` JAX transposes the linear one, which is our
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 from jax.extend.core import Primitive
@@ -15,12 +16,13 @@ from jax.interpreters import ad, batching, mlir
 
 from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
-from minixla.engine.program import PROGRAM, abstract_value, lower_graph
+from minixla.engine.program import PROGRAM, abstract_value, bind_program, lower_graph
 
 __all__ = ["register"]
 
 
-class _Linear(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class _Linear:
     """The linear part of a derivative.
 
     Attributes:
@@ -53,18 +55,18 @@ def _tangent_operands(operands: Sequence[Any], linear: _Linear) -> list[Any]:
 
 
 def _run_linear(*operands: Any, linear: _Linear) -> list[Any]:
-    return PROGRAM.bind(*_tangent_operands(operands, linear), graph=linear.tangent_graph)
+    return bind_program(linear.tangent_graph, *_tangent_operands(operands, linear))
 
 
 def _lower_linear(ctx: Any, *operands: Any, linear: _Linear) -> Sequence[Any]:
     return lower_graph(ctx, _tangent_operands(operands, linear), linear.tangent_graph)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, graph: Graph) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
     active = tuple(type(tangent) is not ad.Zero for tangent in tangents)
     halves = vjp_graphs(graph, active)
     count = len(graph.outputs)
-    everything = PROGRAM.bind(*primals, graph=halves.forward)
+    everything = bind_program(halves.forward, *primals)
     results, residuals = everything[:count], everything[count:]
     moving = iter(_linear_results(graph, active, primals, residuals, tangents, halves))
     tangents_out = [
@@ -117,7 +119,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> li
     start = linear.primals + linear.residuals
     residuals = operands[linear.primals : start]
     given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    found = iter(PROGRAM.bind(*residuals, *given, graph=linear.backward))
+    found = iter(bind_program(linear.backward, *residuals, *given))
     gathered = [next(found) if flag else None for flag in linear.active_inputs]
     tangents = operands[start:]
     return [None] * start + [
@@ -126,11 +128,11 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> li
     ]
 
 
-def _batch(operands: Sequence[Any], dimensions: Sequence[Any], *, graph: Graph) -> Any:
+def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> Any:
     at = tuple(dimensions)  # None is JAX's mark for "not mapped" too
     sizes = [x.shape[d] for x, d in zip(operands, at, strict=True) if d is not None]
     batched = batched_graph(graph, at, sizes[0])
-    return PROGRAM.bind(*operands, graph=batched.graph), list(batched.dimensions)
+    return bind_program(batched.graph, *operands), list(batched.dimensions)
 
 
 def _batch_linear(operands: Sequence[Any], dimensions: Sequence[Any], *, linear: _Linear) -> Any:
@@ -143,8 +145,10 @@ def _batch_linear(operands: Sequence[Any], dimensions: Sequence[Any], *, linear:
 
 def register() -> None:
     """Tells JAX the rules."""
-    ad.primitive_jvps[PROGRAM] = _jvp
-    batching.primitive_batchers[PROGRAM] = _batch
+    ad.primitive_jvps[PROGRAM] = lambda primals, tangents, graph: _jvp(primals, tangents, graph.graph)
+    batching.primitive_batchers[PROGRAM] = lambda operands, dimensions, graph: _batch(
+        operands, dimensions, graph.graph
+    )
     LINEAR.def_impl(_run_linear)
     mlir.register_lowering(LINEAR, _lower_linear)
     ad.primitive_jvps[LINEAR] = _linear_jvp

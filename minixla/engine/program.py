@@ -20,7 +20,28 @@ from minixla.core.tracing import GraphTrace, tracing
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
-#: The primitive `minixla_program`: operands and results of its parameter `graph`.
+
+class HeldGraph:
+    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __repr__(self) -> str:
+        return repr(self.graph)
+
+
+def held(graph: Graph) -> HeldGraph:
+    """The one HeldGraph of a graph."""
+    found = graph.memo.get("held")
+    if found is None:
+        found = graph.memo["held"] = HeldGraph(graph)
+    return found
+
+
+#: The primitive `minixla_program`; its parameter `graph` is a HeldGraph.
 PROGRAM = Primitive("minixla_program")
 PROGRAM.multiple_results = True
 
@@ -41,8 +62,8 @@ def abstract_value(shape: AnyShape) -> Any:
 
 
 @PROGRAM.def_abstract_eval
-def _abstract_eval(*_: Any, graph: Graph) -> list[Any]:
-    return [abstract_value(shape) for shape in graph.output_shapes]
+def _abstract_eval(*_: Any, graph: HeldGraph) -> list[Any]:
+    return [abstract_value(shape) for shape in graph.graph.output_shapes]
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -73,22 +94,27 @@ def _fresh_prefix(symbols: Any) -> str:
 
 
 mlir.register_lowering(
-    PROGRAM, lambda ctx, *operands, graph: lower_graph(ctx, operands, graph)
+    PROGRAM, lambda ctx, *operands, graph: lower_graph(ctx, operands, graph.graph)
 )
-PROGRAM.def_impl(lambda *operands, graph: _compiled(graph)(*operands))
+PROGRAM.def_impl(lambda *operands, graph: _compiled(graph.graph)(*operands))
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:
     found = graph.memo.get("compiled")
     if found is None:
-        found = graph.memo["compiled"] = jax.jit(lambda *each: PROGRAM.bind(*each, graph=graph))
+        found = graph.memo["compiled"] = jax.jit(lambda *each: bind_program(graph, *each))
     return found
+
+
+def bind_program(graph: Graph, *operands: Any) -> list[Any]:
+    """Binds the primitive under JAX's current trace."""
+    return PROGRAM.bind(*operands, graph=held(graph))
 
 
 def run_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing."""
     graph, literals = hoist_constants(graph, _is_operand)
-    return PROGRAM.bind(*(each.data for each in literals), *operands, graph=graph)
+    return bind_program(graph, *(each.data for each in literals), *operands)
 
 
 def _is_operand(literal: Literal) -> bool:

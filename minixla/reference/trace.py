@@ -9,7 +9,7 @@ import numpy as np
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
-from minixla.core.tracing import Trace, Tracer, leaked, not_a_value, shape_of
+from minixla.core.tracing import Trace, Tracer, leaked, not_a_value, shape_of, weak_type_of
 from minixla.core.tuples import TupleValue
 
 __all__ = ["ReferenceTrace", "ReferenceTracer"]
@@ -83,9 +83,7 @@ class ReferenceTrace(Trace):
         if shape is None:
             raise not_a_value(value, subject)
         tracer = ReferenceTracer(self, self._convert(np.asarray(value), shape), shape)
-        tracer._weak = isinstance(value, (int, float, complex)) or bool(
-            getattr(value, "weak_type", False)
-        )
+        tracer._weak = weak_type_of(value)
         return tracer
 
     def _convert(self, data: np.ndarray, shape: Shape) -> np.ndarray:

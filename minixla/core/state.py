@@ -1,0 +1,26 @@
+"""What each thread is doing: its current trace, and the user's line that it works for."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from minixla.core.source import Source
+
+__all__ = ["ThreadState", "state"]
+
+
+class ThreadState(threading.local):
+    """The state of one thread; class attributes are what a new thread starts with.
+
+    Attributes:
+        trace: the current trace.
+        source: the line that new instructions and errors name, while an instruction recorded
+            earlier is being transformed; None: the line at which the user's program is.
+    """
+
+    trace: Any = None
+    source: Source | None = None
+
+
+state = ThreadState()

@@ -1,0 +1,259 @@
+"""DynamicSlice and DynamicUpdateSlice: clamping, index types, derivatives, batches of indices."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ShapeError
+from tests.harness import (
+    check_batching,
+    check_derivatives,
+    check_operation,
+    check_rejected,
+    graph_of,
+)
+from tests.oracles import INTEGERS
+
+
+def counted(*sizes, dtype=np.float32):
+    return np.arange(np.prod(sizes, dtype=int)).reshape(sizes).astype(dtype)
+
+
+def index(*values, dtype=np.int32):
+    return [np.array(value).astype(dtype) for value in values]
+
+
+def cut(sizes):
+    return lambda x, *starts: ops.dynamic_slice(x, starts, sizes)
+
+
+def put(x, update, *starts):
+    return ops.dynamic_update_slice(x, update, starts)
+
+
+# Operand, start indices, sizes of the box: ranks 0-4, sizes 0 and 1, starts in and out of bounds.
+CASES = {
+    "scalar": ((), (), ()),
+    "vector": ((5,), (2,), (2,)),
+    "below": ((5,), (-3,), (2,)),
+    "above": ((5,), (4,), (2,)),
+    "extremes": ((4, 3), (2**31 - 1, -(2**31)), (2, 2)),
+    "whole": ((4, 3), (1, 1), (4, 3)),
+    "one element": ((4, 3), (3, 2), (1, 1)),
+    "empty box": ((4, 3), (3, 1), (0, 2)),
+    "empty operand": ((0, 3), (1, 1), (0, 2)),
+    "rank 3": ((2, 3, 4), (1, 2, 2), (1, 2, 3)),
+    "rank 4": ((2, 1, 3, 2), (0, 5, 1, 1), (2, 1, 2, 1)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_dynamic_slice(case):
+    sizes, starts, box = CASES[case]
+    operand = counted(*sizes)
+    (result,) = check_operation(cut(box), [operand, *index(*starts)])
+    np.testing.assert_array_equal(result, lax.dynamic_slice(operand, index(*starts), box))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_dynamic_update_slice(case):
+    sizes, starts, box = CASES[case]
+    operands = [counted(*sizes), counted(*box) + 100]
+    (result,) = check_operation(put, [*operands, *index(*starts)])
+    np.testing.assert_array_equal(result, lax.dynamic_update_slice(*operands, index(*starts)))
+
+
+@pytest.mark.parametrize(("name", "dtype"), INTEGERS, ids=[name for name, _ in INTEGERS])
+@pytest.mark.parametrize("size", [3, 200, 70000])
+def test_index_of_every_integer_type(name, dtype, size):
+    # Past the type's range, the limit of the clamp must not wrap into it.
+    info = ml_dtypes.iinfo(dtype)
+    starts = np.array([int(info.min), 0, 1, int(info.max)]).astype(dtype)
+    operand = counted(size, dtype=np.int32)
+
+    def function(x, *starts):
+        slices = [ops.dynamic_slice(x, [start], (2,)) for start in starts]
+        return slices + [ops.dynamic_update_slice(x, -slices[0], [start]) for start in starts]
+
+    # StableHLO's interpreter takes large unsigned indices for negative ones; XLA does not.
+    results = check_operation(
+        function, [operand, *starts], interpreter=not name.startswith("ui") or info.bits < 32
+    )
+    for start, result in zip(starts, results, strict=False):
+        first = min(max(int(start), 0), size - 2)
+        assert result.tolist() == [first, first + 1]
+
+
+def test_fact_dynamic_slice():
+    def reference(x, starts, sizes):
+        return mx.reference(cut(sizes))(x, *index(*starts)).tolist()
+
+    a, b = counted(5), counted(4, 3)
+    assert reference(a, [2], (2,)) == [2, 3]
+    assert reference(b, [2, 1], (2, 2)) == [[7, 8], [10, 11]]
+    assert reference(a, [4], (2,)) == [3, 4]
+    assert reference(a, [-1], (2,)) == [0, 1]
+
+
+def test_fact_x5_index_0_is_clamped_too():
+    assert mx.reference(cut((2, 1)))(counted(4, 3), *index(9, 0)).tolist() == [[6], [9]]
+
+
+def test_fact_dynamic_update_slice():
+    a = mx.reference(put)(counted(5), np.array([5, 6], np.float32), *index(2))
+    assert a.tolist() == [0, 1, 5, 6, 4]
+    update = np.array([[12, 13], [14, 15], [16, 17]], np.float32)
+    b = mx.reference(put)(counted(4, 3), update, *index(1, 1))
+    assert b.tolist() == [[0, 1, 2], [3, 12, 13], [6, 14, 15], [9, 16, 17]]
+
+
+def test_python_ints_take_the_type_of_the_other_indices():
+    graph = graph_of(
+        lambda x, s: ops.dynamic_slice(x, [1, s], (1, 1)), [counted(2, 3), np.uint8(1)]
+    )
+    assert "u8[]" in str(graph)
+    eager = ops.dynamic_slice(counted(2, 3), [1, 2], (1, 1))
+    assert eager.tolist() == [[5]]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_derivatives(case):
+    sizes, starts, box = CASES[case]
+    operand = counted(*sizes, dtype=np.float64)
+    update = counted(*box, dtype=np.float64) + 0.5
+    starts = index(*starts)
+    check_derivatives(
+        cut(box), [operand, *starts], lambda x, *s: lax.dynamic_slice(x, s, box), order=1
+    )
+    check_derivatives(
+        put, [operand, update, *starts], lambda x, u, *s: lax.dynamic_update_slice(x, u, s), order=1
+    )
+
+
+def test_derivatives_of_derivatives():
+    def function(x, u, s, multiply, take, place):
+        return take(place(multiply(x, x), multiply(u, u), (s, 1)), (0, s), (2, 2))
+
+    check_derivatives(
+        lambda x, u, s: function(x, u, s, ops.mul, ops.dynamic_slice, ops.dynamic_update_slice),
+        [counted(3, 4, dtype=np.float64), counted(2, 1, dtype=np.float64) + 1, np.int32(1)],
+        lambda x, u, s: function(x, u, s, lax.mul, lax.dynamic_slice, lax.dynamic_update_slice),
+    )
+
+
+# The batch's other members are shuffles of the first, so indices are arrays of one element there.
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "extremes"])
+def test_batching(case):
+    sizes, starts, box = CASES[case]
+    check_batching(cut(box), [counted(*sizes), *index(*starts)])
+    check_batching(put, [counted(*sizes), counted(*box) + 100, *index(*starts)])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, ml_dtypes.int4])
+def test_batch_of_different_indices(dtype):
+    info = ml_dtypes.iinfo(dtype)
+    starts = np.array([int(info.min), 0, 2, int(info.max)]).astype(dtype)
+    operands = counted(4, 200), counted(4, 2) - 50
+
+    def function(x, u, s):
+        return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
+
+    for axes in [(0, 0, 0), (None, None, 0), (0, None, 0), (None, 0, 0)]:
+        given = [x if axis == 0 else x[1] for x, axis in zip([*operands, starts], axes, strict=True)]
+        mapped = mx.vmap(function, in_axes=axes)
+        rows = [
+            mx.reference(function)(
+                *[x[k] if axis == 0 else x for x, axis in zip(given, axes, strict=True)]
+            )
+            for k in range(4)
+        ]
+        for result, expected in zip(
+            check_operation(lambda *xs: mapped(*xs), given, interpreter=False),  # noqa: B023
+            map(np.stack, zip(*rows, strict=True)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_batches_of_indices_are_one_gather_and_one_scatter():
+    def function(x, u, s):
+        return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
+
+    operands = [counted(5), counted(2), counted(3, dtype=np.int32)]
+    graph = graph_of(mx.vmap(function, in_axes=(None, None, 0)), operands)
+    names = [each.operation.name for each in graph.instructions]
+    assert (names.count("Gather"), names.count("Scatter")) == (1, 1)
+
+
+def test_derivative_of_a_batch_of_indices():
+    starts = np.array([3, -1, 1], np.int32)
+
+    def function(x, u, functions, batch):
+        def one(x, u, s):
+            return functions.dynamic_slice(functions.dynamic_update_slice(x, u, [s]), [1], (3,))
+
+        return batch(one, in_axes=(None, 0, 0))(x, u, starts)
+
+    import jax
+
+    check_derivatives(
+        lambda x, u: function(x, u, ops, mx.vmap),
+        [counted(5, dtype=np.float64), counted(3, 2, dtype=np.float64)],
+        lambda x, u: function(x, u, lax, jax.vmap),
+        order=1,
+    )
+
+
+X, U, ONE = counted(4, 3), counted(2, 2), np.int32(1)
+REJECTED = {
+    "dynamic_slice C1 count": (lambda x, i: ops.dynamic_slice(x, [i], (1, 1)), [X, ONE], "1 start"),
+    "dynamic_slice C1 float": (
+        lambda x, i: ops.dynamic_slice(x, [i, i], (1, 1)), [X, np.float32(1)], "integer scalar",
+    ),
+    "dynamic_slice C1 pred": (
+        lambda x, i: ops.dynamic_slice(x, [i, i], (1, 1)), [X, np.bool_(1)], "integer scalar",
+    ),
+    "dynamic_slice C1 rank": (
+        lambda x, i: ops.dynamic_slice(x, [i, i], (1, 1)), [X, counted(1, dtype=int)], "scalar",
+    ),
+    "dynamic_slice C1 types": (
+        lambda x, i, j: ops.dynamic_slice(x, [i, j], (1, 1)), [X, ONE, np.uint8(1)], "u8[]",
+    ),
+    "dynamic_slice C1 int": (
+        lambda x, i: ops.dynamic_slice(x, [i, -1], (1, 1)), [X, np.uint8(1)], "one integer type",
+    ),
+    "dynamic_slice C2 count": (
+        lambda x, i: ops.dynamic_slice(x, [i, i], (1,)), [X, ONE], "1 dimensions",
+    ),
+    "dynamic_slice C2 size": (
+        lambda x, i: ops.dynamic_slice(x, [i, i], (1, 4)), [X, ONE], "size 4 in dimension 1",
+    ),
+    "dynamic_update_slice C1": (lambda x, u: ops.dynamic_update_slice(x, u, []), [X, U], "0 start"),
+    "dynamic_update_slice C2": (
+        lambda x, u, i: ops.dynamic_update_slice(x, u, [i, i]), [X, U.astype(int), ONE], "s64[2,2]",
+    ),
+    "dynamic_update_slice C3 rank": (
+        lambda x, u, i: ops.dynamic_update_slice(x, u, [i, i]), [X, counted(2), ONE], "f32[2]",
+    ),
+    "dynamic_update_slice C3 size": (
+        lambda x, u, i: ops.dynamic_update_slice(x, u, [i, i]), [X, counted(5, 1), ONE], "size 5",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_rejected(case):
+    function, operands, phrase = REJECTED[case]
+    name, label = case.split()[:2]
+    check_rejected(function, operands, ShapeError, f"{name}: ({label})", phrase)
+
+
+def test_negative_size_is_rejected():
+    check_rejected(cut((-1, 1)), [X, ONE, ONE], AttributeValueError, "must be >= 0")

@@ -1,0 +1,239 @@
+"""Exact element-wise operations of one operand: signs, parts, bits, rounding to integers."""
+
+import numpy as np
+import pytest
+
+import minixla_ops as ops
+from minixla.core.element_types import ELEMENT_TYPES, element_type
+from minixla.core.errors import ShapeError
+from minixla.core.operation import REGISTRY
+from minixla.core.shapes import Shape, TupleShape
+from minixla.core.tracing import trace_to_graph
+from minixla_ops.evaluation import reference_graph
+from tests.harness import check_batching, check_operation, check_rejected, graph_of
+from tests.oracles.compare import assert_same, flush_denormals
+from tests.oracles.values import all_values, bit_width, edge_values, random_values
+
+BUILDERS = {
+    "abs": ops.abs,
+    "ceil": ops.ceil,
+    "clz": ops.clz,
+    "floor": ops.floor,
+    "imag": ops.imag,
+    "is_finite": ops.is_finite,
+    "neg": ops.neg,
+    "not_": ops.not_,
+    "population_count": ops.population_count,
+    "real": ops.real,
+    "round": ops.round,
+    "round_nearest_afz": ops.round_nearest_afz,
+    "round_nearest_even": ops.round_nearest_even,
+    "sign": ops.sign,
+}
+NAMES = {
+    "not_": "Not",
+    "is_finite": "IsFinite",
+    "population_count": "PopulationCount",
+    "round_nearest_afz": "RoundNearestAfz",
+    "round_nearest_even": "RoundNearestEven",
+}
+
+FLOATS = [n for n, kind in ELEMENT_TYPES.items() if kind.is_float]
+SIGNED = [n for n, kind in ELEMENT_TYPES.items() if kind.kind == "signed"]
+UNSIGNED = [n for n, kind in ELEMENT_TYPES.items() if kind.kind == "unsigned"]
+COMPLEX = ["c64", "c128"]
+INTEGERS = [*SIGNED, *UNSIGNED]
+ROUNDINGS = ("ceil", "floor", "round", "round_nearest_afz", "round_nearest_even")
+TAKES = {
+    "abs": [*SIGNED, *FLOATS, *COMPLEX],
+    "clz": INTEGERS,
+    "imag": [*FLOATS, *COMPLEX],
+    "is_finite": FLOATS,
+    "neg": [*INTEGERS, *FLOATS, *COMPLEX],
+    "not_": ["pred", *INTEGERS],
+    "population_count": INTEGERS,
+    "real": [*FLOATS, *COMPLEX],
+    "sign": [*SIGNED, *FLOATS, *COMPLEX],
+    **dict.fromkeys(ROUNDINGS, FLOATS),
+}
+# XLA:CPU has no types of 6 bits.
+WITHOUT_XLA = {"f6e2m3fn", "f6e3m2fn"}
+# StableHLO's interpreter takes f8e8m0fnu for a type with a sign.
+WITHOUT_INTERPRETER = {"f8e8m0fnu"}
+
+
+def values_of(kind):
+    """Every value of types up to 8 bits; edges and random ones of others."""
+    dtype = ELEMENT_TYPES[kind].dtype
+    if kind not in COMPLEX and bit_width(dtype) <= 8:
+        return all_values(dtype)
+    return np.concatenate([edge_values(dtype), random_values(dtype, (200,), 1)])
+
+
+def builders_of(kind):
+    return [name for name, kinds in TAKES.items() if kind in kinds]
+
+
+def outputs_of(kind):
+    """A function with one result for each operation that takes the type, and their names.
+
+    abs and sign of complex numbers are rounded, and have their own test.
+    """
+    names = [n for n in builders_of(kind) if not (kind in COMPLEX and n in ("abs", "sign"))]
+    return names, lambda x: [BUILDERS[name](x) for name in names]
+
+
+@pytest.mark.parametrize("kind", ELEMENT_TYPES)
+def test_to_the_last_bit(kind):
+    names, function = outputs_of(kind)
+    if kind == "pred":
+        assert names == ["not_"]
+    operand = values_of(kind)
+    check_operation(
+        function,
+        [operand if ELEMENT_TYPES[kind].kind != "float" else flush_denormals(operand)],
+        xla=kind not in WITHOUT_XLA,
+        interpreter=kind not in WITHOUT_INTERPRETER,
+    )
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16", "f8e5m2"])
+def test_denormals_against_the_interpreter(kind):
+    # XLA:CPU takes denormal f32 and f64 for zeros where it computes with them.
+    _, function = outputs_of(kind)
+    denormal = edge_values(ELEMENT_TYPES[kind].dtype)
+    check_operation(function, [denormal], xla=False)
+
+
+@pytest.mark.parametrize("kind", COMPLEX)
+@pytest.mark.parametrize("name", ["abs", "sign"])
+def test_modulus_of_complex_numbers(name, kind):
+    dtype = ELEMENT_TYPES[kind].dtype
+    part = np.zeros(0, dtype).real.dtype
+    edges = edge_values(dtype)
+    # XLA takes denormal parts for zeros and both oracles let the modulus of extremes overflow.
+    sane = np.isfinite(edges) & (np.abs(edges.real) < 1e30) & (np.abs(edges.imag) < 1e30)
+    tiny = np.finfo(part).smallest_normal
+    sane &= ~((np.abs(edges) < tiny) & (edges != 0))
+    operand = np.concatenate([edges[sane], random_values(dtype, (500,), 2, -50, 50)])
+    check_operation(BUILDERS[name], [operand], ulp=4, normwise=name == "sign")
+
+
+FACTS = [
+    # Op, type, operand, result.
+    ("abs", "s8", [-128, -127, 0, 5], [-128, 127, 0, 5]),
+    ("abs", "s4", [-8, -7, 7], [-8, 7, 7]),
+    ("abs", "s2", [-2, -1, 1], [-2, 1, 1]),
+    ("abs", "f32", [-0.0, -np.inf, -2.5], [0.0, np.inf, 2.5]),
+    ("neg", "u8", [0, 1, 255], [0, 255, 1]),
+    ("neg", "s32", [-(2**31), 7], [-(2**31), -7]),
+    ("neg", "f32", [0.0, -0.0, np.inf], [-0.0, 0.0, -np.inf]),
+    ("sign", "f32", [-3.0, -0.0, np.nan, 0.0, 2.0], [-1.0, -0.0, np.nan, 0.0, 1.0]),
+    ("sign", "s32", [-(2**31), 0, 9], [-1, 0, 1]),
+    ("is_finite", "f32", [1.0, np.inf, -np.inf, np.nan, 3e38], [True, False, False, False, True]),
+    ("not_", "pred", [True, False], [False, True]),
+    ("not_", "s8", [0, -1, 5], [-1, 0, -6]),
+    ("not_", "u4", [0, 15, 5], [15, 0, 10]),
+    ("clz", "s32", [0, 1, -1, 2**30], [32, 31, 0, 1]),
+    ("clz", "u64", [0, 1, 2**63], [64, 63, 0]),
+    ("clz", "s4", [0, 1, -1], [4, 3, 0]),
+    # The count 2 does not fit in s2.
+    ("clz", "s2", [0, 1, -1], [-2, 1, 0]),
+    ("population_count", "s8", [0, -1, 5], [0, 8, 2]),
+    ("population_count", "u64", [2**64 - 1], [64]),
+    ("round", "f32", [0.5, -0.5, 2.5, -2.5], [1.0, -1.0, 3.0, -3.0]),
+    ("round_nearest_afz", "f32", [0.49999997, -0.2, 8388609.0], [0.0, -0.0, 8388609.0]),
+    ("round_nearest_even", "f32", [0.5, 1.5, 2.5, -1.5, -0.5], [0.0, 2.0, 2.0, -2.0, -0.0]),
+    ("ceil", "f32", [-0.5, 0.5, -np.inf], [-0.0, 1.0, -np.inf]),
+    ("floor", "f32", [-0.5, 0.5, np.inf], [-1.0, 0.0, np.inf]),
+    ("real", "c64", [1 - 2j], [1.0]),
+    ("imag", "c64", [1 - 2j], [-2.0]),
+    # "For a floating-point operand the result is 0"; "is returned unchanged".
+    ("imag", "f32", [1.5, np.nan], [0.0, 0.0]),
+    ("real", "f16", [1.5, -0.0], [1.5, -0.0]),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "operand", "expected"), FACTS)
+def test_facts(name, kind, operand, expected):
+    given = np.array(operand).astype(ELEMENT_TYPES[kind].dtype)
+    (result,) = check_operation(BUILDERS[name], [given])
+    assert_same(result, np.array(expected).astype(result.dtype))
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_rejected_element_types(name):
+    taken = TAKES[name]
+    for kind in ELEMENT_TYPES:
+        shape = Shape(kind, (2,))
+        if kind in taken:
+            trace_to_graph(lambda x: [BUILDERS[name](x)], [shape])
+        else:
+            with pytest.raises(ShapeError, match=rf"{name.rstrip('_')}: \(C2\) element type {kind} "):
+                trace_to_graph(lambda x: [BUILDERS[name](x)], [shape])
+
+
+def test_rejected_tuple():
+    shape = TupleShape([Shape("f32", ())])
+    with pytest.raises(ShapeError, match="operand operand is not an array"):
+        trace_to_graph(lambda x: [ops.abs(x)], [shape])
+
+
+def test_message_of_a_rejected_type():
+    check_rejected(
+        ops.is_finite.__wrapped__ if hasattr(ops.is_finite, "__wrapped__") else lambda x: ops.is_finite(x),
+        [np.zeros(3, np.int32)],
+        ShapeError,
+        "is_finite: (C2) element type s32 is not supported",
+        "operand s32[3]",
+        "convert_element_type",
+    )
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_result_types(name):
+    for kind in TAKES[name]:
+        graph, _ = trace_to_graph(lambda x: [BUILDERS[name](x)], [Shape(kind, (2, 0))])
+        expected = element_type(kind)
+        if name in ("abs", "real", "imag"):
+            expected = expected.real
+        if name == "is_finite":
+            expected = element_type("pred")
+        assert graph.output_shapes == (Shape(expected, (2, 0)),)
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1,), (2, 3), (2, 0, 3), (2, 1, 2, 1)])
+def test_ranks(sizes):
+    floats = random_values(np.float32, sizes, 3)
+    integers = random_values(np.int32, sizes, 4)
+
+    def function(x, n):
+        return [ops.sign(x), ops.abs(x), ops.round(x), ops.is_finite(x), ops.clz(n), ops.not_(n)]
+
+    check_operation(function, [floats, integers])
+
+
+def test_views_as_operands():
+    scalar = np.float32(-1.5)
+    splat = np.broadcast_to(scalar, (2, 3))
+    strided = np.arange(12, dtype=np.uint8).reshape(3, 4).T[::2]
+    graph = graph_of(lambda x, n: [ops.floor(x), ops.clz(n)], [splat, strided])
+    floor, zeros = reference_graph(graph, [splat, strided])
+    np.testing.assert_array_equal(floor, np.full((2, 3), -2.0, np.float32))
+    assert zeros.tolist() == [[8 - int(n).bit_length() for n in row] for row in strided.tolist()]
+
+
+@pytest.mark.parametrize("name", ["sign", "is_finite", "clz", "imag"])
+def test_batching(name):
+    dtype = {"clz": np.int32, "imag": np.complex64}.get(name, np.float32)
+    check_batching(BUILDERS[name], [random_values(dtype, (2, 3), 5)])
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_registered_once_under_its_own_name(name):
+    operation = REGISTRY[NAMES.get(name, name.capitalize())]
+    assert operation.builder_name == name.rstrip("_")
+    assert operation.__doc__
+    builder = BUILDERS[name]
+    assert builder.__name__ == operation.builder_name
+    assert builder.__doc__
