@@ -2,6 +2,7 @@
 
 from minixla_ops import operators as _operators  # noqa: F401 - installs Python's operators
 from minixla_ops.accuracy import ResultAccuracy
+from minixla_ops.batch_norm import batch_norm_grad, batch_norm_inference, batch_norm_training
 from minixla_ops.binary import add, atan2, complex, div, max, min, mul, pow, rem, sub
 from minixla_ops.bitwise import (
     and_,
@@ -40,7 +41,10 @@ from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.creation import constant, iota
 from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
+from minixla_ops.gather import gather
+from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
+from minixla_ops.random import rng_bit_generator
 from minixla_ops.reduce_window import reduce_window
 from minixla_ops.reduction import reduce
 from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
@@ -51,6 +55,7 @@ from minixla_ops.rounding import (
     round_nearest_afz,
     round_nearest_even,
 )
+from minixla_ops.scatter import scatter
 from minixla_ops.select_and_scatter import select_and_scatter
 from minixla_ops.selection import clamp, select
 from minixla_ops.transcendental import (
@@ -85,11 +90,16 @@ from minixla_ops.unary import (
 __all__ = [
     "ConvolutionDimensionNumbers",
     "DotDimensionNumbers",
+    "GatherDimensionNumbers",
     "ResultAccuracy",
+    "ScatterDimensionNumbers",
     "abs",
     "add",
     "and_",
     "atan2",
+    "batch_norm_grad",
+    "batch_norm_inference",
+    "batch_norm_training",
     "bitcast_convert_type",
     "broadcast",
     "broadcast_in_dim",
@@ -122,6 +132,7 @@ __all__ = [
     "exp",
     "expm1",
     "floor",
+    "gather",
     "ge",
     "ge_total_order",
     "get_tuple_element",
@@ -156,10 +167,12 @@ __all__ = [
     "reshape",
     "reshape_explicit",
     "rev",
+    "rng_bit_generator",
     "round",
     "round_nearest_afz",
     "round_nearest_even",
     "rsqrt",
+    "scatter",
     "select",
     "select_and_scatter",
     "shift_left",

@@ -400,7 +400,10 @@ def batch_norm_inference(
 
     Args:
         operand: an array of a floating-point type.
-        scale, offset, mean, variance: vectors of that type, one element for each feature.
+        scale: a vector of that type, one element for each feature.
+        offset: such a vector.
+        mean: such a vector.
+        variance: such a vector.
         epsilon: added to the variance; rounded to f32.
         feature_index: which dimension of operand numbers the features.
 
@@ -436,7 +439,8 @@ def batch_norm_grad(
     Args:
         operand: the array that was normalised.
         scale: what it was multiplied by.
-        batch_mean, batch_var: what `batch_norm_training` gave for it.
+        batch_mean: the mean that `batch_norm_training` gave for it.
+        batch_var: the variance that it gave.
         grad_output: the gradient of the normalised array.
         epsilon: what was added to the variance.
         feature_index: which dimension of operand numbers the features.

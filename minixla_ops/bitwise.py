@@ -87,7 +87,7 @@ class ShiftLeft(_Shift):
 
 @register
 class ShiftRightArithmetic(_Shift):
-    """The bits of lhs moved right by rhs; copies of the first come in. XLA: ShiftRightArithmetic."""
+    """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic."""
 
     stablehlo_name = "shift_right_arithmetic"
 

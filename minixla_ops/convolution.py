@@ -219,7 +219,7 @@ class ConvGeneralDilated(Product):
         numbers = it.dimension_numbers
         result_type = it.preferred_element_type or element_type(lhs.dtype)
         kernel = rhs.transpose(numbers.rhs)
-        backwards = [axis for axis, flag in enumerate(it.window_reversal, 2) if flag]
+        backwards = tuple([axis for axis, flag in enumerate(it.window_reversal, 2) if flag])
         window = it.window(rhs.shape)
         base = padded_base(lhs.transpose(numbers.lhs), lhs.dtype.type(0), window)
         windows = window_view(base, window)
@@ -264,19 +264,14 @@ class ConvGeneralDilated(Product):
             "operand_precision": precision_hlo(it.precision_config),
         }
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        **attributes: Any,
-    ) -> Sequence[Any]:
+    def cotangent(
+        self, index: int, cotangent: Any, operands: Sequence[Any], **attributes: Any
+    ) -> Any:
         lhs, rhs = operands
         it = Convolution(**attributes)
-        if linear[0]:
-            return cotangent_of_lhs(self, cotangents, array_shape(lhs), rhs, it), None
-        return None, cotangent_of_rhs(self, cotangents, lhs, array_shape(rhs), it)
+        if index == 0:
+            return cotangent_of_lhs(self, cotangent, array_shape(lhs), rhs, it)
+        return cotangent_of_rhs(self, cotangent, lhs, array_shape(rhs), it)
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any

@@ -106,7 +106,7 @@ def _explicit_padding(
 ) -> Pairs:
     left, right = shape_of(lhs), shape_of(rhs)
     count = len(strides)
-    fits = (
+    if (
         isinstance(left, Shape)
         and isinstance(right, Shape)
         and left.rank == right.rank
@@ -114,13 +114,12 @@ def _explicit_padding(
         and len(numbers.input_spatial_dimensions) == count
         and len(numbers.kernel_spatial_dimensions) == count
         and all(len(each) == count and min(each, default=1) > 0 for each in (strides, *dilations))
-    )
-    base = sizes = (1,) * count  # where the operands do not fit the operation says so
-    if fits:
+    ):
         base = [left.dimensions[each] for each in numbers.input_spatial_dimensions]
         sizes = [right.dimensions[each] for each in numbers.kernel_spatial_dimensions]
-    else:
-        strides, dilations = base, (base, base)
+    else:  # the operation will say what does not fit
+        base = sizes = strides = (1,) * count
+        dilations = strides, strides
     return resolve_padding("conv_general_dilated", padding, base, sizes, strides, *dilations)
 
 

@@ -63,7 +63,7 @@ def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:
 def _extents(
     cotangent: Shape, lhs: Shape, rhs: Shape, it: Convolution
 ) -> zip[tuple[int, int, int, tuple[int, int]]]:
-    """For each spatial dimension the dilated sizes of lhs, rhs and the cotangent, and the padding."""
+    """The dilated sizes of lhs, rhs and the cotangent, and the padding, in each dimension."""
     numbers = it.dimension_numbers
     base = _sizes(lhs, numbers.input_spatial_dimensions)
     window = _sizes(rhs, numbers.kernel_spatial_dimensions)
@@ -163,9 +163,7 @@ def cotangent_of_rhs(
     return convert(_reversed(result, numbers, it.window_reversal), rhs.element_type)
 
 
-def _reversed(
-    kernel: Any, numbers: ConvolutionDimensionNumbers, flags: Sequence[bool]
-) -> Any:
+def _reversed(kernel: Any, numbers: ConvolutionDimensionNumbers, flags: Sequence[bool]) -> Any:
     marked = zip(numbers.kernel_spatial_dimensions, flags, strict=True)
     dimensions = [dimension for dimension, flag in marked if flag]
     return rev(kernel, dimensions) if dimensions else kernel
@@ -213,9 +211,7 @@ def _batched_lhs(
 ) -> tuple[Any, int]:
     lhs, rhs = operands
     numbers = it.dimension_numbers
-    lhs = _merge_below_groups(
-        lhs, dimension, numbers.input_batch_dimension, it.batch_group_count
-    )
+    lhs = _merge_below_groups(lhs, dimension, numbers.input_batch_dimension, it.batch_group_count)
     result = bind(operation, lhs, rhs, **it._asdict())
     batch = numbers.output_batch_dimension
     return split_dimension(result, batch, size), batch

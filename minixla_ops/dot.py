@@ -48,7 +48,7 @@ class DotDimensionNumbers(NamedTuple):
 
 
 class DotDimensions(Attribute):
-    """DotDimensionNumbers, or JAX's ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))."""
+    """The DotDimensionNumbers; also in the form in which JAX's dot_general takes them."""
 
     description = (
         "DotDimensionNumbers, or ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))"
@@ -165,7 +165,7 @@ class DotGeneral(Product):
                         f"lhs {lhs}, dimension {one} has size {size}",
                         f"rhs {rhs}, dimension {other} has size {other_size}",
                     ],
-                    "Paired dimensions must be equal; transpose an operand or pair other dimensions.",
+                    "Paired dimensions must be equal in size; pair others.",
                 )
 
     def reference(
@@ -231,32 +231,31 @@ class DotGeneral(Product):
             "operand_precision": precision_hlo(precision_config),
         }
 
-    def transpose(
+    def cotangent(
         self,
-        cotangents: Any,
+        index: int,
+        cotangent: Any,
         operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
         *,
         dimension_numbers: DotDimensionNumbers,
         precision_config: Precision | None,
         preferred_element_type: ElementType | None,
-    ) -> Sequence[Any]:
-        index = 0 if linear[0] else 1
+    ) -> Any:
         own, other = array_shape(operands[index]), operands[1 - index]
         ranks = own.rank, array_shape(other).rank
         is_reversed, numbers, permutation = _transposed(dimension_numbers, ranks, index)
-        pair = in_common_type(cotangents, other)
+        if preferred_element_type is not None:
+            cotangent, other = in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
         result = dot_general(
-            *(pair[::-1] if is_reversed else pair),
+            other if is_reversed else cotangent,
+            cotangent if is_reversed else other,
             numbers,
             reordered(precision_config, is_reversed != bool(index)),
         )
-        result = convert(result, own.element_type)
-        if permutation is not None:
-            result = transpose(result, permutation)
-        return (None, result) if index else (result, None)
+        if preferred_element_type is not None:
+            result = convert(result, own.element_type)
+        return result if permutation is None else transpose(result, permutation)
 
     def batch(
         self,
@@ -270,7 +269,9 @@ class DotGeneral(Product):
     ) -> tuple[Any, int]:
         ranks = array_shape(operands[0]).rank, array_shape(operands[1]).rank
         numbers, dimension = _batched(dimension_numbers, ranks, tuple(dimensions))
-        result = dot_general(*operands, numbers, precision_config, preferred_element_type)
+        result = dot_general(
+            operands[0], operands[1], numbers, precision_config, preferred_element_type
+        )
         return result, dimension
 
 

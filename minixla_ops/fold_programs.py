@@ -7,7 +7,8 @@ element at a time, as XLA:CPU evaluates short reductions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,64 +25,74 @@ from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, zeros
 from minixla_ops.selection import select
 
-__all__ = ["fold", "is_associative", "paired_computation"]
+__all__ = ["fold", "fold_in_order", "is_associative", "paired_computation", "spread_mask"]
 
 Values = list[Any]
-#: For each element of each fold whether it is there; None where all are.
-Mask = np.ndarray | None
 
 
-def fold(
-    computation: Graph, operands: Sequence[Any], initials: Sequence[Any], present: Mask = None
-) -> Values:
+def fold(computation: Graph, operands: Sequence[Any], initials: Sequence[Any]) -> Values:
     """Values folded over their first dimension, starting from `initials`.
 
     Args:
         computation: takes N running values and N elements (scalars), gives N scalars.
         operands: N values of the current trace, of equal dimensions.
         initials: N scalars, or values of the results' dimensions.
-        present: of the operands' dimensions; elements that are not present take no part.
     """
-    count, *kept = array_shape(operands[0]).dimensions
-    running = [_broadcast(initial, kept) for initial in initials]
-    if count == 0 or (present is not None and not present.any()):
-        return running
-    values = list(operands)
+    count = array_shape(operands[0]).dimensions[0]
     if count > 2 and is_associative(computation):
-        values, present = _fold_pairs(computation, values, present)
-        count = 1
-    for index in range(count):
-        elements = [_cut(value, index, index + 1, drop=True) for value in values]
-        there = None if present is None else present[index]
-        running = _combine(computation, running, elements, None, there)
+        operands, count = _fold_pairs(computation, list(operands)), 1
+    rows = [
+        [_cut(value, index, index + 1, drop=True) for value in operands] for index in range(count)
+    ]
+    sizes = array_shape(operands[0]).dimensions[1:]
+    return fold_in_order(computation, rows, initials, sizes)
+
+
+def fold_in_order(
+    computation: Graph,
+    rows: Iterable[Sequence[Any]],
+    initials: Sequence[Any],
+    sizes: Sequence[int],
+    present: Iterable[np.ndarray] | None = None,
+) -> Values:
+    """Values folded one row after the other, starting from `initials`.
+
+    Args:
+        computation: takes N running values and N elements (scalars), gives N scalars.
+        rows: each N values of dimensions `sizes`.
+        initials: N scalars, or values of dimensions `sizes`.
+        sizes: the results' dimensions.
+        present: for each row where it takes part, as booleans whose dimensions of size 1 are
+            stretched; default: everywhere.
+    """
+    running = [_broadcast(initial, sizes) for initial in initials]
+    for row, there in zip(rows, itertools.repeat(None) if present is None else present):  # noqa: B905
+        combined = apply_computation(computation, [*running, *row])
+        if there is not None and not there.all():
+            whole = spread_mask(there, sizes)
+            pairs = zip(combined, running, strict=True)
+            combined = [select(whole, new, old) for new, old in pairs]
+        running = combined
     return running
 
 
-def _fold_pairs(computation: Graph, values: Values, present: Mask) -> tuple[Values, Mask]:
+def _fold_pairs(computation: Graph, values: Values) -> Values:
     """Values folded over their first dimension to size 1, neighbours first."""
     while (count := array_shape(values[0]).dimensions[0]) > 1:
         even = count - count % 2
         lower = [_cut(value, 0, even, 2) for value in values]
         upper = [_cut(value, 1, even, 2) for value in values]
-        first, second = (None, None) if present is None else (present[:even:2], present[1:even:2])
-        combined = _combine(computation, lower, upper, first, second)
+        combined = apply_computation(computation, [*lower, *upper])
         if count % 2:
             last = [_cut(value, even, count) for value in values]
             combined = [concat_in_dim(pair, 0) for pair in zip(combined, last, strict=True)]
-        if present is not None:
-            present = np.concatenate([first | second, present[even:]])  # type: ignore[operator]
         values = combined
-    return values, present
+    return values
 
 
-def _combine(computation: Graph, first: Values, second: Values, a: Mask, b: Mask) -> Values:
-    """f(first, second) where both are present, whichever is present elsewhere."""
-    combined = apply_computation(computation, [*first, *second])
-    if b is not None and not b.all():
-        combined = [select(b, both, one) for both, one in zip(combined, first, strict=True)]
-    if a is not None and not a.all():
-        combined = [select(a, both, other) for both, other in zip(combined, second, strict=True)]
-    return combined
+def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:
+    """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
+    return broadcast_in_dim(mask, sizes, range(mask.ndim))
 
 
 def _broadcast(initial: Any, sizes: Sequence[int]) -> Any:

@@ -21,7 +21,7 @@ from minixla_ops.computations import (
     identity_of,
     monoid_of,
 )
-from minixla_ops.fold_programs import Mask, fold, paired_computation
+from minixla_ops.fold_programs import paired_computation
 from minixla_ops.rules import array_shape, splat, sum_over, zeros
 
 __all__ = ["Fold", "as_sequence", "initial_values", "not_a_sum"]
@@ -86,13 +86,17 @@ class Fold(Operation):
 
     # What members give.
 
-    def stacked(self, operand: Any, **attributes: Any) -> Any:
-        """The elements of each fold along a new first dimension, before the result's."""
-        raise NotImplementedError
+    def folded(
+        self, operands: Sequence[Any], initials: Sequence[Any], **attributes: Any
+    ) -> list[Any]:
+        """The N results, by a program of differentiable operations.
 
-    def present(self, sizes: tuple[int, ...], **attributes: Any) -> Mask:
-        """Which of what `stacked` gives, for an operand of `sizes`, takes part; None: all."""
-        return None
+        Args:
+            operands: N values of the current trace.
+            initials: N scalars, or values of the results' dimensions.
+            attributes: the operation's.
+        """
+        raise NotImplementedError
 
     def over_batch(self, at: int, **attributes: Any) -> tuple[dict[str, Any], int]:
         """The attributes for operands with a batch at `at`, and where the results have it."""
@@ -209,13 +213,13 @@ class Fold(Operation):
     def _program_vjp(
         self, cotangents: Any, operands: Sequence[Any], active: Sequence[bool], **attributes: Any
     ) -> Sequence[Any]:
-        program = self._program(tuple(map(shape_of, operands)), **attributes)
+        program = self.program(tuple(map(shape_of, operands)), **attributes)
         graphs = vjp_graphs(program, tuple(active))
         _, pullback = call_vjp_graphs(graphs, len(operands) // 2, list(operands))
         given = cotangents if type(cotangents) is tuple else (cotangents,)
         return pullback({i: each for i, each in enumerate(given) if each is not None})
 
-    def _program(self, shapes: tuple[Any, ...], **attributes: Any) -> Graph:
+    def program(self, shapes: tuple[Any, ...], **attributes: Any) -> Graph:
         """The operation as a program of differentiable ones, kept with its computation."""
         computation = attributes["computation"]
         others = {name: value for name, value in attributes.items() if name != "computation"}
@@ -225,9 +229,7 @@ class Fold(Operation):
 
             def function(*operands: Any) -> list[Any]:
                 count = len(operands) // 2
-                stacked = [self.stacked(each, **others) for each in operands[:count]]
-                present = self.present(shapes[0].dimensions, **others)
-                return fold(computation, stacked, operands[count:], present)
+                return self.folded(operands[:count], operands[count:], **attributes)
 
             name = f"{self.builder_name}_{computation.name}"
             program = closed_graph(function, shapes, self.builder_name, name)
@@ -261,35 +263,38 @@ class Fold(Operation):
         size: int,
         **attributes: Any,
     ) -> tuple[Any, Any]:
-        computation = attributes["computation"]
-        monoid = monoid_of(computation)
+        monoid = monoid_of(attributes["computation"])
         if monoid is not None:
-            # The identity takes the place of the initial values, which join at the end.
-            neutral = identity_of(monoid, array_shape(arrays[0]).dtype)
-            if dimensions[0] is None:
-                total = add_batch(bind(self, arrays[0], neutral, **attributes), size, 0)
-                at = 0
-            else:
-                within, at = self.over_batch(dimensions[0], **attributes)
-                total = bind(self, arrays[0], neutral, **within)
-            first = broadcast_in_dim(initials[0], array_shape(total).dimensions, (at,))
-            return apply_computation(computation, [first, total])[0], at
-        count = len(arrays)
+            starts = initials[0], dimensions[0]
+            return self._batch_monoid(monoid, arrays[0], *starts, size, **attributes)
         moved = [
             move_batch(array, dimension, 0, size)
             for array, dimension in zip(arrays, dimensions, strict=False)
         ]
         within, at = self.over_batch(0, **attributes)
-        del within["computation"]
-        stacked = [self.stacked(array, **within) for array in moved]
-        sizes = array_shape(stacked[0]).dimensions[1:]
+        shapes = [array_shape(array) for array in moved]
+        scalars = [Shape(shape.element_type) for shape in shapes]
+        results, _ = self.infer((*shapes, *scalars), within)
+        sizes = (results if type(results) is tuple else (results,))[0].dimensions  # type: ignore[union-attr]
         starts = [
             broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
-            for initial, dimension in zip(initials, dimensions[count:], strict=True)
+            for initial, dimension in zip(initials, dimensions[len(arrays) :], strict=True)
         ]
-        present = self.present(array_shape(moved[0]).dimensions, **within)
-        results = fold(computation, stacked, starts, present)
-        return (tuple(results), (at,) * count) if count > 1 else (results[0], at)
+        folded = self.folded(operands=moved, initials=starts, **within)
+        return (tuple(folded), (at,) * len(folded)) if len(folded) > 1 else (folded[0], at)
+
+    def _batch_monoid(
+        self, monoid: str, array: Any, initial: Any, at: int | None, size: int, **attributes: Any
+    ) -> tuple[Any, int]:
+        """Over a batch of initial values: they join at the end, the identity takes their place."""
+        neutral = identity_of(monoid, array_shape(array).dtype)
+        if at is None:
+            total, out = add_batch(bind(self, array, neutral, **attributes), size, 0), 0
+        else:
+            within, out = self.over_batch(at, **attributes)
+            total = bind(self, array, neutral, **within)
+        first = broadcast_in_dim(initial, array_shape(total).dimensions, (out,))
+        return apply_computation(attributes["computation"], [first, total])[0], out
 
 
 def not_a_sum(operation: Operation, computation: Graph) -> DerivativeError:

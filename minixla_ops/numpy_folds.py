@@ -200,7 +200,8 @@ def fold_windows(
         window_view(padded_base(array, initial, window), window)
         for array, initial in zip(arrays, initials, strict=True)
     ]
-    running: list[Any] = [np.broadcast_to(initial, present.shape[1:]) for initial in initials]
+    positions = window.positions(base)
+    running: list[Any] = [np.broadcast_to(initial, positions) for initial in initials]
     with np.errstate(all="ignore"):
         for there, index in zip(present, np.ndindex(*window.sizes), strict=True):
             if there.any():

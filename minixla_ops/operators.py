@@ -252,7 +252,7 @@ _power = promoting(binary.Pow.instance, numeric_type, _NUMERIC_KINDS)
 
 
 def right_shift(lhs: Any, rhs: Any) -> Any:
-    """The shift lhs >> rhs: copies of the sign of a signed type come in, zeros of an unsigned one."""
+    """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = _array_shape(lhs).element_type.kind == "unsigned"
     operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minixla.core.attributes import Attribute
-from minixla.core.element_types import BF16, F32, ElementType, element_type
+from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla_ops.operators import convert
 from minixla_ops.rules import array_shape
 
-__all__ = ["Precision", "PrecisionAttribute", "Product", "in_common_type", "matrix_product", "precision_hlo", "reordered"]
+__all__ = [
+    "Precision",
+    "PrecisionAttribute",
+    "Product",
+    "in_common_type",
+    "matrix_product",
+    "precision_hlo",
+    "reordered",
+]
 
 Precision = tuple[str, str]
 
@@ -42,7 +51,7 @@ class PrecisionAttribute(Attribute):
 
 def reordered(precision: Precision | None, is_reversed: bool) -> Precision | None:
     """The precision of the operands in the other order, where `is_reversed` says so."""
-    return precision[::-1] if precision and is_reversed else precision
+    return (precision[1], precision[0]) if precision and is_reversed else precision
 
 
 def precision_hlo(precision: Precision | None) -> str | None:
@@ -93,20 +102,58 @@ class Product(Operation):
             )
         return preferred
 
+    def cotangent(
+        self, index: int, cotangent: Any, operands: Sequence[Any], **attributes: Any
+    ) -> Any:
+        """The cotangent of operand `index`, or None for zero.
+
+        Args:
+            index: 0 for lhs, 1 for rhs.
+            cotangent: that of the result.
+            operands: the values of lhs and rhs; of operand `index` only the shape counts.
+            attributes: the operation's attributes.
+        """
+        raise NotImplementedError(f"{self.name} has no transpose rule")
+
+    def transpose(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        linear: Sequence[bool],
+        /,
+        **attributes: Any,
+    ) -> Sequence[Any]:
+        index = 0 if linear[0] else 1
+        found = self.cotangent(index, cotangents, operands, **attributes)
+        return (None, found) if index else (found, None)
+
+    def vjp(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        results: Any,
+        active: Sequence[bool],
+        /,
+        **attributes: Any,
+    ) -> Sequence[Any]:
+        return [
+            self.cotangent(index, cotangents, operands, **attributes) if wanted else None
+            for index, wanted in enumerate(active)
+        ]
+
 
 def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
-    """Two values converted to the wider of their types."""
+    """Two values of inexact types, converted to a type that holds both where they differ."""
     one, other = array_shape(first).element_type, array_shape(second).element_type
     if one is other:
         return first, second
-    wide = _wider(one, other)
+    wide = element_type(np.result_type(_wide(one), _wide(other)))
     return convert(first, wide), convert(second, wide)
 
 
-def _wider(first: ElementType, second: ElementType) -> ElementType:
-    if {first, second} >= {BF16} and first.bits == second.bits:
-        return F32
-    return max(first, second, key=lambda each: (_KINDS[each.kind], each.bits))
+def _wide(kind: ElementType) -> np.dtype:
+    """The type in which products of an inexact type are summed."""
+    return kind.dtype if kind.bits >= 32 else F32.dtype
 
 
 def matrix_product(
@@ -121,19 +168,13 @@ def matrix_product(
     result = preferred_element_type or own
     with np.errstate(all="ignore"):
         if result.is_inexact:
-            wide = np.result_type(_computing(own, result), _computing(result, result))
+            # Integers that a float type accumulates are rounded to it first.
+            wide = np.result_type(_wide(own if own.is_inexact else result), _wide(result))
             product = _contiguous(lhs, wide) @ _contiguous(rhs, wide)
             return product.astype(result.dtype, copy=False)
         if result.kind == "pred":
             return _contiguous(lhs, np.float32) @ _contiguous(rhs, np.float32) > 0
         return _integer_product(lhs, rhs).astype(result.dtype)
-
-
-def _computing(own: ElementType, result: ElementType) -> Any:
-    if own.is_inexact:
-        return own.dtype if own.bits >= 32 else np.float32
-    # Integers that a float type accumulates are rounded to it first.
-    return np.float32 if result.bits < 32 else result.dtype
 
 
 def _contiguous(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -145,6 +145,4 @@ def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple
     Raises:
         AttributeValueError, ShapeError: see RngBitGenerator.
     """
-    return bind(
-        RngBitGenerator.instance, initial_state, algorithm=algorithm, shape=shape
-    )
+    return bind(RngBitGenerator.instance, initial_state, algorithm=algorithm, shape=shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,16 +16,17 @@ from minixla.core.tracing import bind, closed_graph, evaluate_graph
 from minixla_ops.binary import add
 from minixla_ops.bitwise import and_, or_
 from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.calls import Call
 from minixla_ops.comparison import ge, gt, le, lt
 from minixla_ops.computations import computation_of, identity_of, is_identity, monoid_of
-from minixla_ops.fold_programs import Mask
+from minixla_ops.fold_programs import fold_in_order
 from minixla_ops.folding import Fold, as_sequence, initial_values
 from minixla_ops.movement import pad
 from minixla_ops.numpy_folds import fold_windows, fold_windows_by_monoid
 from minixla_ops.rules import array_shape, splat, sum_over, zeros, zeros_like
 from minixla_ops.selection import select
 from minixla_ops.unary import not_
-from minixla_ops.window_programs import stacked_windows
+from minixla_ops.window_programs import window_elements
 from minixla_ops.windows import (
     PaddingPairs,
     Window,
@@ -35,6 +37,11 @@ from minixla_ops.windows import (
 )
 
 __all__ = ["reduce_window", "select_and_gather"]
+
+
+#: General computations over windows of up to so many elements are lowered as programs: element by
+#: element in row-major order, which XLA:CPU runs faster and in which its own order may differ.
+_MOST_ELEMENTS = 64
 
 
 @register
@@ -97,25 +104,38 @@ class ReduceWindow(Fold):
         computation: Graph,
         **attributes: Any,
     ) -> Sequence[str]:
+        window = window_of(**attributes)
+        if monoid_of(computation) is None and math.prod(window.sizes) <= _MOST_ELEMENTS:
+            program = self.program(tuple(shapes), computation=computation, **attributes)
+            call = Call.instance  # type: ignore[attr-defined]
+            return call.stablehlo(emit, operands, shapes, results, computation=program)
         return emit.operation(
             "stablehlo.reduce_window",
             operands,
             shapes,
             results,
             [emit.region(computation)],
-            **window_text(window_of(**attributes)),
+            **window_text(window),
         )
 
     def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
         computation = attributes.pop("computation")
         return {"window": window_of(**attributes).hlo, "to_apply": computation}
 
-    def stacked(self, operand: Any, **attributes: Any) -> Any:
-        return stacked_windows(operand, window_of(**attributes))
-
-    def present(self, sizes: tuple[int, ...], **attributes: Any) -> Mask:
-        present = window_of(**attributes).present(sizes)
-        return None if present.all() else present
+    def folded(
+        self,
+        operands: Sequence[Any],
+        initials: Sequence[Any],
+        *,
+        computation: Graph,
+        **attributes: Any,
+    ) -> list[Any]:
+        window = window_of(**attributes)
+        base = array_shape(operands[0]).dimensions
+        columns = [window_elements(operand, window) for operand in operands]
+        rows = zip(*columns, strict=True)
+        sizes, present = window.positions(base), window.present(base)
+        return fold_in_order(computation, rows, initials, sizes, present)
 
     def over_batch(
         self, at: int, *, computation: Graph, **attributes: Any

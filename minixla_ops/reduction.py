@@ -18,6 +18,7 @@ from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import eq
 from minixla_ops.computations import computation_of, monoid_of, short_form
 from minixla_ops.conversion import convert_element_type
+from minixla_ops.fold_programs import fold
 from minixla_ops.folding import Fold, as_sequence, initial_values
 from minixla_ops.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.reshaping import reshape, transpose
@@ -128,15 +129,16 @@ class Reduce(Fold):
             "to_apply": attributes["computation"],
         }
 
-    def stacked(self, operand: Any, *, dimensions_to_reduce: tuple[int, ...]) -> Any:
-        shape = array_shape(operand)
-        kept = _kept(shape.rank, dimensions_to_reduce)
-        reduced = sorted(dimensions_to_reduce)
-        sizes = [shape.dimensions[index] for index in kept]
-        extent = math.prod([shape.dimensions[index] for index in reduced])
-        order = (*reduced, *kept)
-        ordered = operand if order == tuple(range(shape.rank)) else transpose(operand, order)
-        return reshape(ordered, (extent, *sizes))
+    def folded(
+        self,
+        operands: Sequence[Any],
+        initials: Sequence[Any],
+        *,
+        computation: Graph,
+        dimensions_to_reduce: tuple[int, ...],
+    ) -> list[Any]:
+        stacked = [_stacked(operand, dimensions_to_reduce) for operand in operands]
+        return fold(computation, stacked, initials)
 
     def over_batch(
         self, at: int, *, dimensions_to_reduce: tuple[int, ...], **attributes: Any
@@ -187,6 +189,18 @@ class Reduce(Fold):
         if active[1]:
             of_initial = sum_over(share * initial_wins, range(array_shape(share).rank))
         return of_operand, of_initial
+
+
+def _stacked(operand: Any, dimensions_to_reduce: Sequence[int]) -> Any:
+    """The reduced dimensions as one, in front."""
+    shape = array_shape(operand)
+    kept = _kept(shape.rank, dimensions_to_reduce)
+    reduced = sorted(dimensions_to_reduce)
+    sizes = [shape.dimensions[index] for index in kept]
+    extent = math.prod([shape.dimensions[index] for index in reduced])
+    order = (*reduced, *kept)
+    ordered = operand if order == tuple(range(shape.rank)) else transpose(operand, order)
+    return reshape(ordered, (extent, *sizes))
 
 
 def _kept(rank: int, dimensions_to_reduce: Sequence[int]) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from minixla.core.linear import add_cotangents, instantiate, zeros_like
 from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 from minixla.core.tracing import shape_of
 
 __all__ = [
@@ -41,7 +41,7 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
             _SPLATS.clear()
         with np.errstate(over="ignore"):
             scalar = np.asarray(value).astype(shape.dtype)
-        found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions)
+        found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
     return found
 
 

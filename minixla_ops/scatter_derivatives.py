@@ -325,13 +325,13 @@ def _general_pull(
     places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
 ) -> list[tuple[Any, Any]]:
     """The cotangents of N operands and N updates, for any update computation."""
-    from minixla_ops.scatter_sequence import pull_in_sequence
-
     given = [
         instantiate(cotangent, operand) if has_tangent(operand) else None
         for cotangent, operand in zip(cotangents, operands, strict=True)
     ]
     if not places.is_unique:
+        from minixla_ops.scatter_sequence import pull_in_sequence
+
         return pull_in_sequence(places, computation, given, operands, updates)
     old = [places.read(operand) for operand in operands]
     at_updates = [None if each is None else places.read(each) for each in given]

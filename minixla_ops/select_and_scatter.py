@@ -36,8 +36,9 @@ from minixla_ops.windows import (
 
 __all__ = ["select_and_scatter"]
 
-#: Windows of up to so many elements are lowered as programs, which XLA:CPU runs many times faster.
-_MOST_OFFSETS = 32
+#: Windows of up to so many elements that do not overlap are lowered as programs, which XLA:CPU runs
+#: many times faster. (Those that overlap it would compute anew for each place of the result.)
+_MOST_ELEMENTS = 64
 
 
 @register
@@ -151,7 +152,7 @@ class SelectAndScatter(Operation):
         **attributes: Any,
     ) -> Sequence[str]:
         window = window_of(**attributes)
-        if math.prod(window.sizes) <= _MOST_OFFSETS:
+        if not window.overlaps and math.prod(window.sizes) <= _MOST_ELEMENTS:
             program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
             call = Call.instance  # type: ignore[attr-defined]
             return call.stablehlo(emit, operands, shapes, results, computation=program)
@@ -281,7 +282,7 @@ def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
     present = window.present(operand.shape)
     view = window_view(padded_base(operand, np.zeros((), operand.dtype), window), window)
     best: Any = None
-    chosen = np.full(present.shape[1:], -1)
+    chosen = np.full(window.positions(operand.shape), -1)
     for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
         element = view[(..., *index)]
         taken = here

@@ -289,6 +289,8 @@ class Cosh(FloatUnary):
     numpy = np.cosh
 
     def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+        if shape.element_type.is_complex:
+            return _cosh_of_complex
         return _cosh_in_f32 if shape.element_type.bits < 32 else _cosh
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
@@ -299,6 +301,10 @@ def _cosh(x: Any) -> Any:
     half = x * 0.5
     growing, falling = exp(half), exp(-half)
     return 0.5 * growing * growing + 0.5 * falling * falling
+
+
+def _cosh_of_complex(x: Any) -> Any:
+    return _cos_of_complex(complex(-imag(x), real(x)))
 
 
 def _cosh_in_f32(x: Any) -> Any:

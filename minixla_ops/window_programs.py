@@ -12,19 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core.element_types import element_type
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla_ops import movement
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import eq
 from minixla_ops.computations import apply_computation
-from minixla_ops.movement import concat_in_dim, pad
+from minixla_ops.fold_programs import spread_mask
+from minixla_ops.movement import pad
 from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, splat, zeros
 from minixla_ops.selection import select as choose
 from minixla_ops.windows import Window, dilated_size
 
-__all__ = ["scatter_to_selected", "selected_elements", "stacked_windows", "window_elements"]
+__all__ = ["scatter_to_selected", "selected_elements", "window_elements"]
 
 
 def window_elements(operand: Any, window: Window) -> list[Any]:
@@ -62,13 +64,6 @@ def _padded(operand: Any, window: Window) -> Any:
     return pad(operand, reshape(first, ()), config)
 
 
-def stacked_windows(operand: Any, window: Window) -> Any:
-    """`window_elements` along a new first dimension."""
-    elements = window_elements(operand, window)
-    sizes = (1, *array_shape(elements[0]).dimensions)
-    return concat_in_dim([reshape(element, sizes) for element in elements], 0)
-
-
 def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
     """For each position of the window the number of the offset whose element is selected.
 
@@ -78,16 +73,20 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
         Numbers s32; -1 where the window meets no element.
     """
     elements = window_elements(operand, window)
-    present = window.present(array_shape(operand).dimensions)
-    there = present[0]
-    best, chosen = elements[0], np.where(there, 0, -1).astype(np.int32)
-    for number, (element, here) in enumerate(zip(elements[1:], present[1:], strict=True), 1):
+    shape = array_shape(elements[0])
+    numbers, sizes = shape.with_element_type(element_type("s32")), shape.dimensions
+    there, *others = window.present(array_shape(operand).dimensions)
+    best, chosen = elements[0], splat(0, numbers)
+    if not there.all():
+        chosen = choose(spread_mask(there, sizes), chosen, splat(-1, numbers))
+    for number, (element, here) in enumerate(zip(elements[1:], others, strict=True), 1):
         (stays,) = apply_computation(select, [best, element])
         if not (there & here).all():
             # Where one of the two is missing, the other is taken.
-            stays = choose(there & here, stays, np.broadcast_to(~here, here.shape))
+            missing = spread_mask(~here, sizes)
+            stays = choose(spread_mask(there & here, sizes), stays, missing)
         best = choose(stays, best, element)
-        chosen = choose(stays, chosen, np.full(here.shape, number, np.int32))
+        chosen = choose(stays, chosen, splat(number, numbers))
         there = there | here
     return chosen
 

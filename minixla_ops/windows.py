@@ -136,8 +136,8 @@ class Window(NamedTuple):
     def inserted(self, at: int) -> Window:
         """The window with one more dimension, at `at`, in which it takes elements one by one."""
         units = (1, 1, (0, 0), 1, 1)
-        fields = [(*each[:at], unit, *each[at:]) for each, unit in zip(self, units, strict=True)]
-        return Window(*fields)
+        fields: Any = zip(self, units, strict=True)
+        return Window(*[(*each[:at], unit, *each[at:]) for each, unit in fields])
 
     def offsets(self) -> Iterator[tuple[int, ...]]:
         """Where, from the window's position, its elements are, in row-major order."""
@@ -150,13 +150,21 @@ class Window(NamedTuple):
         It is not where it falls on padding or on a hole of the dilated base.
 
         Returns:
-            Booleans, of dimensions (number of elements, *positions).
+            Booleans of dimensions (number of elements, *positions), with size 1 for positions in
+            dimensions that have no padding and no holes.
         """
-        there = padded_base(np.broadcast_to(np.True_, tuple(base)), np.False_, self)
-        view = window_view(there, self)
         rank = len(self.sizes)
-        ordered = view.transpose(*range(rank, 2 * rank), *range(rank))
-        return ordered.reshape(math.prod(self.sizes), *ordered.shape[rank:])
+        result = np.ones((), np.bool_)
+        for dimension, size in enumerate(base):
+            fields: Any = self
+            line = Window(*[each[dimension : dimension + 1] for each in fields])
+            there = window_view(padded_base(np.ones(size, np.bool_), np.False_, line), line)
+            if there.all():
+                there = there[:1] if len(there) else np.ones((1, line.sizes[0]), np.bool_)
+            shape = [1] * (2 * rank)
+            shape[dimension], shape[rank + dimension] = there.shape[::-1]
+            result = result & there.T.reshape(shape)
+        return result.reshape(math.prod(self.sizes), *result.shape[rank:])
 
     def padded(self, base: Sequence[int]) -> tuple[int, ...]:
         """The sizes of the base after dilation and padding; never below 0."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -27,7 +28,11 @@ __all__ = [
     "ShapeAttribute",
     "Text",
     "TypeAttribute",
+    "spelling",
 ]
+
+# Constants up to this many bytes are printed into programs.
+_PRINTED_BYTES = 4096
 
 #: The default of an attribute that must be given.
 REQUIRED: Any = object()
@@ -41,6 +46,8 @@ class Attribute:
     """
 
     description = "any hashable value"
+    #: Whether values that differ, such as 1 and True or 0.0 and -0.0, may be equal.
+    is_ambiguous = True
 
     def __init__(self, default: Any = REQUIRED) -> None:
         self.default = default
@@ -51,10 +58,18 @@ class Attribute:
         return value
 
 
+def spelling(value: Any) -> Any:
+    """What tells equal attributes apart that differ: 1, 1.0 and True, or 0.0 and -0.0."""
+    if type(value) is tuple:
+        return tuple(map(spelling, value))
+    return repr(value) if type(value) is float else type(value)
+
+
 class Integer(Attribute):
     """An integer in `[minimum, maximum]`."""
 
     description = "an integer"
+    is_ambiguous = False
 
     def __init__(
         self, minimum: int | None = None, maximum: int | None = None, default: Any = REQUIRED
@@ -81,14 +96,18 @@ class Float(Attribute):
     description = "a real number"
 
     def canonical(self, value: Any) -> float:
-        """The value as a Python float."""
-        return float(value)
+        """The value as a Python float; every NaN is the same one, so that equality holds."""
+        if isinstance(value, (str, bytes, bool, np.bool_)):
+            raise TypeError(f"must be a real number, not {value!r}")
+        number = float(value)
+        return number if number == number else math.nan
 
 
 class Boolean(Attribute):
     """True or False."""
 
     description = "True or False"
+    is_ambiguous = False
 
     def canonical(self, value: Any) -> bool:
         """The value as a Python bool."""
@@ -101,6 +120,7 @@ class Text(Attribute):
     """A string."""
 
     description = "a string"
+    is_ambiguous = False
 
     def canonical(self, value: Any) -> str:
         """The value itself."""
@@ -111,6 +131,8 @@ class Text(Attribute):
 
 class Enumeration(Attribute):
     """One of a few names."""
+
+    is_ambiguous = False
 
     def __init__(self, *names: str, default: Any = REQUIRED) -> None:
         super().__init__(default)
@@ -126,6 +148,8 @@ class Enumeration(Attribute):
 
 class Instance(Attribute):
     """An object of a given class, kept as it is (a Graph, a dimension-numbers record)."""
+
+    is_ambiguous = False
 
     def __init__(self, kind: type | Callable[[], type], default: Any = REQUIRED) -> None:
         super().__init__(default)
@@ -145,6 +169,7 @@ class Sequence(Attribute):
     def __init__(self, member: Attribute, default: Any = REQUIRED) -> None:
         super().__init__(default)
         self.member = member
+        self.is_ambiguous = member.is_ambiguous
         self.description = f"a sequence, each member {member.description}"
 
     def canonical(self, value: Any) -> tuple[Any, ...]:
@@ -177,6 +202,7 @@ class Optional(Attribute):
     def __init__(self, inner: Attribute) -> None:
         super().__init__(None)
         self.inner = inner
+        self.is_ambiguous = inner.is_ambiguous
         self.description = f"{inner.description}, or None"
 
     def canonical(self, value: Any) -> Any:
@@ -188,6 +214,7 @@ class TypeAttribute(Attribute):
     """An element type, given in any form that `element_type` takes."""
 
     description = "an element type"
+    is_ambiguous = False
 
     def canonical(self, value: Any) -> ElementType:
         """The ElementType."""
@@ -198,6 +225,7 @@ class ShapeAttribute(Attribute):
     """A shape: array, tuple or token."""
 
     description = "a shape"
+    is_ambiguous = False
 
     def canonical(self, value: Any) -> AnyShape:
         """The shape itself."""
@@ -220,12 +248,14 @@ class Literal:
 
         Args:
             data: a NumPy array or scalar, or a backend's array.
-            shape: its shape, where the caller knows it.
+            shape: its shape, where the caller knows it and that nobody will write to `data`.
         """
         if shape is None:
-            data = np.asarray(data)
+            given, data = data, np.asarray(data)
             declared = canonical_element_type(element_type(data.dtype))
             data = data.astype(declared.dtype, copy=False)
+            if data is given and data.flags.writeable:
+                data = data.copy()  # what is written to the array later must not change it
             shape = Shape(declared, data.shape)
         self.data = data
         self.shape = shape
@@ -258,6 +288,11 @@ class Literal:
         return isinstance(data, np.ndarray) and data.size > 0 and not any(data.strides)
 
     @property
+    def is_printed(self) -> bool:
+        """Whether a program holds it; a backend's array, or a large one, enters as an operand."""
+        return self.is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
+
+    @property
     def scalar(self) -> Any:
         """The repeated value of a splat, as a NumPy scalar."""
         return self.array[(0,) * self.shape.rank]
@@ -265,10 +300,12 @@ class Literal:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Literal):
             return NotImplemented
-        if self is other or self.data is other.data:
+        if self is other:
             return True
         if self.shape is not other.shape:
             return False
+        if self.data is other.data:
+            return True
         if self.is_splat and other.is_splat:
             return self.scalar.tobytes() == other.scalar.tobytes()
         return self.array.tobytes() == other.array.tobytes()
@@ -284,6 +321,7 @@ class LiteralAttribute(Attribute):
     """An array constant."""
 
     description = "an array"
+    is_ambiguous = False
 
     def canonical(self, value: Any) -> Literal:
         """The value as a Literal."""

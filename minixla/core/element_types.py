@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -161,10 +162,10 @@ def element_type(value: Any) -> ElementType:
 _NARROW = {"s64": S32, "u64": U32, "f64": F32, "c128": C64}
 
 
-class _Width:
-    """Whether 64-bit values from outside keep their width; the engine makes it follow JAX."""
-
-    enabled = staticmethod(lambda: False)
+def _keeps_64_bits() -> bool:
+    # Whoever turned the mode on has imported JAX; the core does not.
+    jax = sys.modules.get("jax")
+    return jax is not None and jax.config.jax_enable_x64
 
 
 def canonical_element_type(declared: ElementType) -> ElementType:
@@ -172,6 +173,6 @@ def canonical_element_type(declared: ElementType) -> ElementType:
 
     The mode is JAX's `jax_enable_x64`.
     """
-    if declared.name in _NARROW and not _Width.enabled():
+    if declared.name in _NARROW and not _keeps_64_bits():
         return _NARROW[declared.name]
     return declared

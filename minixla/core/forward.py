@@ -60,7 +60,7 @@ class ForwardTrace(Trace):
         parent = self.parent
         if not active:
             return parent.process(operation, operands, attributes)
-        primals = [parent.lift(primal) for primal in primals]
+        primals = [parent.lift(primal, operation.builder_name) for primal in primals]
         previous = _state.trace
         _state.trace = parent
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from minixla.core.attributes import spelling
+from minixla.core.roles import role
 from minixla.core.shapes import AnyShape
 
 if TYPE_CHECKING:
@@ -192,20 +194,32 @@ def _same_program(first: Graph, second: Graph) -> bool:
             return False
         if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
             return False
-        if one.attributes is not other.attributes and one.attributes != other.attributes:
+        if not _same_attributes(one, other):
             return False
         match.update(zip(map(id, one.results), map(id, other.results), strict=True))
     return [match[id(value)] for value in first.outputs] == [id(each) for each in second.outputs]
 
 
-def hoist_constants(graph: Graph, wanted: Callable[[Literal], bool]) -> tuple[Graph, list[Literal]]:
-    """The program with the constants that satisfy `wanted` as its first inputs, and those."""
+def _same_attributes(one: Instruction, other: Instruction) -> bool:
+    if one.attributes is other.attributes:
+        return True
+    if one.attributes != other.attributes:
+        return False
+    if not one.operation.is_ambiguous:
+        return True
+    return spelling((*one.attributes.values(),)) == spelling((*other.attributes.values(),))
+
+
+def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
+    """The program with the constants that are not printed as its first inputs, and those."""
+    constant = role("constant")
     literals: list[Literal] = []
     hoisted: list[Value] = []
     kept: list[Instruction] = []
     for instruction in graph.instructions:
-        literal = instruction.attributes.get("literal")
-        if literal is not None and not instruction.operands and wanted(literal):
+        is_constant = instruction.operation is constant
+        literal = instruction.attributes["literal"] if is_constant else None
+        if literal is not None and not literal.is_printed:
             literals.append(literal)
             hoisted.append(instruction.results[0])
         else:

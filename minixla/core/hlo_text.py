@@ -5,6 +5,7 @@ XLA's own parser reads it back, constants of more than 16 elements aside: they a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
@@ -227,9 +228,11 @@ def _scalar_hlo(value: Any, kind: ElementType) -> str:
 
 
 def _real_hlo(value: Any) -> str:
-    # Shortest digits that read back as the same value of the same type.
+    # The shortest digits that read back as the same value of the same type.
     number = float(value)
-    if isinstance(value, np.floating) and number - number == 0:
-        text = str(value)
-        return text.removesuffix(".0")
-    return repr(number).removesuffix(".0")
+    if number == 0:  # XLA's parser reads -0 as an integer
+        return "-0.0" if math.copysign(1, number) < 0 else "0"
+    text = str(value) if isinstance(value, np.floating) else repr(number)
+    # It reads in double first: rounded up, the largest f32 would be out of range.
+    is_rounded_up = abs(float(text)) > abs(number)
+    return (repr(number) if is_rounded_up else text).removesuffix(".0")

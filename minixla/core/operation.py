@@ -8,8 +8,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
-from minixla.core.attributes import REQUIRED, Attribute
-from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
+from minixla.core.attributes import REQUIRED, Attribute, spelling
+from minixla.core.errors import (
+    AttributeValueError,
+    DerivativeError,
+    ErrorType,
+    MinixlaError,
+    ShapeError,
+    TransformError,
+    explain,
+)
 from minixla.core.shapes import AnyShape, Shape
 
 if TYPE_CHECKING:
@@ -26,6 +34,12 @@ EVERY_OPERAND = range(sys.maxsize)
 
 #: Every registered operation by XLA's name (`DotGeneral`).
 REGISTRY: dict[str, Operation] = {}
+
+
+# How many inferences an operation remembers.
+_MOST_INFERRED = 4096
+
+_DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
 
 
 def _words(name: str) -> list[str]:
@@ -71,6 +85,8 @@ class Operation:
 
     def __init__(self) -> None:
         self._inferred: dict[Any, tuple[Shapes, dict[str, Any]]] = {}
+        #: Whether attributes that differ may be equal, such as 0.0 and -0.0.
+        self.is_ambiguous = any(each.is_ambiguous for each in self.attributes.values())
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -91,11 +107,11 @@ class Operation:
         Raises:
             ShapeError, AttributeValueError: through `self.reject` or `self.reject_attribute`.
         """
-        raise NotImplementedError(f"{self.name} has no shape rule")
+        raise self._lacks(TransformError, "shape")
 
     def reference(self, *operands: Any, **attributes: Any) -> Any:
         """The meaning in NumPy: result array (or tuple) for operand arrays."""
-        raise NotImplementedError(f"{self.name} has no reference rule")
+        raise self._lacks(TransformError, "reference", "mx.reference needs it.")
 
     def stablehlo(
         self,
@@ -108,7 +124,7 @@ class Operation:
     ) -> Sequence[str]:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
-            raise NotImplementedError(f"{self.name} has no StableHLO rule")
+            raise self._lacks(TransformError, "stablehlo", "The engine and mx.jit need it.")
         return emit.operation(
             f"stablehlo.{self.stablehlo_name}", operands, shapes, results, **attributes
         )
@@ -155,7 +171,7 @@ class Operation:
             attributes: the operation's attributes.
         """
         if self.linear_operands is None:
-            raise NotImplementedError(f"{self.name} has no derivative rule")
+            raise self._lacks(DerivativeError, "jvp", _DERIVATIVE_ADVICE)
         from minixla.core.linear import linear_jvp
 
         return linear_jvp(self, primals, tangents, attributes)
@@ -179,7 +195,7 @@ class Operation:
         Returns:
             A cotangent or None for each operand.
         """
-        raise NotImplementedError(f"{self.name} has no transpose rule")
+        raise self._lacks(DerivativeError, "transpose", _DERIVATIVE_ADVICE)
 
     def vjp(
         self,
@@ -229,6 +245,10 @@ class Operation:
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
     linearize: ClassVar[Callable[..., Any] | None] = None
 
+    def _lacks(self, kind: type[ErrorType], rule: str, advice: str = "") -> ErrorType:
+        advice = f"Give the class {type(self).__name__} the rule {rule}. {advice}".rstrip()
+        return explain(kind, self.builder_name, f"the operation has no {rule} rule", advice=advice)
+
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         """Whether it is linear in the marked operands together."""
         declared = self.linear_operands
@@ -245,15 +265,20 @@ class Operation:
         """The result shapes and canonical attributes; cached by shapes and attributes."""
         key = (shapes, tuple(attributes.items())) if attributes else shapes
         try:
+            if self.is_ambiguous:
+                key = (key, spelling(tuple(attributes.values())))
             found = self._inferred.get(key)
         except TypeError:  # an unhashable attribute, such as a list
-            found = None
             attributes = self.canonical_attributes(attributes)
-            key = (shapes, tuple(attributes.items()))
+            hash(tuple(attributes.values()))  # else this would not end
+            return self.infer(shapes, attributes)
         if found is None:
             attributes = self.canonical_attributes(attributes)
             self._check_count(len(shapes), shapes)
-            found = self._inferred[key] = (self.shape(*shapes, **attributes), attributes)
+            found = (self.shape(*shapes, **attributes), attributes)
+            if len(self._inferred) >= _MOST_INFERRED:
+                self._inferred.clear()
+            self._inferred[key] = found
         return found
 
     def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ Pullback = Callable[[Any], Sequence[Any]]
 class Node:
     """One recorded step: how to get its operands' cotangents from its results'."""
 
-    __slots__ = ("cotangents", "pullback", "single", "source", "targets")
+    __slots__ = ("pullback", "single", "source", "targets")
 
     def __init__(
         self,
@@ -36,17 +36,6 @@ class Node:
         self.pullback = pullback
         self.single = single
         self.source = source
-        self.cotangents: dict[int, Any] | None = None
-
-    def receive(self, index: int, cotangent: Any) -> None:
-        """Adds to the cotangent of result `index`."""
-        cotangents = self.cotangents
-        if cotangents is None:
-            self.cotangents = {index: cotangent}
-        elif index in cotangents:
-            cotangents[index] = add_cotangents(cotangents[index], cotangent)
-        else:
-            cotangents[index] = cotangent
 
 
 class ReverseTracer(Tracer):
@@ -138,8 +127,9 @@ class ReverseTrace(Trace):
         previous_trace, previous_source = state.trace, state.source
         source = state.source = previous_source or find_source(2)
         state.trace = parent = self.parent
-        values = [each if isinstance(each, Tracer) else parent.lift(each) for each in values]
         try:
+            name = operation.builder_name
+            values = [x if isinstance(x, Tracer) else parent.lift(x, name) for x in values]
             return self._record(operation, values, targets, attributes, source)
         finally:
             state.trace = previous_trace
@@ -208,6 +198,7 @@ class ReverseTrace(Trace):
                 tangents_out = operation.jvp(values, tangents, results, **attributes)
         finally:
             _state.trace = self.parent
+            linear.alive = False
         if type(results) is not tuple:
             return self._attach(results, tangents_out)
         if tangents_out is None:
@@ -219,7 +210,9 @@ class ReverseTrace(Trace):
             return ReverseTracer(self, value, tangent.node, tangent.index)
         return value
 
-    def pull(self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    def pull(
+        self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
+    ) -> list[Any]:
         """The cotangents of `inputs` (None for zero) for those of `outputs`.
 
         Args:
@@ -227,35 +220,42 @@ class ReverseTrace(Trace):
             cotangents: one for each output, None for zero.
             inputs: tracers made by `add_input`.
         """
+        pending = _Cotangents()
         for output, cotangent in zip(outputs, cotangents, strict=True):
             if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
-                output.node.receive(output.index, cotangent)
+                pending.add(output.node, output.index, cotangent)
         previous = _state.source
         try:
-            self._walk_back()
+            self._walk_back(pending)
         finally:
             _state.source = previous
-            gathered = [_taken(tracer.node) for tracer in inputs]
-        return gathered
+        return [pending.get(tracer.node, {}).get(0) for tracer in inputs]
 
-    def _walk_back(self) -> None:
+    def _walk_back(self, pending: _Cotangents) -> None:
         for node in reversed(self.nodes):
-            received = node.cotangents
+            received = pending.pop(node, None)
             if received is None:
                 continue
-            node.cotangents = None
             _state.source = node.source
             assert node.pullback is not None
             given = received[0] if node.single else received
             for target, cotangent in zip(node.targets, node.pullback(given), strict=True):
                 if target is not None and cotangent is not None:
-                    target[0].receive(target[1], cotangent)
+                    pending.add(*target, cotangent)
 
 
-def _taken(node: Node) -> Any:
-    """The cotangent that an input's node has received; afterwards it has none."""
-    cotangents, node.cotangents = node.cotangents, None
-    return None if cotangents is None else cotangents[0]
+class _Cotangents(dict[Node, dict[int, Any]]):
+    """One walk's cotangents on their way: for each node those of its results, by index."""
+
+    def add(self, node: Node, index: int, cotangent: Any) -> None:
+        """Adds to the cotangent of result `index` of a node."""
+        received = self.get(node)
+        if received is None:
+            self[node] = {index: cotangent}
+        elif index in received:
+            received[index] = add_cotangents(received[index], cotangent)
+        else:
+            received[index] = cotangent
 
 
 def _any_tangent(results: Any) -> bool:
@@ -295,10 +295,17 @@ class LinearTrace(Trace):
         if not any(linear):
             return self.parent.process(operation, operands, attributes)
         require_linear(operation, linear)
-        targets = [(each.node, each.index) if flag else None for each, flag in zip(operands, linear, strict=True)]
+        targets = [
+            (each.node, each.index) if flag else None
+            for each, flag in zip(operands, linear, strict=True)
+        ]
         shapes = tuple(map(shape_of, operands))
         results, attributes = operation.infer(shapes, attributes)
-        known = [shape if flag else each for each, shape, flag in zip(operands, shapes, linear, strict=True)]
+        lift, name = self.parent.lift, operation.builder_name
+        known = [
+            shape if flag else lift(each, name)
+            for each, shape, flag in zip(operands, shapes, linear, strict=True)
+        ]
         count = len(results) if type(results) is tuple else 0
 
         def pullback(cotangents: Any) -> Sequence[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 
-__all__ = ["TOKEN", "AnyShape", "Shape", "TokenShape", "TupleShape", "parse_shape"]
+__all__ = ["TOKEN", "AnyShape", "DeclaredArray", "Shape", "TokenShape", "TupleShape", "parse_shape"]
 
 
 class Shape:
@@ -230,12 +230,18 @@ def _parse_tuple(text: str, whole: str) -> tuple[AnyShape, str]:
 
 
 
+class DeclaredArray(np.ndarray):
+    """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
+
+
 def shape_of_data(value: Any) -> Shape | None:
     """The shape of an array or Python scalar from outside; None where `value` is neither.
 
     NumPy arrays of 64-bit types narrow as `canonical_element_type` says; arrays that a backend
-    made keep the types that they have.
+    made, and those of a rule, keep the types that they have.
     """
+    if type(value) is DeclaredArray:
+        return Shape(element_type(value.dtype), value.shape)
     if isinstance(value, (np.ndarray, np.generic)):
         try:
             return Shape(canonical_element_type(element_type(value.dtype)), value.shape)

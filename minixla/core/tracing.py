@@ -16,6 +16,7 @@ import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.errors import (
+    AttributeValueError,
     ConcretizationError,
     LeakedTracerError,
     ShapeError,
@@ -68,9 +69,13 @@ class Trace:
         """The result (or tuple of results) of applying `operation` to `operands`."""
         raise NotImplementedError
 
-    def lift(self, value: Any) -> Any:
-        """`value` in the form that derivative rules compute with: never a NumPy or Python number."""
-        return value if isinstance(value, Tracer) else self.parent.lift(value)
+    def lift(self, value: Any, subject: str = "trace") -> Any:
+        """`value` in the form that derivative rules compute with: never a NumPy or Python number.
+
+        Raises:
+            ShapeError: it is no array; the message begins with `subject`.
+        """
+        return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
 
 class _LoadEvaluator(Trace):
@@ -83,8 +88,8 @@ class _LoadEvaluator(Trace):
     ) -> Any:
         return default_trace().process(operation, operands, attributes)
 
-    def lift(self, value: Any) -> Any:
-        return default_trace().lift(value)
+    def lift(self, value: Any, subject: str = "trace") -> Any:
+        return default_trace().lift(value, subject)
 
 
 ThreadState.trace = _LoadEvaluator(None)
@@ -283,6 +288,26 @@ def not_a_value(value: Any, subject: str) -> ShapeError:
     )
 
 
+def host_array(value: Any, shape: Shape, subject: str) -> np.ndarray:
+    """A NumPy array or Python number as an array of the element type of `shape`.
+
+    Raises:
+        AttributeValueError: a Python int that does not fit the type.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value, shape.dtype)
+    try:
+        return np.asarray(value, shape.dtype)
+    except OverflowError:
+        raise explain(
+            AttributeValueError,
+            subject,
+            f"a Python int does not fit {shape.element_type}",
+            [str(value)],
+            "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64.",
+        ) from None
+
+
 class GraphTracer(Tracer):
     """A value that a graph under construction will compute."""
 
@@ -325,18 +350,24 @@ def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
 
 def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
     """The error for a tracer whose trace has ended or is not an enclosing one."""
-    given = [f"the tracer is {tracer!r}, made by {type(tracer._trace).transformation}"]
+    trace = tracer._trace
+    given = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
     instruction = getattr(getattr(tracer, "_value", None), "instruction", None)
     if instruction is not None:
         given.append(f"it was made by {instruction.operation.builder_name} at {instruction.source}")
-    return explain(
-        LeakedTracerError,
-        subject,
-        "a tracer is used after its transformation has ended",
-        given,
-        "Return the value from the transformed function instead of storing it in a global, an "
-        "attribute or a list that outlives the call.",
-    )
+    if trace.alive:
+        problem = "a tracer is used outside its transformation, which has not ended"
+        advice = (
+            "Pass the value as an argument: a function that runs outside (a custom_jvp or "
+            "custom_vjp rule, mx.reference, a callback) cannot read it from an enclosing one."
+        )
+    else:
+        problem = "a tracer is used after its transformation has ended"
+        advice = (
+            "Return the value from the transformed function instead of storing it in a global, an "
+            "attribute or a list that outlives the call."
+        )
+    return explain(LeakedTracerError, subject, problem, given, advice)
 
 
 class GraphTrace(Trace):
@@ -352,7 +383,7 @@ class GraphTrace(Trace):
         #: Tracers of enclosing traces that the program reads, and the inputs that stand for them.
         self.captured: list[Tracer] = []
         self.captured_inputs: list[Value] = []
-        # By identity (the object is kept alive), and small constants by content.
+        # By identity, and repeated values by content.
         self._constants: dict[Any, Any] = {}
 
     def add_input(self, shape: AnyShape) -> GraphTracer:
@@ -384,36 +415,49 @@ class GraphTrace(Trace):
             return GraphTracer(self, instruction.results[0])
         return tuple([GraphTracer(self, value) for value in instruction.results])
 
-    def lift(self, value: Any) -> Any:
+    def lift(self, value: Any, subject: str = "trace") -> Any:
         """A tracer of this trace or an enclosing one."""
-        return value if isinstance(value, Tracer) else GraphTracer(self, self.capture(value))
+        if isinstance(value, Tracer):
+            return value
+        return GraphTracer(self, self.capture(value, subject))
 
     def capture(self, operand: Any, subject: str = "trace") -> Value:
         """The value that stands for something from outside the program.
 
-        Tracers of enclosing traces become extra inputs, everything else a constant.
+        Tracers of enclosing traces become extra inputs, everything else a constant, as it is now:
+        a NumPy array may be written to later.
         """
         found = self._constants.get(id(operand))
         if found is not None:
-            return found[0]
+            value, _, seen = found
+            if seen is None or seen.tobytes() == operand.tobytes():
+                return value
+        seen = None
         if isinstance(operand, Tracer):
             if operand._trace is self:
                 return operand._value  # type: ignore[attr-defined]
-            if not operand._trace.alive or not self._encloses(operand._trace):
-                raise leaked(operand, subject)
-            literal = _constant_of(operand)
-            if literal is not None:
-                value = self._record_constant(literal)
-            else:
-                value = Value(operand._shape, None, len(self.captured))
-                self.captured.append(operand)
-                self.captured_inputs.append(value)
+            value = self._captured(operand, subject)
         elif isinstance(operand, TupleValue):
             members = [self.capture(element, subject) for element in operand.elements]
             value = self._record(role("tuple"), members, {}, shape_of(operand))
+        elif isinstance(operand, np.ndarray) and operand.flags.writeable:
+            seen = operand.copy()
+            value = self._constant(seen, subject)
         else:
             value = self._constant(operand, subject)
-        self._constants[id(operand)] = (value, operand)
+        # The operand is kept alive, so that no other object gets its identity.
+        self._constants[id(operand)] = (value, operand, seen)
+        return value
+
+    def _captured(self, tracer: Tracer, subject: str) -> Value:
+        if not tracer._trace.alive or not self._encloses(tracer._trace):
+            raise leaked(tracer, subject)
+        literal = _constant_of(tracer)
+        if literal is not None:
+            return self._record_constant(literal)
+        value = Value(tracer._shape, None, len(self.captured))
+        self.captured.append(tracer)
+        self.captured_inputs.append(value)
         return value
 
     def _encloses(self, other: Trace) -> bool:
@@ -429,18 +473,17 @@ class GraphTrace(Trace):
         if shape is None:
             raise not_a_value(operand, subject)
         if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
-            array = np.asarray(operand)
-            if array.dtype != shape.dtype:
-                array = array.astype(shape.dtype)
-            literal = Literal(array, shape)
+            literal = Literal(host_array(operand, shape, subject), shape)
         else:
             literal = Literal(operand, shape)
-        if not literal.is_splat or not isinstance(literal.data, np.ndarray):
+        if not literal.is_splat or not literal.is_host:
             return self._record_constant(literal)
-        key = (shape, literal.scalar.tobytes())
+        scalar = literal.scalar
+        key = (shape, scalar.tobytes())
         value = self._constants.get(key)
         if value is None:
-            value = self._constants[key] = self._record_constant(literal)
+            # Its own memory: a view may show that of an array which changes later.
+            value = self._constants[key] = self._record_constant(Literal.splat(scalar, shape))
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
@@ -463,7 +506,9 @@ class GraphTrace(Trace):
 def _constant_of(tracer: Tracer) -> Literal | None:
     """The literal, where an enclosing graph made the tracer as a constant."""
     instruction = tracer._value.instruction if type(tracer) is GraphTracer else None
-    return None if instruction is None else instruction.attributes.get("literal")
+    if instruction is None or instruction.operation is not role("constant"):
+        return None
+    return instruction.attributes["literal"]
 
 
 def trace_to_graph(

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from minixla.core import element_types
 from minixla.core.errors import MinixlaError
 from minixla.core.operation import Operation
 from minixla.core.roles import role
@@ -86,4 +85,3 @@ def _compiled(operation: Operation, attributes: tuple[tuple[str, Any], ...]) -> 
 
 ENGINE = EngineTrace(None)
 set_default_trace(ENGINE)
-element_types._Width.enabled = staticmethod(lambda: jax.config.jax_enable_x64)  # type: ignore[assignment]

@@ -11,7 +11,6 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
-from minixla.core.attributes import Literal
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.shapes import AnyShape, Shape
@@ -44,9 +43,6 @@ def held(graph: Graph) -> HeldGraph:
 #: The primitive `minixla_program`; its parameter `graph` is a HeldGraph.
 PROGRAM = Primitive("minixla_program")
 PROGRAM.multiple_results = True
-
-# Constants up to this many bytes are printed into the program; larger ones become operands.
-_PRINTED_BYTES = 4096
 
 
 def abstract_value(shape: AnyShape) -> Any:
@@ -113,15 +109,8 @@ def bind_program(graph: Graph, *operands: Any) -> list[Any]:
 
 def run_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing."""
-    graph, literals = hoist_constants(graph, _is_operand)
+    graph, literals = hoist_constants(graph)
     return bind_program(graph, *(each.data for each in literals), *operands)
-
-
-def _is_operand(literal: Literal) -> bool:
-    """Whether a constant enters as an operand: it lives in JAX, or is large to print."""
-    if literal.is_splat and literal.shape.rank and literal.is_host:
-        return False
-    return not literal.is_host or literal.array.nbytes > _PRINTED_BYTES
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:

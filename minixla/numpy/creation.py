@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import promotion
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer, weak_type_of
+from minixla.core.tracing import Tracer
 from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
 from minixla.numpy.operands import (
     axis_of,
+    common_type,
     concrete,
     default_float,
     default_int,
-    inexact_type,
     keep_weak,
     lifted,
     listed,
@@ -88,9 +88,7 @@ def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
     leaves = _leaves(members)
     if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
         return _host_array(members, leaves, kind)
-    if kind is None:
-        types = [(operand_shape(x, "array").element_type, weak_type_of(x)) for x in leaves]
-        kind, _ = promotion.result_type(types)
+    kind = common_type("array", *leaves) if kind is None else kind
     from minixla.numpy.joining import stack
 
     return stack([array(each, kind) for each in members])
@@ -110,10 +108,7 @@ def _leaves(members: Sequence[Any]) -> list[Any]:
 
 def _host_array(members: Sequence[Any], leaves: Sequence[Any], kind: ElementType | None) -> Any:
     if kind is None and leaves:
-        for leaf in leaves:
-            operand_shape(leaf, "array")
-        types = {(operand_shape(x, "array").element_type, weak_type_of(x)) for x in leaves}
-        kind, _ = promotion.result_type(types)
+        kind = common_type("array", *leaves)
     try:
         return np.asarray(members, dtype=(kind or default_float()).dtype)
     except (ValueError, TypeError) as error:
@@ -233,8 +228,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         AttributeValueError: a bound is no real number, or `step` is 0.
     """
     given = [bound for bound in (start, stop, step) if bound is not None]
-    types = [(operand_shape(x, "arange").element_type, weak_type_of(x)) for x in given]
-    kind = promotion.result_type(types)[0] if dtype is None else requested_type(dtype, "arange")
+    kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
     start, stop, step = _numbers("arange", start, stop, step)
     if stop is None:
         start, stop = 0, start
@@ -277,9 +271,7 @@ def linspace(
     count = static_int(num, "linspace", "num")
     if count < 0:
         raise explain(AttributeValueError, "linspace", f"num is {count}", advice="Give num >= 0.")
-    types = [(operand_shape(x, "linspace").element_type, weak_type_of(x)) for x in (start, stop)]
-    common, _ = promotion.result_type(types)
-    kind = inexact_type(common) if dtype is None else requested_type(dtype, "linspace")
+    kind = inexact_type(common_type("linspace", start, stop)) if dtype is None else requested_type(dtype, "linspace")
     work = inexact_type(kind)
     sizes = broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
     first, last = (broadcast_to(convert(each, work), sizes) for each in (start, stop))
@@ -350,15 +342,10 @@ def geomspace(
     """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
     from minixla.numpy.elementwise import log10, sign
 
-    signs = sign(astype(start, _result_kind(start, stop)))
+    signs = sign(astype(start, inexact_type(common_type("geomspace", start, stop))))
     powers = logspace(log10(start / signs), log10(stop / signs), num, endpoint)
     result = moveaxis(signs * powers, 0, axis)
     return result if dtype is None else astype(result, dtype)
-
-
-def _result_kind(*operands: Any) -> ElementType:
-    types = [(operand_shape(x, "geomspace").element_type, weak_type_of(x)) for x in operands]
-    return inexact_type(promotion.result_type(types)[0])
 
 
 def meshgrid(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core import promotion
 from minixla.core.element_types import (
     F32,
     F64,
@@ -20,25 +19,28 @@ from minixla.core.element_types import (
     element_type,
 )
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracing import Tracer, current_trace, not_a_value, weak_type_of
-from minixla_ops.operators import broadcast_shapes, broadcast_to, convert
+from minixla_ops.operators import broadcast_shapes, broadcast_to, convert, promote
+from minixla_ops.rules import array_shape
 
 __all__ = [
     "axes_of",
     "axis_of",
     "broadcast_all",
+    "common_type",
     "concrete",
     "convert_all",
     "default_float",
     "default_int",
     "inexact_operand",
-    "inexact_type",
     "keep_weak",
     "lifted",
     "listed",
-    "numeric_type",
+    "marked",
     "operand_shape",
+    "promote_any",
     "promote_inexact",
     "promote_numeric",
     "refuse_out",
@@ -75,6 +77,13 @@ def keep_weak(result: Any, *sources: Any) -> Any:
     return result
 
 
+def marked(result: Any, weak: bool) -> Any:
+    """`result`, marked weakly typed where `weak` says so and the trace keeps it."""
+    if weak and isinstance(result, Tracer):
+        result._mark_weak()
+    return result
+
+
 # Element types.
 
 
@@ -86,16 +95,6 @@ def default_float() -> ElementType:
 def default_int() -> ElementType:
     """s32, or s64 in 64-bit mode."""
     return canonical_element_type(S64)
-
-
-def inexact_type(kind: ElementType) -> ElementType:
-    """`kind` if it is a float or complex type, else the default float type."""
-    return kind if kind.is_inexact else default_float()
-
-
-def numeric_type(kind: ElementType) -> ElementType:
-    """`kind`, or the default integer type for pred."""
-    return default_int() if kind.kind == "pred" else kind
 
 
 def sum_type(kind: ElementType) -> ElementType:
@@ -140,22 +139,6 @@ def requested_type(dtype: Any, subject: str) -> ElementType:
 # Promotion.
 
 
-def _common(subject: str, operands: Sequence[Any]) -> tuple[ElementType, bool, list[Shape]]:
-    shapes = [operand_shape(operand, subject) for operand in operands]
-    types = [(s.element_type, weak_type_of(o)) for s, o in zip(shapes, operands, strict=True)]
-    kind, weak = promotion.result_type(types)
-    return kind, weak, shapes
-
-
-def _promoted(
-    subject: str, operands: Sequence[Any], adjust: Any
-) -> tuple[list[Any], ElementType, bool]:
-    kind, weak, shapes = _common(subject, operands)
-    kind = adjust(kind)
-    sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
-    return [lifted(broadcast_to(convert(each, kind), sizes)) for each in operands], kind, weak
-
-
 def promote_inexact(subject: str, *operands: Any) -> tuple[list[Any], ElementType, bool]:
     """Operands broadcast to one shape and converted to one float or complex type.
 
@@ -173,12 +156,31 @@ def promote_numeric(subject: str, *operands: Any) -> tuple[list[Any], ElementTyp
     return _promoted(subject, operands, numeric_type)
 
 
+def promote_any(subject: str, *operands: Any) -> tuple[list[Any], ElementType, bool]:
+    """Like `promote_inexact`, but their common type stays as it is."""
+    return _promoted(subject, operands, None)
+
+
+def _promoted(
+    subject: str, operands: Sequence[Any], adjust: Any
+) -> tuple[list[Any], ElementType, bool]:
+    promoted, weak = promote(subject, *operands, adjust=adjust)
+    return [lifted(each) for each in promoted], array_shape(promoted[0]).element_type, weak
+
+
+def common_type(subject: str, *operands: Any) -> ElementType:
+    """The element type that operands have in common."""
+    # A set: lists of many numbers have few types.
+    types = {(operand_shape(each, subject).element_type, weak_type_of(each)) for each in operands}
+    return result_type(sorted(types, key=str))[0]
+
+
 def inexact_operand(x: Any, subject: str) -> Any:
     """`x` as an array of a float or complex type."""
     shape = operand_shape(x, subject)
     if shape.element_type.is_inexact:
         return lifted(x)
-    return lifted(convert(x, default_float()))
+    return lifted(convert(x, inexact_type(shape.element_type)))
 
 
 def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> list[Any]:
@@ -188,7 +190,7 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
         for each in operands:
             operand_shape(each, subject)
     else:
-        kind = _common(subject, operands)[0]
+        kind = common_type(subject, *operands)
     return [convert(each, kind) for each in operands]
 
 

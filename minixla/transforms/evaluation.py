@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import shape_of_data
-from minixla.core.tracing import _state, shape_of, trace_to_graph, under
+from minixla.core.tracing import Tracer, _state, shape_of, trace_to_graph, under
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import named_after, split_static
 
@@ -59,6 +59,8 @@ def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
 def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
     if isinstance(leaf, ReferenceTracer):
         return np.array(leaf.data)
+    if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
+        return leaf  # float0 zeros: the tangents of integers
     return np.array(trace.lift(leaf, "reference").data)
 
 

@@ -111,8 +111,8 @@ class _Nested:
 
         name = getattr(self._fun, "__name__", "main")
         graph, captured = trace_to_graph(flat, shapes, name)
-        # Arrays that live in JAX enter as operands, so that the program holds none.
-        graph, constants = hoist_constants(graph.pruned(), lambda literal: not literal.is_host)
+        # Arrays that live in JAX, and large ones, enter as operands: the program holds none.
+        graph, constants = hoist_constants(graph.pruned())
         return graph, captured, constants, trees[0]
 
     def _static_numbers(self, args: Sequence[Any]) -> tuple[int, ...]:

@@ -119,7 +119,7 @@ def cubed(x):
     return ops.mul(first(pair), first(second(pair)))
 
 
-@pytest.mark.parametrize("order", itertools.permutations(TRANSFORMATIONS, 3), ids="-".join)
+@pytest.mark.parametrize("order", list(itertools.permutations(TRANSFORMATIONS, 3)), ids="-".join)
 def test_compositions(order):
     ours, theirs = cubed, lambda x: x * x * x
     for name in order:

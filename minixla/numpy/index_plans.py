@@ -1,0 +1,241 @@
+"""Indices that hold arrays, as the index vectors of one Gather or Scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.element_types import ElementType
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.shapes import Shape
+from minixla.numpy.indexing import Entry, Parsed, index_dtype, wrapped
+from minixla.numpy.operands import operand_shape
+from minixla_ops.index_numbers import GatherDimensionNumbers
+from minixla_ops.operators import broadcast_shapes, broadcast_to
+from minixla_ops.rules import full_like, splat
+
+__all__ = ["MODES", "Plan", "checked_mode", "fill_of", "gathered", "plan_of"]
+
+#: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
+MODES = (None, "clip", "fill", "drop", "promise_in_bounds")
+
+
+def checked_mode(mode: Any) -> str | None:
+    """A mode by its name; members of JAX's GatherScatterMode are taken too.
+
+    Raises:
+        AttributeValueError: it is unknown.
+    """
+    name = getattr(mode, "name", mode)
+    name = name.lower() if isinstance(name, str) else name
+    name = "fill" if name == "fill_or_drop" else name
+    if name not in MODES:
+        raise explain(
+            AttributeValueError,
+            "indexing",
+            f"mode {mode!r} is unknown",
+            advice="Give clip, fill, drop or promise_in_bounds.",
+        )
+    return name
+
+
+class _Column(NamedTuple):
+    """One component of the index vectors.
+
+    Attributes:
+        value: indices, a host array or a value.
+        place: which of the outer dimensions is its first.
+        axis: the operand's axis that it is for.
+    """
+
+    value: Any
+    place: int
+    axis: int
+
+
+class Plan(NamedTuple):
+    """How the elements that an index names are gathered.
+
+    Attributes:
+        indices: the index vectors.
+        numbers: the dimension numbers of Gather; those of Scatter, field by field.
+        window: the slice's size in each dimension of the operand.
+        sizes: the shape of the gathered array.
+        result: the same with the new axes of size 1.
+        limits: for each component of the index vectors the largest start that is in bounds.
+    """
+
+    indices: Any
+    numbers: GatherDimensionNumbers
+    window: tuple[int, ...]
+    sizes: tuple[int, ...]
+    result: tuple[int, ...]
+    limits: tuple[int, ...]
+
+
+class _Planner:
+    """Goes over the entries of an index and collects what a Plan holds."""
+
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed = parsed
+        self.dtype = index_dtype(parsed.sizes)
+        self.columns: list[_Column] = []
+        self.outer: list[int] = []
+        self.offset_dims: list[int] = []
+        self.window = list(parsed.sizes)
+        self.collapsed: list[int] = []
+        self.sizes: list[int] = []
+        self.result: list[int] = []
+
+    def plan(self) -> Plan:
+        """The plan."""
+        entries = self.parsed.entries
+        block: list[Entry] = []
+        if self.parsed.has_arrays:
+            block = [entry for entry in entries if entry.kind in ("array", "scalar")]
+        if block and not self.parsed.is_contiguous:
+            self._add_block(block)
+        for entry in entries:
+            if block and entry is block[0] and self.parsed.is_contiguous:
+                self._add_block(block)
+            if entry.kind == "new":
+                self.result.append(1)
+            elif entry.kind == "slice":
+                self._add_slice(entry)
+            elif not block:
+                self._add_column(wrapped(entry.value, self._size(entry), self.dtype), entry)
+        return self._finished()
+
+    def _size(self, entry: Entry) -> int:
+        assert entry.axis is not None
+        return self.parsed.sizes[entry.axis]
+
+    def _add_column(self, value: Any, entry: Entry) -> None:
+        """Indices of an axis that the result does not have."""
+        assert entry.axis is not None
+        self.columns.append(_Column(value, len(self.outer), entry.axis))
+        self.collapsed.append(entry.axis)
+        self.window[entry.axis] = 1
+
+    def _add_block(self, block: Sequence[Entry]) -> None:
+        """All arrays of indices, broadcast together; their dimensions come at this place."""
+        values = [wrapped(entry.value, self._size(entry), self.dtype) for entry in block]
+        sizes = broadcast_shapes([value.shape for value in values], "indexing")
+        for value, entry in zip(values, block, strict=True):
+            is_host = isinstance(value, np.ndarray)
+            spread = np.broadcast_to(value, sizes) if is_host else broadcast_to(value, sizes)
+            self._add_column(spread, entry)
+        self._add_outer(sizes)
+
+    def _add_outer(self, sizes: Sequence[int]) -> None:
+        for collected in (self.outer, self.sizes, self.result):
+            collected.extend(sizes)
+
+    def _add_slice(self, entry: Entry) -> None:
+        assert entry.axis is not None
+        size = self._size(entry)
+        positions = range(size)[slice(*entry.value)]
+        if positions.step != 1 and len(positions) > 1:
+            self._add_column(np.asarray(positions, self.dtype), entry)
+            self._add_outer([len(positions)])
+            return
+        if len(positions) != size:
+            start = np.asarray(positions[0] if positions else 0, self.dtype)
+            self.columns.append(_Column(start, len(self.outer), entry.axis))
+            self.window[entry.axis] = len(positions)
+        self.offset_dims.append(len(self.sizes))
+        self.sizes.append(len(positions))
+        self.result.append(len(positions))
+
+    def _finished(self) -> Plan:
+        indices, vector_dim = _joined(self.columns, self.outer, self.dtype)
+        numbers = GatherDimensionNumbers(
+            tuple(self.offset_dims),
+            tuple(sorted(self.collapsed)),
+            tuple([column.axis for column in self.columns]),
+            vector_dim,
+        )
+        sizes = self.parsed.sizes
+        limits = tuple([sizes[c.axis] - self.window[c.axis] for c in self.columns])
+        return Plan(
+            indices, numbers, tuple(self.window), tuple(self.sizes), tuple(self.result), limits
+        )
+
+
+def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
+    """The components as one array of index vectors, and the dimension that holds the vectors."""
+    if not columns:
+        return np.zeros((*outer, 0), dtype), len(outer)
+    if len(columns) == 1 and len(columns[0].value.shape) == len(outer):
+        return columns[0].value, len(outer)
+    sizes = (*outer, 1)
+    spread = []
+    for value, place, _ in columns:
+        rank = len(value.shape)
+        if isinstance(value, np.ndarray):
+            aligned = value.reshape((*value.shape, *[1] * (len(outer) - place - rank + 1)))
+            spread.append(np.broadcast_to(aligned, sizes))
+        else:
+            spread.append(ops.broadcast_in_dim(value, sizes, range(place, place + rank)))
+    if all(isinstance(each, np.ndarray) for each in spread):
+        return np.concatenate(spread, -1), len(outer)
+    return ops.concat_in_dim(spread, len(outer)), len(outer)
+
+
+def plan_of(parsed: Parsed) -> Plan:
+    """The plan of an index that holds arrays."""
+    return _Planner(parsed).plan()
+
+
+def gathered(array: Any, parsed: Parsed, mode: Any, fill_value: Any) -> Any:
+    """The elements of an array that an index names.
+
+    Args:
+        array: of the shape that `parsed` says.
+        parsed: an index.
+        mode: one of MODES.
+        fill_value: what "fill" gives, or None.
+    """
+    plan = plan_of(parsed)
+    if 0 in plan.result:
+        from minixla.numpy.creation import zeros
+
+        return zeros(plan.result, array.dtype)
+    found = ops.gather(array, plan.indices, plan.numbers, plan.window)
+    if checked_mode(mode) in ("fill", "drop"):
+        found = _filled(found, plan, fill_value)
+    return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
+
+
+def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
+    kind = operand_shape(found, "indexing").element_type
+    outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
+    mask = ops.broadcast_in_dim(in_bounds(plan), plan.sizes, outer)
+    value = fill_of(kind) if fill_value is None else fill_value
+    return ops.select(mask, found, full_like(found, value))
+
+
+def in_bounds(plan: Plan) -> Any:
+    """For each index vector whether its whole window is within the operand."""
+    indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
+    shape = operand_shape(indices, "indexing")
+    if vector_dim == shape.rank:
+        shape = shape.with_dimensions((*shape.dimensions, 1))
+        indices = ops.reshape(indices, shape.dimensions)
+    limits = np.broadcast_to(np.asarray(plan.limits, shape.dtype), shape.dimensions)
+    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits))
+    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
+
+
+def fill_of(kind: ElementType) -> Any:
+    """What stands for a missing element: NaN, an integer type's extreme value, or True."""
+    if kind.is_inexact:
+        return float("nan")
+    if kind.kind == "pred":
+        return True
+    limits = ml_dtypes.iinfo(kind.dtype)
+    return int(limits.min if kind.kind == "signed" else limits.max)

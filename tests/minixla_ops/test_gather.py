@@ -1,0 +1,364 @@
+"""Gather: the specification's facts, clamping, batching dimensions, all types, JAX, derivatives."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ShapeError
+from minixla_ops.gather_scatter import gather_or_fill
+from tests.harness import (
+    check_batching,
+    check_derivatives,
+    check_operation,
+    check_rejected,
+    graph_of,
+)
+from tests.oracles import ALL_TYPES, INTEGERS, random_values
+
+Numbers = ops.GatherDimensionNumbers
+
+
+def counted(*sizes, dtype=np.float32):
+    return np.arange(np.prod(sizes, dtype=int)).reshape(sizes).astype(dtype)
+
+
+def starts(*sizes, low=-3, high=9, dtype=np.int32, seed=0):
+    return np.random.default_rng(seed).integers(low, high, sizes).astype(dtype)
+
+
+def gather(numbers, slice_sizes):
+    return lambda operand, indices: ops.gather(operand, indices, numbers, slice_sizes)
+
+
+ROWS = Numbers((1,), (0,), (0,), 1)
+WINDOWS = Numbers((1, 2), (), (0, 1), 1)
+
+# Operand sizes, index sizes, dimension numbers, slice sizes. Starts are in and out of bounds.
+CASES = {
+    "rows": ((6, 5), (4, 1), ROWS, (1, 5)),
+    "implicit index vectors": ((6, 5), (4,), Numbers((0,), (1,), (1,), 1), (6, 1)),
+    "one index vector": ((6, 5), (2,), Numbers((), (0, 1), (1, 0), 0), (1, 1)),
+    "scalar index": ((6, 5), (), Numbers((0,), (0,), (0,), 0), (1, 4)),
+    "windows": ((6, 5), (4, 2), WINDOWS, (3, 2)),
+    "vectors first": ((6, 5, 4), (2, 4, 3), Numbers((0, 2), (1,), (2, 0), 0), (3, 1, 2)),
+    "vectors amid": ((6, 5, 4), (2, 3, 2), Numbers((1,), (0, 2), (0, 1, 2), 1), (1, 2, 1)),
+    "no index components": ((6, 5), (3, 0), Numbers((1, 2), (), (), 1), (2, 4)),
+    "whole operand": ((3, 2), (2, 2), WINDOWS, (3, 2)),
+    "scalar operand": ((), (2, 0), Numbers((), (), (), 1), ()),
+    "batching": ((3, 4), (3, 5, 1), Numbers((), (1,), (1,), 2, (0,), (0,)), (1, 1)),
+    "batching of windows": (
+        (2, 5, 3),
+        (3, 4, 1, 2),
+        Numbers((1,), (), (1,), 2, (0, 2), (3, 0)),
+        (1, 2, 1),
+    ),
+    "empty indices": ((6, 5), (0, 1), ROWS, (1, 5)),
+    "empty slices": ((6, 5), (4, 2), WINDOWS, (3, 0)),
+    "empty operand": ((0, 5), (0, 1), ROWS, (0, 5)),
+    "empty batch": ((0, 4), (0, 5, 1), Numbers((), (1,), (1,), 2, (0,), (0,)), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_meaning(case):
+    sizes, index_sizes, numbers, slice_sizes = CASES[case]
+    check_operation(gather(numbers, slice_sizes), [counted(*sizes), starts(*index_sizes)])
+
+
+def as_jax(numbers):
+    """JAX's numbers, in which index vectors are along the last dimension of the indices."""
+    fields = numbers._asdict()
+    del fields["index_vector_dim"]
+    return lax.GatherDimensionNumbers(**fields)
+
+
+LAST = [
+    case
+    for case, (_, sizes, numbers, _) in CASES.items()
+    if numbers.index_vector_dim == len(sizes) - 1 and "empty" not in case
+]
+
+
+@pytest.mark.parametrize("case", LAST)
+def test_clamps_starts_as_jax_does(case):
+    sizes, index_sizes, numbers, slice_sizes = CASES[case]
+    operand, indices = counted(*sizes), starts(*index_sizes)
+    expected = lax.gather(operand, indices, as_jax(numbers), slice_sizes, mode="clip")
+    actual = mx.jit(gather(numbers, slice_sizes))(operand, indices)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_fact_index_vector_dim_of_the_rank_stands_for_a_dimension_of_size_one():
+    operand, indices = counted(9), starts(6, 7, high=12)
+    (implicit,) = check_operation(gather(Numbers((), (0,), (0,), 2), (1,)), [operand, indices])
+    (explicit,) = check_operation(
+        gather(Numbers((), (0,), (0,), 2), (1,)), [operand, indices[..., None]]
+    )
+    np.testing.assert_array_equal(implicit, explicit)
+
+
+def test_fact_four_offsets_go_to_operand_dimensions_1_3_4_5():
+    operand = counted(2, 3, 2, 3, 2, 2)
+    numbers = Numbers((1, 2, 3, 4), (0, 2), (0, 2), 1)
+    indices = np.array([[1, 0], [0, 1], [1, 1]], np.int32)
+    (result,) = check_operation(gather(numbers, (1, 3, 1, 3, 2, 2)), [operand, indices])
+    for g, (x, y) in enumerate(indices):
+        np.testing.assert_array_equal(result[g], operand[x, :, y])
+
+
+def test_fact_windows_of_8_by_6_out_of_16_by_11():
+    operand = counted(16, 11)
+    indices = np.stack([starts(5, low=0, high=9), starts(5, low=0, high=6)], 1).astype(np.int64)
+    (result,) = check_operation(gather(WINDOWS, (8, 6)), [operand, indices])
+    assert result.shape == (5, 8, 6)
+    for g, o0, o1 in np.ndindex(5, 8, 6):
+        x, y = indices[g]
+        assert result[g, o0, o1] == operand[x + o0, y + o1]
+
+
+def test_fact_windows_for_indices_of_two_batch_dimensions():
+    operand = counted(16, 11)
+    indices = np.stack([starts(4, 5, low=0, high=9), starts(4, 5, low=0, high=6)], 2)
+    (result,) = check_operation(
+        gather(Numbers((2, 3), (), (0, 1), 2), (8, 6)), [operand, indices.astype(np.int64)]
+    )
+    assert result.shape == (4, 5, 8, 6)
+    for g0, g1, o0, o1 in np.ndindex(4, 5, 8, 6):
+        x, y = indices[g0, g1]
+        assert result[g0, g1, o0, o1] == operand[x + o0, y + o1]
+
+
+def test_fact_gather_nd_picks_rows():
+    operand, indices = counted(16, 11), starts(4, 5, 1, low=0, high=16)
+    numbers = Numbers(
+        offset_dims=(2,), collapsed_slice_dims=(0,), start_index_map=(0,), index_vector_dim=2
+    )
+    (result,) = check_operation(gather(numbers, (1, 11)), [operand, indices])
+    np.testing.assert_array_equal(result, operand[indices[..., 0]])
+
+
+def test_numpy_fancy_indexing():
+    operand, i, j = counted(4, 5, 6), starts(3, 2, low=0, high=4), starts(3, 2, low=0, high=6)
+    numbers = Numbers((2,), (0, 2), (0, 2), 2)
+    (result,) = check_operation(gather(numbers, (1, 5, 1)), [operand, np.stack([i, j], 2)])
+    np.testing.assert_array_equal(result, operand[i, :, j])
+
+
+def test_numpy_take_along_axis():
+    operand, indices = counted(3, 5), starts(3, 4, low=0, high=5)
+    numbers = Numbers((), (1,), (1,), 2, (0,), (0,))
+    (result,) = check_operation(gather(numbers, (1, 1)), [operand, indices])
+    np.testing.assert_array_equal(result, np.take_along_axis(operand, indices, 1))
+
+
+# XLA:CPU knows no types of six bits.
+@pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
+def test_element_types(name, dtype):
+    operand = random_values(dtype, (5, 3), 0)
+    is_known = not name.startswith("f6")
+    check_operation(gather(ROWS, (1, 3)), [operand, starts(4, 1)], xla=is_known)
+
+
+@pytest.mark.parametrize("name, dtype", INTEGERS, ids=[name for name, _ in INTEGERS])
+def test_index_types(name, dtype):
+    info = ml_dtypes.iinfo(dtype)
+    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
+    given = [each for each in given if info.min <= each <= info.max]
+    wide = np.uint64 if info.min == 0 else np.int64
+    operand, indices = counted(300, dtype=np.int32), np.array(given, wide).astype(dtype)[:, None]
+    # The interpreter takes unsigned indices from half the range on for negative.
+    (result,) = check_operation(
+        gather(Numbers((1,), (), (0,), 1), (2,)),
+        [operand, indices],
+        interpreter=np.issubdtype(dtype, np.signedinteger) or dtype.name in ("int2", "int4"),
+    )
+    clamped = [min(max(each, 0), 298) for each in given]
+    np.testing.assert_array_equal(result, [[each, each + 1] for each in clamped])
+
+
+def test_sorted_indices_are_promised_in_every_form():
+    indices = np.array([[0], [2], [5]], np.int32)
+    function = lambda x, i: ops.gather(x, i, ROWS, (1, 5), indices_are_sorted=True)
+    check_operation(function, [counted(6, 5), indices])
+    graph = graph_of(function, [counted(6, 5), indices])
+    assert "indices_are_sorted = true" in graph.stablehlo()
+    assert "slice_sizes={1,5}, indices_are_sorted=true" in str(graph)
+
+
+def test_lists_are_taken_for_dimension_numbers():
+    numbers = Numbers([1], [0], [0], 1)
+    graphs = [graph_of(gather(each, [1, 5]), [counted(6, 5), starts(4, 1)]) for each in (numbers, ROWS)]
+    assert graphs[0] == graphs[1]
+
+
+def test_keeps_dynamic_dimensions_of_indices():
+    from minixla.core.shapes import Shape
+    from minixla.core.tracing import trace_to_graph
+
+    indices = Shape("s32", (4, 1), (True, False))
+    graph, _ = trace_to_graph(
+        lambda x, i: [ops.gather(x, i, ROWS, (1, 5))], [Shape("f32", (6, 5)), indices]
+    )
+    assert str(graph.output_shapes[0]) == "f32[<=4,5]"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_derivatives(case):
+    sizes, index_sizes, numbers, slice_sizes = CASES[case]
+    if "empty" in case:
+        slopes = mx.grad(lambda x: ops.exp(gather(numbers, slice_sizes)(x, starts(*index_sizes))).sum())
+        np.testing.assert_array_equal(slopes(counted(*sizes)), np.zeros(sizes))
+        return
+    indices = starts(*index_sizes)
+    in_jax = None
+    if case in LAST:
+        in_jax = lambda x: lax.gather(x, indices, as_jax(numbers), slice_sizes, mode="clip") ** 2
+    check_derivatives(
+        lambda x: gather(numbers, slice_sizes)(x, indices) ** 2,
+        [random_values(np.float64, sizes, 1)],
+        in_jax,
+    )
+
+
+def test_derivative_adds_up_where_an_element_is_read_repeatedly():
+    indices = np.array([[1], [1], [5], [9], [-2]], np.int32)
+    slope = mx.grad(lambda x: gather(ROWS, (1, 2))(x, indices).sum())(counted(6, 2))
+    np.testing.assert_array_equal(slope[:, 0], [1, 2, 0, 0, 0, 2])
+
+
+def test_complex_derivative():
+    check_derivatives(
+        lambda x: gather(ROWS, (1, 3))(x, starts(4, 1)),
+        [random_values(np.complex128, (5, 3), 1)],
+        lambda x: lax.gather(x, starts(4, 1), as_jax(ROWS), (1, 3), mode="clip"),
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64, ml_dtypes.int4])
+def test_derivative_for_index_types(dtype):
+    """The transpose clamps starts itself, in the type of the indices."""
+    indices = np.array([0, 3, 7, -1]).astype(np.int8).astype(dtype)[:, None]
+    operand = counted(300, 2)
+    with jax.enable_x64(True):
+        program = lambda x, i: mx.vjp(lambda x: gather(ROWS, (1, 2))(x, i), x)[1](np.ones((4, 2), "f4"))[0]
+        (slope,) = check_operation(program, [operand, indices], interpreter=False)
+    expected = np.zeros((300, 2))
+    for start in indices[:, 0].tolist():
+        expected[min(max(int(start), 0), 299)] += 1
+    np.testing.assert_array_equal(slope, expected)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_batching(case):
+    sizes, index_sizes, numbers, slice_sizes = CASES[case]
+    check_batching(gather(numbers, slice_sizes), [counted(*sizes), starts(*index_sizes)])
+
+
+def test_batches_of_batches_stay_one_gather():
+    function = mx.vmap(mx.vmap(gather(ROWS, (1, 5)), (0, 1)), (None, 0))
+    operands = [counted(3, 6, 5), starts(2, 4, 3, 1)]
+    graph = graph_of(function, operands)
+    assert [each.operation.name for each in graph.instructions].count("Gather") == 1
+    (result,) = check_operation(function, operands)
+    for a, b in itertools.product(range(2), range(3)):
+        rows = np.clip(operands[1][a, :, b, 0], 0, 5)
+        np.testing.assert_array_equal(result[a, b], operands[0][b][rows])
+
+
+def test_empty_batch():
+    result = mx.vmap(gather(ROWS, (1, 5)))(np.zeros((0, 6, 5), "f4"), np.zeros((0, 4, 1), "i4"))
+    assert result.shape == (0, 4, 5)
+
+
+@pytest.mark.parametrize("value", [0, -1.5])
+def test_fill_of_whole_slices_is_that_of_jax(value):
+    operand, indices = counted(6, 5), starts(7, 1)
+    (result,) = check_operation(lambda x, i: gather_or_fill(x, i, ROWS, (1, 5), value), [operand, indices])
+    expected = lax.gather(operand, indices, as_jax(ROWS), (1, 5), mode="fill", fill_value=value)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_fill_of_parts_of_slices():
+    indices = np.array([[-1], [4], [-7], [1], [127], [-128]], np.int8)
+    (result,) = check_operation(
+        lambda x, i: gather_or_fill(x, i, Numbers((1,), (), (0,), 1), (3,), 9), [counted(6), indices]
+    )
+    expected = [[9, 0, 1], [4, 5, 9], [9, 9, 9], [1, 2, 3], [9, 9, 9], [9, 9, 9]]
+    np.testing.assert_array_equal(result, expected)
+
+
+X, I = np.zeros((6, 5), np.float32), np.zeros((4, 1), np.int32)
+GOOD = {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1}
+BATCHED = {
+    "offset_dims": (),
+    "collapsed_slice_dims": (1,),
+    "start_index_map": (1,),
+    "index_vector_dim": 2,
+    "operand_batching_dims": (0,),
+    "start_indices_batching_dims": (0,),
+}
+J = np.zeros((6, 4, 1), np.int32)
+
+# Label, changed dimension numbers, operand, indices, slice sizes, error, phrase.
+WRONG = [
+    ("C1", {}, X, I.astype(np.float32), (1, 5), ShapeError, "type f32"),
+    ("C2", {"index_vector_dim": 3}, X, I, (1, 5), AttributeValueError, "index_vector_dim 3"),
+    ("C2", {"index_vector_dim": -1}, X, I, (1, 5), AttributeValueError, "[0, 2]"),
+    ("C3", {"start_index_map": (0, 1)}, X, I, (1, 5), AttributeValueError, "2 entries"),
+    ("C4", {"start_index_map": (2,)}, X, I, (1, 5), AttributeValueError, "[0, 2)"),
+    ("C5", {"offset_dims": (2,)}, X, I, (1, 5), AttributeValueError, "offset_dims must ascend"),
+    ("C6", {"collapsed_slice_dims": (2,)}, X, I, (1, 5), AttributeValueError, "[0, 2)"),
+    ("C6", {"offset_dims": (), "collapsed_slice_dims": (1, 0)}, X, I, (1, 1), AttributeValueError, "ascend"),
+    ("C10", {"offset_dims": (1, 2)}, X, I, (1, 5), AttributeValueError, "2 + 1 + 0"),
+    ("C11", {}, X, I, (1,), AttributeValueError, "1 slice sizes"),
+    ("C12", {}, X, I, (1, 6), AttributeValueError, "size 6 is not within dimension 1"),
+    ("C12", {}, X, I, (1, -1), AttributeValueError, "size -1"),
+    ("C13", {}, X, I, (2, 5), AttributeValueError, "dimension 0, which the result lacks, is 2"),
+    ("C13", {}, X, I, (0, 5), AttributeValueError, "must be 1"),
+]
+WRONG_BATCHING = [
+    ("C4", {"start_index_map": (0,)}, X, J, (1, 1), AttributeValueError, "none of them in operand"),
+    ("C7", {"operand_batching_dims": (2,)}, X, J, (1, 1), AttributeValueError, "[0, 2)"),
+    ("C7", {"operand_batching_dims": (1,), "start_index_map": (0,)}, X, J, (1, 1), AttributeValueError, "and operand_batching_dims"),
+    ("C8", {"start_indices_batching_dims": (2,)}, X, J, (1, 1), AttributeValueError, "not index_vector_dim"),
+    ("C8", {"start_indices_batching_dims": (3,)}, X, J, (1, 1), AttributeValueError, "[0, 3)"),
+    ("C9", {"start_indices_batching_dims": (1,)}, X, J, (1, 1), ShapeError, "in size"),
+    ("C9", {"start_indices_batching_dims": ()}, X, J, (1, 1), ShapeError, "in number"),
+    ("C13", {}, X, J, (2, 1), AttributeValueError, "dimension 0"),
+]
+
+
+@pytest.mark.parametrize(
+    "label, changed, operand, indices, slice_sizes, error, phrase",
+    [(*row[:1], {**GOOD, **row[1]}, *row[2:]) for row in WRONG]
+    + [(*row[:1], {**BATCHED, **row[1]}, *row[2:]) for row in WRONG_BATCHING],
+)
+def test_checks(label, changed, operand, indices, slice_sizes, error, phrase):
+    check_rejected(
+        lambda x, i: ops.gather(x, i, Numbers(**changed), slice_sizes),
+        [operand, indices],
+        error,
+        "gather:",
+        f"({label})",
+        phrase,
+    )
+
+
+def test_other_values_are_no_dimension_numbers():
+    scatter_numbers = ops.ScatterDimensionNumbers(*ROWS)
+    for value in (tuple(ROWS), scatter_numbers, None):
+        check_rejected(
+            lambda x, i, value=value: ops.gather(x, i, value, (1, 5)),
+            [X, I],
+            AttributeValueError,
+            "dimension_numbers",
+            "GatherDimensionNumbers",
+        )
