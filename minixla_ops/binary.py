@@ -162,11 +162,16 @@ class Pow(Binary):
         from minixla_ops.selection import select
         from minixla_ops.transcendental import log
 
+        def of_base() -> Any:
+            # x ** 0 does not change with x, not at 0 either, where x ** -1 is infinite.
+            is_constant = (lhs == 0) & (rhs == 0)
+            return rhs * bind(self, select(is_constant, ones_like(lhs), lhs), rhs - 1)
+
         def of_exponent() -> Any:
-            # 0 ** rhs does not change with rhs, though log(0) is infinite.
+            # 0 ** y does not change with y, though log(0) is infinite.
             return log(select(lhs == 0, ones_like(lhs), lhs)) * result
 
-        return lambda: rhs * bind(self, lhs, rhs - 1), of_exponent
+        return of_base, of_exponent
 
 
 class _Extremum(Binary):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def broadcast_operands(
         ShapeError: element types differ (B1), or the shapes or `broadcast_dimensions` do not fit
             (E1 ... E9 of the broadcasting rules).
     """
-    left, right = shape_of(lhs), shape_of(rhs)
+    left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if left is right and not broadcast_dimensions:
         return lhs, rhs
     left, right = operation.array_shapes([left, right])
@@ -108,10 +109,8 @@ def _checked_mapping(
             "Give one entry for each dimension of the lower-rank operand.",
         )
     if any(not 0 <= dimension < higher.rank for dimension in mapping):
-        raise reject(
-            "E5", "an entry is out of range", f"Entries must be in [0, {higher.rank})."
-        )
-    for before, after in zip(mapping, mapping[1:], strict=False):
+        raise reject("E5", "an entry is out of range", f"Entries must be in [0, {higher.rank}).")
+    for before, after in pairwise(mapping):
         if before >= after:
             label, what = ("E3", "repeats a dimension") if before == after else ("E2", "decreases")
             raise reject(
@@ -124,7 +123,7 @@ def _checked_mapping(
         if one != other and 1 not in (one, other):
             raise reject(
                 "E6",
-                f"dimension {index} has size {one}, but dimension {dimension} of the other has {other}",
+                f"dimension {index} has size {one}, dimension {dimension} of the other has {other}",
                 "Tied sizes must be equal or one of them 1.",
             )
     return mapping
@@ -190,7 +189,7 @@ class BroadcastInDim(Operation):
             if size not in (1, out_dim_size[dimension]):
                 self.reject(
                     "C3",
-                    f"dimension {index} of size {size} cannot become size {out_dim_size[dimension]}",
+                    f"dimension {index} of size {size} cannot become {out_dim_size[dimension]}",
                     given,
                     "A size must be kept, unless it is 1.",
                 )
@@ -379,5 +378,3 @@ def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
         AttributeValueError: a size is negative.
     """
     return bind(Broadcast.instance, operand, broadcast_sizes=tuple(broadcast_sizes))  # type: ignore[attr-defined]
-
-

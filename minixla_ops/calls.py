@@ -14,8 +14,8 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import bind, closed_graph, shape_of
 from minixla_ops.batching import batch_size
 from minixla_ops.evaluation import reference_graph
-from minixla_ops.tuples import from_leaves, tuple_leaves, without_tuples
 from minixla_ops.rules import zeros_like
+from minixla_ops.tuples import from_leaves, tuple_leaves, without_tuples
 
 __all__ = ["call"]
 
@@ -74,15 +74,13 @@ class Call(Operation):
         types = ", ".join(shape.stablehlo for shape in shapes)
         outcome = ", ".join(shape.stablehlo for shape in results)
         symbol = emit.function(computation)
-        emit.line(
-            f"{target}func.call {symbol}({', '.join(operands)}) : ({types}) -> ({outcome})"
-        )
+        emit.line(f"{target}func.call {symbol}({', '.join(operands)}) : ({types}) -> ({outcome})")
         return names
 
     def hlo_attributes(self, shapes: Sequence[AnyShape], *, computation: Graph) -> dict[str, Any]:
         return {"to_apply": computation}
 
-    def forward(
+    def forward(  # type: ignore[override]  # a hook: None or a method
         self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph
     ) -> tuple[Any, Any]:
         active = tuple(tangent is not None for tangent in tangents)
@@ -94,7 +92,7 @@ class Call(Operation):
             next(found) if flag else None for flag in derived.active_outputs
         )
 
-    def linearize(
+    def linearize(  # type: ignore[override]  # a hook: None or a method
         self, operands: Sequence[Any], active: Sequence[bool], *, computation: Graph
     ) -> tuple[Any, Callable[..., Any]]:
         graphs = vjp_graphs(computation, tuple(active))

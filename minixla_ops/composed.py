@@ -13,7 +13,7 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.calls import Call
 
-__all__ = ["Composed"]
+__all__ = ["Composed", "without_lines"]
 
 
 class Composed(Operation):
@@ -62,7 +62,7 @@ def _program(
         operation.builder_name,
         operation.builder_name,
     )
-    return _without_lines(graph.pruned())
+    return without_lines(graph.pruned())
 
 
 @lru_cache(maxsize=1024)
@@ -77,11 +77,11 @@ def _derivative(
     graph = derived.graph
     tangents = graph.outputs[len(derived.active_outputs) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
-    return _without_lines(pruned), derived.active_outputs
+    return without_lines(pruned), derived.active_outputs
 
 
-def _without_lines(graph: Graph) -> Graph:
-    # It stands for every caller's line, not for that of the first.
+def without_lines(graph: Graph) -> Graph:
+    """The graph, its instructions without source lines: it is kept and stands for every caller's."""
     for instruction in graph.instructions:
         instruction.source = None
     return graph

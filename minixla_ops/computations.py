@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,12 +11,13 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.derived import batched_graph
+from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
-from minixla_ops.rules import array_shape
+from minixla_ops.rules import array_shape, splat
 
 __all__ = [
     "apply_computation",
@@ -24,6 +26,7 @@ __all__ = [
     "extreme_of",
     "identity_of",
     "monoid_of",
+    "neutral_element",
     "short_form",
 ]
 
@@ -61,6 +64,7 @@ def computation_of(
                 [repr(computation)[:200]],
                 "Give a Graph or a function of scalars, such as minixla_ops.add.",
             )
+        _check_arity(computation, len(shapes), subject)
         name = getattr(computation, "__name__", "computation")
         found = closed_graph(computation, shapes, subject, name).pruned()
         if _is_builder(computation):
@@ -68,6 +72,24 @@ def computation_of(
                 instruction.source = None  # it stands for every caller's line
             _TRACED[key] = found
     return found
+
+
+def _check_arity(computation: Callable[..., Any], count: int, subject: str) -> None:
+    try:
+        signature = inspect.signature(computation)
+    except (TypeError, ValueError):  # of a function that is not Python's
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        name = getattr(computation, "__name__", repr(computation))
+        raise explain(
+            ShapeError,
+            subject,
+            f"the computation {name} does not take {count} arguments",
+            [f"{name}{signature}: {error}"],
+            f"It must be a function of {count} scalars.",
+        ) from None
 
 
 def _is_builder(function: Callable[..., Any]) -> bool:
@@ -146,6 +168,11 @@ def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
         infinite = np.asarray(-np.inf if lowest else np.inf).astype(dtype)
     # Types without infinities saturate or give NaN.
     return infinite if np.isinf(infinite) else np.asarray(finite).astype(dtype)
+
+
+def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
+    """The identity of a monoid in an element type, as a scalar constant for traces."""
+    return splat(identity_of(monoid, kind.dtype).item(), Shape(kind))
 
 
 def is_identity(monoid: str, value: Any) -> bool:

@@ -14,7 +14,9 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
+from minixla_ops.calls import Call
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers, ConvolutionDimensions
+from minixla_ops.convolution_lowering import cpu_program
 from minixla_ops.convolution_rules import (
     Convolution,
     batched_convolution,
@@ -242,6 +244,12 @@ class ConvGeneralDilated(Product):
         lhs, rhs = self.array_shapes(shapes)
         (result,) = results
         assert isinstance(result, Shape)
+        if emit.platform == "cpu":
+            program = cpu_program(self, lhs, rhs, result, it)
+            if program is not None:
+                return Call.instance.stablehlo(
+                    emit, operands, shapes, results, computation=program
+                )
         text = _attributes_text(it)
         if not result.element_type.is_complex:
             return [_emit_real(emit, operands, (lhs, rhs), result, text)]

@@ -11,7 +11,7 @@ from minixla.core.attributes import Integer, Literal, LiteralAttribute, ShapeAtt
 from minixla.core.operation import Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.tracing import bind, current_trace
 
 __all__ = ["constant", "iota"]
 
@@ -37,6 +37,10 @@ class Constant(Operation):
 
     def shape(self, *, literal: Literal) -> Shape:
         return literal.shape
+
+    def run(self, *, literal: Any) -> Any:  # type: ignore[override]  # a hook is None or a method
+        # Not a program of its own: the engine would keep every literal alive.
+        return current_trace().lift(LiteralAttribute().canonical(literal).data)
 
     def reference(self, *, literal: Literal) -> np.ndarray:
         return literal.array
@@ -92,7 +96,7 @@ class Iota(Operation):
                 "C2",
                 "iota_dimension is no dimension of the shape",
                 given,
-                f"It must be in [0, {output_shape.rank}); a scalar has no dimension to count along.",
+                f"It must be in [0, {output_shape.rank}); a scalar has no dimension.",
             )
         return output_shape
 

@@ -21,6 +21,7 @@ from minixla_ops.movement import concat_in_dim
 from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, splat, zeros
 from minixla_ops.scatter import scatter
+from minixla_ops.slicing import box
 
 __all__ = ["dynamic_slice", "dynamic_update_slice"]
 
@@ -51,7 +52,10 @@ class AtStartIndices(Operation):
         for start in starts:
             if start.rank or not start.element_type.is_integer:
                 self.reject(
-                    label, f"start index {start} is not an integer scalar", given, "Give scalars."
+                    label,
+                    f"start index {start} is not an integer scalar",
+                    given,
+                    "Give one integer scalar for each dimension.",
                 )
             if start is not starts[0]:
                 self.reject(
@@ -59,6 +63,26 @@ class AtStartIndices(Operation):
                     "the start indices differ in type",
                     given,
                     "Convert them to one integer type with convert_element_type.",
+                )
+
+    def check_sizes(
+        self, label: str, operand: Shape, sizes: Sequence[int], given: Sequence[str]
+    ) -> None:
+        """Raises ShapeError unless the box has the operand's rank and fits into it."""
+        if len(sizes) != operand.rank:
+            self.reject(
+                label,
+                f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
+                given,
+                "The box needs one size for each dimension of the operand.",
+            )
+        for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
+            if size > limit:
+                self.reject(
+                    label,
+                    f"the box has size {size} in dimension {at}, the operand only {limit}",
+                    given,
+                    "The box must fit into the operand; only its place is clamped.",
                 )
 
     def stablehlo(
@@ -82,39 +106,19 @@ class AtStartIndices(Operation):
             f"stablehlo.{self.stablehlo_name}", names, types, results, **attributes
         )
 
-    def check_sizes(
-        self, label: str, operand: Shape, sizes: Sequence[int], given: Sequence[str]
-    ) -> None:
-        """Raises ShapeError unless the box has the operand's rank and fits into it."""
-        if len(sizes) != operand.rank:
-            self.reject(
-                label,
-                f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
-                given,
-                "The box needs one size for each dimension of the operand.",
-            )
-        for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
-            if size > limit:
-                self.reject(
-                    label,
-                    f"the box has size {size} in dimension {at}, the operand only {limit}",
-                    given,
-                    "The box must fit into the operand; only its place is clamped.",
-                )
-
 
 def _given(operand: Shape, starts: Sequence[Shape], *others: str) -> list[str]:
     listed = ", ".join(map(str, starts))
     return [f"operand {operand}", *others, f"start_indices ({listed})"]
 
 
-def _box(
+def _clamped_box(
     operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
-) -> tuple[slice, ...]:
-    """The clamped box, as an index of `operand`."""
+) -> tuple[Any, ...]:
+    """The box, clamped, as an index of `operand`."""
     limits = [whole - size for whole, size in zip(operand.shape, sizes, strict=True)]
     firsts = [min(max(int(start), 0), limit) for start, limit in zip(starts, limits, strict=True)]
-    return tuple([slice(first, first + size) for first, size in zip(firsts, sizes, strict=True)])
+    return box([(first, first + size) for first, size in zip(firsts, sizes, strict=True)])
 
 
 @register
@@ -139,9 +143,9 @@ class DynamicSlice(AtStartIndices):
     linear_operands = (0,)
 
     def shape(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Shape:
-        operand, *starts = self.array_shapes([operand, *starts])
-        given = _given(operand, starts, f"slice_sizes {slice_sizes}")
-        self.check_starts("C1", operand, starts, given)
+        operand, *indices = self.array_shapes([operand, *starts])
+        given = _given(operand, indices, f"slice_sizes {slice_sizes}")
+        self.check_starts("C1", operand, indices, given)
         self.check_sizes("C2", operand, slice_sizes, given)
         whole = zip(operand.dynamic, operand.dimensions, slice_sizes, strict=True)
         dynamic = [flag and one == other for flag, one, other in whole]
@@ -150,7 +154,7 @@ class DynamicSlice(AtStartIndices):
     def reference(
         self, operand: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]
     ) -> np.ndarray:
-        return operand[_box(operand, starts, slice_sizes)]
+        return operand[_clamped_box(operand, starts, slice_sizes)]
 
     def hlo_attributes(
         self, shapes: Sequence[AnyShape], *, slice_sizes: tuple[int, ...]
@@ -220,9 +224,9 @@ class DynamicUpdateSlice(AtStartIndices):
     linear_operands = (0, 1)
 
     def shape(self, operand: Any, update: Any, *starts: Any) -> Shape:
-        operand, update, *starts = self.array_shapes([operand, update, *starts])
-        given = _given(operand, starts, f"update {update}")
-        self.check_starts("C1", operand, starts, given)
+        operand, update, *indices = self.array_shapes([operand, update, *starts])
+        given = _given(operand, indices, f"update {update}")
+        self.check_starts("C1", operand, indices, given)
         if update.element_type is not operand.element_type:
             self.reject(
                 "C2",
@@ -233,11 +237,9 @@ class DynamicUpdateSlice(AtStartIndices):
         self.check_sizes("C3", operand, update.dimensions, given)
         return operand
 
-    def reference(
-        self, operand: np.ndarray, update: np.ndarray, *starts: np.ndarray
-    ) -> np.ndarray:
+    def reference(self, operand: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
         result = operand.copy()
-        result[_box(operand, starts, update.shape)] = update
+        result[_clamped_box(operand, starts, update.shape)] = update
         return result
 
     def transpose(
@@ -251,9 +253,7 @@ class DynamicUpdateSlice(AtStartIndices):
             *[None] * len(starts),
         ]
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None]
-    ) -> tuple[Any, int]:
+    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[Any, int]:
         operand, update, *starts = operands
         at, update_at, *starts_at = dimensions
         size = batch_size(operands, dimensions)
@@ -288,9 +288,7 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
         return list(starts)
     info = ml_dtypes.iinfo(kind.dtype)
     return [
-        splat(start, Shape(kind))
-        if type(start) is int and info.min <= start <= info.max
-        else start
+        splat(start, Shape(kind)) if type(start) is int and info.min <= start <= info.max else start
         for start in starts
     ]
 
@@ -339,7 +337,7 @@ def _scatter(
     operand: Any, update: Any, starts: Sequence[Any], starts_at: Sequence[int | None], size: int
 ) -> Any:
     """DynamicUpdateSlice over a batch of start indices: one scatter of clamped indices."""
-    sizes, box = array_shape(operand).dimensions, array_shape(update).dimensions
+    sizes, windows = array_shape(operand).dimensions, array_shape(update).dimensions
     window_dims = range(1, len(sizes))
     numbers = ScatterDimensionNumbers(
         update_window_dims=window_dims,
@@ -350,7 +348,7 @@ def _scatter(
         scatter_indices_batching_dims=(0,),
     )
     rows = _index_vectors(starts, starts_at, size)
-    clamped = clamped_starts(rows, numbers, sizes, (1, *box[1:]))
+    clamped = clamped_starts(rows, numbers, sizes, (1, *windows[1:]))
     return scatter(
         operand, clamped, update, _second, numbers, unique_indices=True, indices_in_bounds=True
     )

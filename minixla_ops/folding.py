@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minixla.core.attributes import Instance
@@ -18,13 +18,14 @@ from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.computations import (
     apply_computation,
     check_computation,
-    identity_of,
+    computation_of,
     monoid_of,
+    neutral_element,
 )
 from minixla_ops.fold_programs import paired_computation
 from minixla_ops.rules import array_shape, splat, sum_over, zeros
 
-__all__ = ["Fold", "as_sequence", "initial_values", "not_a_sum"]
+__all__ = ["Fold", "as_sequence", "fold_arguments", "initial_values", "not_a_sum"]
 
 
 class Fold(Operation):
@@ -60,7 +61,7 @@ class Fold(Operation):
                 "C1",
                 f"{len(shapes)} operands and initial values together",
                 given,
-                "Give one initial value for each operand, at least one.",
+                _ONE_EACH,
             )
         arrays = self.array_shapes(shapes)
         operands, initials = arrays[:count], arrays[count:]
@@ -287,7 +288,7 @@ class Fold(Operation):
         self, monoid: str, array: Any, initial: Any, at: int | None, size: int, **attributes: Any
     ) -> tuple[Any, int]:
         """Over a batch of initial values: they join at the end, the identity takes their place."""
-        neutral = identity_of(monoid, array_shape(array).dtype)
+        neutral = neutral_element(monoid, array_shape(array).element_type)
         if at is None:
             total, out = add_batch(bind(self, array, neutral, **attributes), size, 0), 0
         else:
@@ -308,8 +309,35 @@ def not_a_sum(operation: Operation, computation: Graph) -> DerivativeError:
     )
 
 
+def fold_arguments(
+    operation: Fold, operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
+) -> tuple[Sequence[Shape], list[Any], Graph]:
+    """What a builder's arguments stand for.
+
+    Args:
+        operation: the operation.
+        operands: a list or tuple of arrays, or one array.
+        init_values: a list or tuple of scalars, or one; Python numbers are converted.
+        computation: a Graph, or a function that is traced on scalars of the operands' types.
+
+    Returns:
+        The shapes of the operands; operands and initial values; the computation.
+    """
+    operands, init_values = as_sequence(operands), as_sequence(init_values)
+    shapes = [array_shape(operand) for operand in operands]
+    if len(operands) != len(init_values) or not operands:
+        given = [f"{len(operands)} operands", f"{len(init_values)} initial values"]
+        operation.reject("C1", "operands and initial values do not match", given, _ONE_EACH)
+    scalars = [Shape(shape.element_type) for shape in shapes]
+    graph = computation_of(computation, (*scalars, *scalars), operation.builder_name)
+    return shapes, [*operands, *initial_values(shapes, init_values)], graph
+
+
+_ONE_EACH = "Give one initial value for each operand, at least one."
+
+
 def as_sequence(values: Any) -> Sequence[Any]:
-    """A list or tuple of values as it is, a single value in a list."""
+    """A list or tuple as it is, a single value in a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
 
@@ -318,13 +346,13 @@ _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-def initial_values(operands: Sequence[Shape], init_values: Any) -> list[Any]:
+def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
     """Initial values as a list; Python numbers become scalars of the operands' element types.
 
     A Python number that the element type cannot hold as it is (a fraction for integers) is left
     for the operation's own check to reject.
     """
-    values = list(as_sequence(init_values))
+    values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
         rank = _NUMBERS.get(type(value))
         if rank is not None and rank <= _KINDS[operand.element_type.kind]:

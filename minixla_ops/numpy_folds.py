@@ -1,7 +1,9 @@
 """Folding in NumPy: monoids through ufuncs, general computations over whole slices.
 
-Floats up to f32, and c64, are summed and multiplied in double and rounded once: the result is
-within a unit in the last place of the exact sum of the operands. f64 and c128 are summed pairwise.
+Floats up to f32, and c64, are summed and multiplied in double and rounded once, so that sums of up
+to a million elements are the exact sum correctly rounded, but for cancellation. f64 and c128 are
+summed pairwise. XLA:CPU and StableHLO's interpreter round intermediate sums to the element type:
+they are within eps * sum(|x|) of the exact sum for up to ten thousand random elements.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def _has_extreme_zeros(monoid: str, folded: np.ndarray) -> bool:
 def _summed_last(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
     # NumPy sums pairwise only where the summed elements lie side by side.
     kept = [axis for axis in range(array.ndim) if axis not in axes]
-    ordered = array.transpose(*kept, *axes)
+    ordered = np.ascontiguousarray(array.transpose(*kept, *axes))
     sizes = ordered.shape[: len(kept)]
     return ordered.reshape(*sizes, math.prod(ordered.shape[len(kept) :])), (len(kept),)
 

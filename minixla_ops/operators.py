@@ -306,18 +306,7 @@ def power(lhs: Any, rhs: Any) -> Any:
         ShapeError: a negative integer exponent of an integer; the operands do not fit each other.
     """
     exponent = _known_integer(rhs)
-    if exponent is not None:
-        return _integer_power(lhs, exponent)
-    if isinstance(lhs, Tracer) and _is_inexact(lhs) and not _is_inexact(rhs):
-        # The derivative of x ** 0 is 0 at x = 0 too, where Pow's is not a number.
-        (base, number), weak = promote("power", lhs, rhs)
-        base = select(number == 0, ones_like(base), base)
-        return _marked(binary.pow(base, number), weak)
-    return _power(lhs, rhs)
-
-
-def _is_inexact(value: Any) -> bool:
-    return _array_shape(value, "power").element_type.is_inexact
+    return _power(lhs, rhs) if exponent is None else _integer_power(lhs, exponent)
 
 
 def _known_integer(value: Any) -> int | None:

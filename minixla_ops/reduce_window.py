@@ -18,9 +18,9 @@ from minixla_ops.bitwise import and_, or_
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.calls import Call
 from minixla_ops.comparison import ge, gt, le, lt
-from minixla_ops.computations import computation_of, identity_of, is_identity, monoid_of
+from minixla_ops.computations import computation_of, is_identity, monoid_of, neutral_element
 from minixla_ops.fold_programs import fold_in_order
-from minixla_ops.folding import Fold, as_sequence, initial_values
+from minixla_ops.folding import Fold, fold_arguments
 from minixla_ops.movement import pad
 from minixla_ops.numpy_folds import fold_windows, fold_windows_by_monoid
 from minixla_ops.rules import array_shape, splat, sum_over, zeros, zeros_like
@@ -81,7 +81,7 @@ class ReduceWindow(Fold):
         window.check(operands[0].rank, self.reject_attribute, "C5", "C6")
         sizes = window.positions(operands[0].dimensions)
         results = tuple(Shape(each.element_type, sizes, each.dynamic) for each in operands)
-        return results if len(results) > 1 else results[0]
+        return results[0] if len(results) == 1 else results
 
     def reference(self, *operands: np.ndarray, computation: Graph, **attributes: Any) -> Any:
         count = len(operands) // 2
@@ -227,7 +227,7 @@ class ReduceWindow(Fold):
         if is_identity(monoid, initial):
             return None
         kind = array_shape(operand).element_type
-        neutral = identity_of(monoid, kind.dtype)
+        neutral = neutral_element(monoid, kind)
         best = bind(self, operand, neutral, computation=computation, **attributes)
         spread = broadcast_in_dim(initial, array_shape(best).dimensions, ())
         return (gt if monoid == "max" else lt)(spread, best)
@@ -333,23 +333,15 @@ def reduce_window(
         ShapeError, AttributeValueError: see ReduceWindow.
         TransformError: the computation reads a traced value of the enclosing function.
     """
-    operands = as_sequence(operands)
-    shapes = [array_shape(operand) for operand in operands]
-    initials = initial_values(shapes, init_values)
-    scalars = [Shape(shape.element_type) for shape in shapes]
+    operation: Fold = ReduceWindow.instance  # type: ignore[attr-defined]
+    shapes, values, graph = fold_arguments(operation, operands, init_values, computation)
     window = resolve_window(
         "reduce_window",
-        shapes[0].dimensions if shapes else (),
+        shapes[0].dimensions,
         window_dimensions,
         window_strides,
         padding,
         base_dilations,
         window_dilations,
     )
-    return bind(
-        ReduceWindow.instance,  # type: ignore[attr-defined]
-        *operands,
-        *initials,
-        computation=computation_of(computation, (*scalars, *scalars), "reduce_window"),
-        **window.attributes,
-    )
+    return bind(operation, *values, computation=graph, **window.attributes)

@@ -16,10 +16,10 @@ from minixla.core.tracing import bind
 from minixla_ops.bitwise import and_
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import eq
-from minixla_ops.computations import computation_of, monoid_of, short_form
+from minixla_ops.computations import monoid_of, short_form
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.fold_programs import fold
-from minixla_ops.folding import Fold, as_sequence, initial_values
+from minixla_ops.folding import Fold, fold_arguments
 from minixla_ops.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.reshaping import reshape, transpose
 from minixla_ops.rules import add_cotangents, array_shape, sum_over, zeros_like
@@ -76,7 +76,7 @@ class Reduce(Fold):
             )
             for operand in operands
         )
-        return results if len(results) > 1 else results[0]
+        return results[0] if len(results) == 1 else results
 
     def reference(
         self, *operands: np.ndarray, computation: Graph, dimensions_to_reduce: tuple[int, ...]
@@ -255,14 +255,7 @@ def reduce(
         ShapeError, AttributeValueError: see Reduce.
         TransformError: the computation reads a traced value of the enclosing function.
     """
-    operands = as_sequence(operands)
-    shapes = [array_shape(operand) for operand in operands]
-    initials = initial_values(shapes, init_values)
-    scalars = [Shape(shape.element_type) for shape in shapes]
-    return bind(
-        Reduce.instance,  # type: ignore[attr-defined]
-        *operands,
-        *initials,
-        computation=computation_of(computation, (*scalars, *scalars), "reduce"),
-        dimensions_to_reduce=tuple(dimensions_to_reduce),
-    )
+    operation: Fold = Reduce.instance  # type: ignore[attr-defined]
+    _, values, graph = fold_arguments(operation, operands, init_values, computation)
+    dimensions = tuple(dimensions_to_reduce)
+    return bind(operation, *values, computation=graph, dimensions_to_reduce=dimensions)

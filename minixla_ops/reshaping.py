@@ -1,4 +1,4 @@
-"""Operations that keep the elements and rearrange the dimensions: Reshape, Collapse, Transpose, Rev."""
+"""Operations that rearrange dimensions: Reshape, Collapse, Transpose, Rev."""
 
 from __future__ import annotations
 
@@ -194,7 +194,9 @@ class Transpose(Operation):
         *,
         permutation: tuple[int, ...],
     ) -> Sequence[Any]:
-        return (transpose(cotangents, sorted(range(len(permutation)), key=permutation.__getitem__)),)
+        return (
+            transpose(cotangents, sorted(range(len(permutation)), key=permutation.__getitem__)),
+        )
 
     def batch(
         self,

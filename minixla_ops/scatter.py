@@ -11,11 +11,9 @@ from minixla.core.attributes import Boolean, Instance
 from minixla.core.graph import Graph
 from minixla.core.operation import operation_named, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph, shape_of
+from minixla.core.tracing import bind, shape_of
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.computations import check_computation, computation_of
-from minixla_ops.folding import as_sequence
-from minixla_ops.gather_scatter import into_padding, may_lie_partly_outside
 from minixla_ops.index_numbers import (
     NumbersAttribute,
     ScatterDimensionNumbers,
@@ -28,8 +26,9 @@ from minixla_ops.index_numbers import (
 )
 from minixla_ops.indexed_windows import IndexedWindows
 from minixla_ops.numpy_scatter import apply_updates, target_places
-from minixla_ops.rules import array_shape, splat
+from minixla_ops.rules import array_shape
 from minixla_ops.scatter_derivatives import scatter_jvp, scatter_transpose, scatter_vjp
+from minixla_ops.scatter_programs import program_for_xla
 
 __all__ = ["scatter"]
 
@@ -212,13 +211,11 @@ class Scatter(IndexedWindows):
         results: Sequence[AnyShape],
         **attributes: Any,
     ) -> Sequence[str]:
-        numbers, count = attributes["dimension_numbers"], len(results)
-        sizes = [array_shape(shapes[each]).dimensions for each in (0, count + 1)]
-        windows = window_sizes(*sizes, numbers)
-        if not attributes["indices_in_bounds"] and may_lie_partly_outside(numbers, windows):
-            program = _element_program(tuple(shapes), windows, **attributes)
+        program = program_for_xla(tuple(shapes), **attributes)
+        if program is not None:
             call = operation_named("Call")
             return call.stablehlo(emit, operands, shapes, results, computation=program)
+        count = len(results)
         names, types = list(operands), list(shapes)
         names[count], types[count] = self.stablehlo_indices(emit, names[count], shapes[count])
         return emit.operation(
@@ -227,7 +224,7 @@ class Scatter(IndexedWindows):
             types,
             results,
             [emit.region(attributes["update_computation"])],
-            scatter_dimension_numbers=numbers_text(numbers),
+            scatter_dimension_numbers=numbers_text(attributes["dimension_numbers"]),
             indices_are_sorted=attributes["indices_are_sorted"],
             unique_indices=attributes["unique_indices"],
         )
@@ -319,41 +316,6 @@ class Scatter(IndexedWindows):
         return (results, (operand_at,) * count) if count > 1 else (results, operand_at)
 
 
-def _element_program(
-    shapes: tuple[AnyShape, ...],
-    windows: Sequence[int],
-    *,
-    update_computation: Graph,
-    dimension_numbers: ScatterDimensionNumbers,
-    **promises: bool,
-) -> Graph:
-    """A scatter that skips elements, made of one that skips windows: it writes into a frame, too."""
-    key = ("scatter_elements", shapes, dimension_numbers)
-    program = update_computation.memo.get(key)
-    if program is not None:
-        return program
-
-    def scatter_elements(*values: Any) -> Sequence[Any]:
-        from minixla_ops.movement import pad, slice
-
-        count = len(values) // 2
-        operands, indices, updates = values[:count], values[count], values[count + 1 :]
-        sizes = array_shape(operands[0]).dimensions
-        config, moved = into_padding(indices, dimension_numbers, sizes, windows)
-        framed = [pad(each, splat(0, Shape(array_shape(each).element_type)), config) for each in operands]
-        # In the frame windows may meet that have no target in common, and in another order.
-        totals = scatter(
-            framed, moved, updates, update_computation, dimension_numbers, indices_in_bounds=True
-        )
-        starts = [low for low, _, _ in config]
-        limits = [low + size for low, size in zip(starts, sizes, strict=True)]
-        return [slice(each, starts, limits) for each in as_sequence(totals)]
-
-    program = closed_graph(scatter_elements, shapes, "scatter", "scatter_elements").pruned()
-    update_computation.memo[key] = program
-    return program
-
-
 def scatter(
     operands: Any,
     scatter_indices: Any,
@@ -387,9 +349,10 @@ def scatter(
         ShapeError, AttributeValueError: see Scatter.
         TransformError: the function reads traced values of the enclosing function.
     """
-    operands, updates = as_sequence(operands), as_sequence(updates)
+    operands = operands if isinstance(operands, (list, tuple)) else [operands]
+    updates = updates if isinstance(updates, (list, tuple)) else [updates]
     instance: Scatter = Scatter.instance  # type: ignore[attr-defined]
-    if len(operands) != len(updates):
+    if not operands or len(operands) != len(updates):
         given = [f"{len(operands)} operands", f"{len(updates)} updates"]
         instance.reject_counts(len(operands), len(updates), given)
     values = [*operands, scatter_indices, *updates]

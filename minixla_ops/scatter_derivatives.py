@@ -22,7 +22,6 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.computations import apply_computation
 from minixla_ops.fold_programs import paired_computation
-from minixla_ops.folding import as_sequence
 from minixla_ops.gather import gather
 from minixla_ops.gather_scatter import gather_or_fill, may_lie_partly_outside, starts_in_bounds
 from minixla_ops.index_numbers import (

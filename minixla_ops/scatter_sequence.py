@@ -30,7 +30,8 @@ Values = Sequence[Any]
 class _Sequence:
     """The windows of a scatter in order, in operands that have a frame of padding around them.
 
-    Window k of each array of updates is row k, of the operand's rank. Every start is in bounds.
+    Window k of each array of updates is row k, of the operand's rank. Every start is in bounds;
+    where that was promised, there is no frame.
 
     Attributes:
         starts: s32 or s64 [K, operand rank], where windows start in the framed operands.
@@ -82,12 +83,16 @@ class _Sequence:
         """An array like the operand with zeros around it."""
         from minixla_ops.movement import pad
 
+        if self.places.in_bounds:
+            return operand
         return pad(operand, splat(0, Shape(array_shape(operand).element_type)), self.config)
 
     def unframed(self, operand: Any) -> Any:
         """What `framed` was given."""
         from minixla_ops.movement import slice
 
+        if self.places.in_bounds:
+            return operand
         sizes = self.places.dimensions
         starts = [low for low, _, _ in self.config]
         limits = [low + size for low, size in zip(starts, sizes, strict=True)]

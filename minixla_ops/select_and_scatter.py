@@ -350,7 +350,7 @@ def select_and_scatter(
     name = "select_and_scatter"
     shape = array_shape(operand)
     scalar = Shape(shape.element_type)
-    (initial,) = initial_values([shape], init_value)
+    (initial,) = initial_values([shape], [init_value])
     return _bound(
         operand,
         source,

@@ -53,9 +53,7 @@ class Tuple(Operation):
         members = zip(cotangents.elements, linear, strict=True)
         return [cotangent if wanted else None for cotangent, wanted in members]
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[Any]
-    ) -> Any:
+    def batch(self, operands: Sequence[Any], dimensions: Sequence[Any]) -> Any:
         return bind(self, *operands), (*dimensions,)
 
 
@@ -131,9 +129,7 @@ class GetTupleElement(Operation):
         members[index] = cotangents
         return (TupleValue(members),)
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[Any], *, index: int
-    ) -> Any:
+    def batch(self, operands: Sequence[Any], dimensions: Sequence[Any], *, index: int) -> Any:
         return get_tuple_element(operands[0], index), dimensions[0][index]
 
 

@@ -6,9 +6,11 @@ graph that they were made from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
@@ -16,6 +18,7 @@ from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.roles import role
 from minixla.core.tracing import (
     GraphTrace,
+    Tracer,
     _state,
     evaluate_graph,
     trace_to_graph,
@@ -69,7 +72,8 @@ def _make_jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
         return primals + [each.tangent for each, flag in zip(outputs, mine, strict=True) if flag]
 
     extra = [shape for shape, flag in zip(shapes, active, strict=True) if flag]
-    made, _ = trace_to_graph(function, [*shapes, *extra], f"jvp_{graph.name}")
+    made, captured = trace_to_graph(function, [*shapes, *extra], f"jvp_{graph.name}")
+    _refuse_captured(graph, captured)
     return ForwardGraph(made.pruned(), tuple(active_outputs))
 
 
@@ -122,6 +126,7 @@ def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
             kept = [each for each in given if each is not None]
             second = backward.graph(kept, f"vjp_{graph.name}")
         first = forward.graph([*results, *backward.captured], f"forward_{graph.name}")
+    _refuse_captured(graph, forward.captured)
     return ReverseGraphs(
         first.pruned(), second.pruned(), tuple(mine), tuple(each is not None for each in given)
     )
@@ -149,6 +154,19 @@ def call_vjp_graphs(graphs: ReverseGraphs, count: int, operands: list[Any]) -> t
         return [next(found) if flag else None for flag in graphs.active_inputs]
 
     return results, pullback
+
+
+def _refuse_captured(graph: Graph, captured: Sequence[Tracer]) -> None:
+    """Raises TransformError where a user's rule made a derived program that is not closed."""
+    if captured:
+        raise explain(
+            TransformError,
+            graph.name,
+            "a custom derivative rule in it reads a traced value of an enclosing function",
+            [f"captured: {tracer!r}" for tracer in captured],
+            "A jitted function is transformed on its own: pass the value to it, and to the "
+            "function that has the rule, as an argument.",
+        )
 
 
 class BatchedGraph(NamedTuple):
@@ -191,5 +209,6 @@ def _make_batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: 
         found.extend(each.dimension if flag else None for each, flag in pairs)
         return [each.value if flag else each for each, flag in pairs]
 
-    made, _ = trace_to_graph(function, shapes, f"batched_{graph.name}")
+    made, captured = trace_to_graph(function, shapes, f"batched_{graph.name}")
+    _refuse_captured(graph, captured)
     return BatchedGraph(made.pruned(), tuple(found))

@@ -148,6 +148,8 @@ def element_type(value: Any) -> ElementType:
     if isinstance(value, ElementType):
         return value
     try:
+        if value is None:
+            raise TypeError  # which np.dtype takes for float64
         if value in ELEMENT_TYPES:
             return ELEMENT_TYPES[value]
         if value in _PYTHON_TYPES:

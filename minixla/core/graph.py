@@ -72,7 +72,20 @@ class Instruction:
     @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
-        return self.operation.has_side_effect or any(map(_holds_effect, self.attributes.values()))
+        if self.operation.has_side_effect:
+            return True
+        return any([graph.has_side_effect for graph in self.computations])
+
+    @property
+    def computations(self) -> list[Graph]:
+        """The programs among the attributes, those in tuples too."""
+        found: list[Graph] = []
+        for value in self.attributes.values():
+            if type(value) is Graph:
+                found.append(value)
+            elif type(value) is tuple:
+                found.extend([each for each in value if type(each) is Graph])
+        return found
 
     def __repr__(self) -> str:
         return f"<Instruction {self.operation.hlo_name} -> {self.shapes}>"
@@ -85,7 +98,16 @@ class Graph:
     do not count. A graph is not changed once it is made.
     """
 
-    __slots__ = ("__weakref__", "_hash", "inputs", "instructions", "memo", "name", "outputs")
+    __slots__ = (
+        "__weakref__",
+        "_hash",
+        "_identity",
+        "inputs",
+        "instructions",
+        "memo",
+        "name",
+        "outputs",
+    )
 
     def __init__(
         self,
@@ -101,6 +123,7 @@ class Graph:
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
         self.memo: dict[Any, Any] = {}
         self._hash: int | None = None
+        self._identity = object()
 
     @property
     def input_shapes(self) -> tuple[AnyShape, ...]:
@@ -114,12 +137,10 @@ class Graph:
 
     @property
     def has_side_effect(self) -> bool:
-        """Whether an instruction has a side effect."""
-        found = self.memo.get("has_side_effect")
-        if found is None:
-            found = any([each.has_side_effect for each in self.instructions])
-            self.memo["has_side_effect"] = found
-        return found
+        """Whether an instruction, or one of a program that it runs, has a side effect."""
+        if "has_side_effect" not in self.memo:
+            _note_side_effects(self)
+        return self.memo["has_side_effect"]
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""
@@ -151,7 +172,13 @@ class Graph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
-        return self is other or _same_program(self, other)
+        if self is other or self._identity is other._identity:
+            return True
+        if not _same_program(self, other):
+            return False
+        # Found once: programs that share computations compare in linear time.
+        other._identity = self._identity
+        return True
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -160,10 +187,20 @@ class Graph:
         return self._hash
 
 
-def _holds_effect(attribute: Any) -> bool:
-    if type(attribute) is Graph:
-        return attribute.has_side_effect
-    return type(attribute) is tuple and any(map(_holds_effect, attribute))
+def _note_side_effects(graph: Graph) -> None:
+    """Writes `has_side_effect` into the memo of a graph and of all that it runs."""
+    # An explicit stack: programs may be nested deeper than Python's recursion goes.
+    stack = [graph]
+    while stack:
+        memo = stack[-1].memo
+        nested = [each for step in stack[-1].instructions for each in step.computations]
+        unknown = [each for each in nested if "has_side_effect" not in each.memo]
+        if unknown:
+            stack.extend(unknown)
+            continue
+        steps = stack.pop().instructions
+        own = any([step.operation.has_side_effect for step in steps])
+        memo["has_side_effect"] = own or any([each.memo["has_side_effect"] for each in nested])
 
 
 def live_instructions(

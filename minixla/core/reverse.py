@@ -306,14 +306,14 @@ class LinearTrace(Trace):
             shape if flag else lift(each, name)
             for each, shape, flag in zip(operands, shapes, linear, strict=True)
         ]
-        count = len(results) if type(results) is tuple else 0
+        single = type(results) is not tuple
 
         def pullback(cotangents: Any) -> Sequence[Any]:
-            if count:
-                cotangents = tuple([cotangents.get(i) for i in range(count)])
+            if not single:
+                cotangents = tuple([cotangents.get(i) for i in range(len(results))])
             return operation.transpose(cotangents, known, linear, **attributes)
 
-        node = self.recorder.record(targets, pullback, not count, _state.source)
-        if not count:
-            return LinearTracer(self, results, node, 0)  # type: ignore[arg-type]  # one shape
-        return tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])  # type: ignore[arg-type]
+        node = self.recorder.record(targets, pullback, single, _state.source)
+        if type(results) is not tuple:
+            return LinearTracer(self, results, node, 0)
+        return tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from minixla.core.element_types import ElementType, canonical_element_type, element_type
+from minixla.core.element_types import (
+    ELEMENT_TYPES,
+    ElementType,
+    canonical_element_type,
+    element_type,
+)
 
 __all__ = ["TOKEN", "AnyShape", "DeclaredArray", "Shape", "TokenShape", "TupleShape", "parse_shape"]
 
 
-class Shape:
+class _Interned:
+    """Base class of shapes: one object for each, which nobody may change."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
+
+
+class Shape(_Interned):
     """The shape of an array: element type, dimension sizes and which of them are bounds.
 
     There is one object for each shape, so equality is identity. A dynamic dimension's size is its
@@ -43,12 +61,11 @@ class Shape:
             dynamic: for each dimension whether its size is only an upper bound; default: none is.
 
         Raises:
+            TypeError: no element type, or a size that is no integer.
             ValueError: a negative size, or `dynamic` of another length.
         """
         dimensions = tuple(dimensions)
-        flags = tuple(dynamic) if dynamic is not None else ()
-        if not any(flags):
-            flags = ()
+        flags = _dynamic_flags(dynamic, len(dimensions)) if dynamic is not None else ()
         key = (element_type_, dimensions, flags)
         found = cls._interned.get(key)
         return found if found is not None else cls._make(element_type_, dimensions, flags)
@@ -56,21 +73,23 @@ class Shape:
     @classmethod
     def _make(cls, declared: Any, sizes: tuple[Any, ...], flags: tuple[bool, ...]) -> Shape:
         declared = element_type(declared)
-        sizes = tuple(int(size) for size in sizes)
+        sizes = tuple([operator.index(size) for size in sizes])
         if any(size < 0 for size in sizes):
             raise ValueError(f"a dimension size is negative: {list(sizes)}")
-        if flags and len(flags) != len(sizes):
-            raise ValueError(f"{len(flags)} dynamic flags for {len(sizes)} dimensions")
         key = (declared, sizes, flags)
         found = cls._interned.get(key)
         if found is not None:
             return found
         self = object.__new__(cls)
-        self.element_type = declared
-        self.dimensions = sizes
-        self.dynamic = flags or (False,) * len(sizes)
-        self._text = _print_array(declared, sizes, self.dynamic)
-        self.stablehlo = _stablehlo_array(declared, sizes, self.dynamic)
+        dynamic = flags or (False,) * len(sizes)
+        _fill(
+            self,
+            element_type=declared,
+            dimensions=sizes,
+            dynamic=dynamic,
+            _text=_print_array(declared, sizes, dynamic),
+            stablehlo=_stablehlo_array(declared, sizes, dynamic),
+        )
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 
@@ -109,39 +128,53 @@ class Shape:
         return Shape, (self.element_type, self.dimensions, self.dynamic)
 
 
-class TupleShape:
+class TupleShape(_Interned):
     """The shape of a tuple: its members' shapes. Prints as `(f32[], s32[4])`."""
 
-    __slots__ = ("_text", "elements", "stablehlo")
+    __slots__ = ("elements",)
     _interned: dict[tuple[AnyShape, ...], TupleShape] = {}
 
     elements: tuple[AnyShape, ...]
-    stablehlo: str
 
     def __new__(cls, elements: Iterable[AnyShape]) -> TupleShape:
-        """Interns a tuple shape."""
+        """Interns a tuple shape.
+
+        Raises:
+            TypeError: a member is no shape.
+        """
         key = tuple(elements)
         found = cls._interned.get(key)
         if found is not None:
             return found
+        for each in key:
+            if not isinstance(each, (Shape, TupleShape, TokenShape)):
+                raise TypeError(f"a member of a tuple shape must be a shape, not {each!r}")
         self = object.__new__(cls)
-        self.elements = key
-        self._text = "(" + ", ".join(map(repr, key)) + ")"
-        self.stablehlo = "tuple<" + ", ".join(each.stablehlo for each in key) + ">"
+        _fill(self, elements=key)
         return cls._interned.setdefault(key, self)
 
+    @property
+    def stablehlo(self) -> str:
+        """The type in StableHLO: `tuple<tensor<f32>, tensor<4xi32>>`."""
+        return _nested_text(self, "tuple<", ">", lambda leaf: leaf.stablehlo)
+
     def __repr__(self) -> str:
-        return self._text
+        return _nested_text(self, "(", ")", repr)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TupleShape, (self.elements,)
+        # As text, since pickling member by member would recurse.
+        return parse_shape, (repr(self),)
 
 
-class TokenShape:
+class TokenShape(_Interned):
     """The shape of a token, which carries no data. Prints as `token[]`."""
 
     __slots__ = ()
     stablehlo = "!stablehlo.token"
+
+    def __new__(cls) -> TokenShape:
+        """The one token shape."""
+        return TOKEN
 
     def __repr__(self) -> str:
         return "token[]"
@@ -150,8 +183,42 @@ class TokenShape:
         return "TOKEN"
 
 
+def _fill(shape: _Interned, **attributes: Any) -> None:
+    for name, value in attributes.items():
+        object.__setattr__(shape, name, value)
+
+
+def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:
+    flags = tuple(map(bool, dynamic))
+    if len(flags) != rank:
+        raise ValueError(f"{len(flags)} dynamic flags for {rank} dimensions")
+    return flags if any(flags) else ()
+
+
+def _nested_text(
+    shape: TupleShape, opening: str, closing: str, leaf_text: Callable[[Any], str]
+) -> str:
+    # An explicit stack: nesting depth must not meet Python's recursion limit.
+    parts = [opening]
+    stack = [iter(shape.elements)]
+    while stack:
+        element = next(stack[-1], None)
+        if element is None:
+            stack.pop()
+            parts.append(closing)
+            continue
+        if parts[-1] is not opening:
+            parts.append(", ")
+        if isinstance(element, TupleShape):
+            parts.append(opening)
+            stack.append(iter(element.elements))
+        else:
+            parts.append(leaf_text(element))
+    return "".join(parts)
+
+
 #: The one token shape.
-TOKEN = TokenShape()
+TOKEN: TokenShape = object.__new__(TokenShape)
 
 AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 
@@ -172,7 +239,14 @@ def _stablehlo_array(
     return f"tensor<{'x'.join([*parts, declared.stablehlo])}{bounds}>"
 
 
-_ARRAY = re.compile(r"\s*([a-z][a-z0-9]*)\[([^\]]*)\](\{[^}]*\})?\s*")
+# A lexeme and the blanks and comments (`/*index=5*/`) around it. Layouts are of no concern.
+_BLANK = r"(?:\s|/\*.*?\*/)*"
+_ARRAY = re.compile(rf"([a-z][a-z0-9]*)\[([^\]]*)\](?:\{{[^}}]*\}})?{_BLANK}", re.DOTALL)
+_TOKEN = re.compile(rf"token\[\](?:\{{[^}}]*\}})?{_BLANK}", re.DOTALL)
+_OPEN = re.compile(rf"\({_BLANK}", re.DOTALL)
+_CLOSE = re.compile(rf"\)(?:\{{[^}}]*\}})?{_BLANK}", re.DOTALL)
+_COMMA = re.compile(rf",{_BLANK}", re.DOTALL)
+_SIZE = re.compile(r"\s*(<=)?\s*(\d+)\s*", re.ASCII)
 
 
 def parse_shape(text: str) -> AnyShape:
@@ -181,53 +255,73 @@ def parse_shape(text: str) -> AnyShape:
     Raises:
         ValueError: `text` is not a shape.
     """
-    shape, rest = _parse(text, text)
-    if rest.strip():
-        raise ValueError(f"{text!r} is not a shape: {rest!r} is left over")
+    start = re.compile(_BLANK, re.DOTALL).match(text)
+    assert start is not None  # it matches nothing, too
+    shape, at = _parse(text, start.end())
+    if at != len(text):
+        raise _no_shape(text, at)
     return shape
 
 
-def _parse(text: str, whole: str) -> tuple[AnyShape, str]:
-    text = text.lstrip()
-    if text.startswith("("):
-        return _parse_tuple(text[1:], whole)
-    if text.startswith("token[]"):
-        return TOKEN, text[len("token[]") :]
-    match = _ARRAY.match(text)
-    if match is None:
-        raise ValueError(f"{whole!r} is not a shape, such as f32[2,3] or (f32[], s32[4])")
-    sizes = [size.strip() for size in match[2].split(",")] if match[2].strip() else []
-    try:
-        shape = Shape(
-            element_type(match[1]),
-            [int(size.removeprefix("<=")) for size in sizes],
-            [size.startswith("<=") for size in sizes],
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{whole!r} is not a shape: {error}") from None
-    return shape, text[match.end() :]
-
-
-def _parse_tuple(text: str, whole: str) -> tuple[AnyShape, str]:
-    # Explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
-    open_tuples: list[list[AnyShape]] = [[]]
-    while open_tuples:
-        text = text.lstrip().removeprefix(",").lstrip()
-        if text.startswith("("):
+def _parse(text: str, at: int) -> tuple[AnyShape, int]:
+    """The shape that begins at position `at`, and where it ends."""
+    # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
+    open_tuples: list[list[AnyShape]] = []
+    while True:
+        shape: AnyShape
+        if (match := _OPEN.match(text, at)) is not None:
+            at = match.end()
             open_tuples.append([])
-            text = text[1:]
-        elif text.startswith(")"):
-            closed = TupleShape(open_tuples.pop())
-            text = text[1:].lstrip()
-            if not open_tuples:
-                return closed, text
-            open_tuples[-1].append(closed)
+            closing = _CLOSE.match(text, at)  # of an empty tuple
+            if closing is None:
+                continue
         else:
-            shape, text = _parse(text, whole)
+            shape, at = _parse_leaf(text, at)
+            closing = None
+            if not open_tuples:
+                return shape, at
             open_tuples[-1].append(shape)
-    raise AssertionError("unreachable")
+            closing = _CLOSE.match(text, at)
+        while closing is not None:
+            at = closing.end()
+            shape = TupleShape(open_tuples.pop())
+            if not open_tuples:
+                return shape, at
+            open_tuples[-1].append(shape)
+            closing = _CLOSE.match(text, at)
+        comma = _COMMA.match(text, at)
+        if comma is None:
+            raise _no_shape(text, at)
+        at = comma.end()
 
 
+def _parse_leaf(text: str, at: int) -> tuple[AnyShape, int]:
+    match = _TOKEN.match(text, at)
+    if match is not None:
+        return TOKEN, match.end()
+    match = _ARRAY.match(text, at)
+    if match is None or match[1] not in ELEMENT_TYPES:
+        raise _no_shape(text, at)
+    listed = match[2].split(",") if match[2].strip() else []
+    sizes = [_SIZE.fullmatch(each) for each in listed]
+    # XLA counts in 64 bits; a longer number is a mistake (and slow to read).
+    if any(size is None or len(size[2]) > 18 for size in sizes):
+        raise _no_shape(text, match.start(2))
+    shape = Shape(
+        ELEMENT_TYPES[match[1]],
+        [int(size[2]) for size in sizes if size is not None],
+        [size[1] is not None for size in sizes if size is not None],
+    )
+    return shape, match.end()
+
+
+def _no_shape(text: str, at: int) -> ValueError:
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    found = repr(text[at : at + 20]) if at < len(text) else "the end"
+    return ValueError(
+        f"{shown!r} is not a shape, such as f32[2,3] or (f32[], s32[4]): "
+        f"wrong at position {at}, where {found} stands"
+    )
 
 
 class DeclaredArray(np.ndarray):

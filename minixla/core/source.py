@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
 import threading
 from bisect import bisect_right
-from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple
 
@@ -53,24 +54,25 @@ def _shown_path(file: str) -> str:
 
 
 # Code objects are equal across files, so the file belongs to the key.
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _line_table(file: str, code: CodeType) -> tuple[list[int], list[int]]:
     rows = [(start, line or 0) for start, _, line in code.co_lines()]
     return [start for start, _ in rows], [line for _, line in rows]
 
 
-_SKIPPED_FOLDERS: list[str] = []
+# Decorators of the standard library stand between the user's frames and ours.
+_SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
 _IS_USER_FILE: dict[str, bool] = {}
 
 
 def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
-    _SKIPPED_FOLDERS.append(os.path.join(os.path.abspath(folder), ""))
+    _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
     _IS_USER_FILE.clear()
 
 
 def _classify(file: str) -> bool:
-    is_user = not file.startswith("<frozen") and not file.startswith(tuple(_SKIPPED_FOLDERS))
+    is_user = not file.startswith("<frozen") and not file.startswith(tuple(_SKIPPED))
     _IS_USER_FILE[file] = is_user
     return is_user
 

@@ -33,18 +33,23 @@ def module_text(graph: Graph, locations: bool = False) -> str:
 class Emitter:
     """Writes functions, operations and regions; operations' `stablehlo` rules call it."""
 
-    def __init__(self, locations: bool = False, prefix: str = "") -> None:
+    def __init__(
+        self, locations: bool = False, prefix: str = "", platform: str | None = None
+    ) -> None:
         """Starts a module.
 
         Args:
             locations: whether each operation carries the user's file and line.
             prefix: what the name of each function begins with.
+            platform: the only platform that the module is for (`cpu`), whose slow paths operations
+                may avoid; None where it is for any.
         """
+        self.platform = platform
         self._prefix = prefix
         self._lines: list[str] = []
         self._count = 0
         self._location = ""
-        self._locations: dict[Source, str] | None = {} if locations else None
+        self._locations: dict[Any, tuple[str, Source]] | None = {} if locations else None
         self._symbols: dict[int, str] = {}
         self._pending: list[Graph] = []
         self._names: set[str] = set()
@@ -59,9 +64,8 @@ class Emitter:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)], "private"))
         aliases = []
-        for source, alias in (self._locations or {}).items():
-            path = source.file.replace("\\", "\\\\").replace('"', '\\"')
-            aliases.append(f'#{alias} = loc("{path}":{source.line}:0)')
+        for alias, source in (self._locations or {}).values():
+            aliases.append(f'#{alias} = loc("{_escaped(source.file)}":{source.line}:0)')
         return "\n".join([header, *texts, "}", *aliases]) + "\n"
 
     def function(self, graph: Graph) -> str:
@@ -176,6 +180,7 @@ class Emitter:
         return "\n".join([header, *self._lines, last, "  }"])
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
+        outer = self._location
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
         for instruction in graph.instructions:
             operands = [names[id(value)] for value in instruction.operands]
@@ -187,7 +192,7 @@ class Emitter:
             )
             for value, name in zip(instruction.results, results, strict=True):
                 names[id(value)] = name
-        self._location = ""
+        self._location = outer
         return [names[id(value)] for value in graph.outputs]
 
     def _location_of(self, instruction: Instruction) -> str:
@@ -195,10 +200,18 @@ class Emitter:
         if source is None:
             return ""
         assert self._locations is not None
-        alias = self._locations.get(source)
-        if alias is None:
-            alias = self._locations[source] = f"loc{len(self._locations)}"
-        return f" loc(#{alias})"
+        # Code objects are equal across files, so they count by identity.
+        key = (id(source.code), source.instruction)
+        found = self._locations.get(key)
+        if found is None:
+            found = self._locations[key] = (f"loc{len(self._locations)}", source)
+        return f" loc(#{found[0]})"
+
+
+def _escaped(text: str) -> str:
+    """Text inside the quotes of an MLIR string."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join([c if c.isprintable() else "?" for c in safe])
 
 
 def _symbol(name: str) -> str:

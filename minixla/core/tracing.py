@@ -26,7 +26,7 @@ from minixla.core.errors import (
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.roles import role
-from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, shape_of_data
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
@@ -259,11 +259,11 @@ def weak_type_of(value: Any) -> bool:
     return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))
 
 
-def shape_of(value: Any) -> AnyShape:
+def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
     """The shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape itself.
 
     Raises:
-        ShapeError: `value` is none of these.
+        ShapeError: `value` is none of these; the message begins with `subject`.
     """
     if isinstance(value, Tracer):
         return value._shape
@@ -272,17 +272,20 @@ def shape_of(value: Any) -> AnyShape:
         return shape
     if isinstance(value, TupleValue):
         return TupleShape(map(shape_of, value.elements))
-    if hasattr(value, "stablehlo"):
+    if isinstance(value, (Shape, TupleShape, TokenShape)):
         return value
-    raise not_a_value(value, "shape_of")
+    raise not_a_value(value, subject)
 
 
-def not_a_value(value: Any, subject: str) -> ShapeError:
+def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeError:
     """The error for something that is no array."""
+    problem = f"{what} of type {type(value).__name__} is not an array"
+    if hasattr(value, "dtype"):
+        problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
     return explain(
         ShapeError,
         subject,
-        f"an operand of type {type(value).__name__} is not an array",
+        problem,
         [repr(value)[:200]],
         "Give an array, a NumPy scalar or a Python number; take containers apart first.",
     )
@@ -499,6 +502,9 @@ class GraphTrace(Trace):
 
     def graph(self, outputs: Sequence[Any], name: str = "main") -> Graph:
         """The recorded program, captured inputs first."""
+        for output in outputs:
+            if not isinstance(output, (Tracer, TupleValue)) and shape_of_data(output) is None:
+                raise not_a_value(output, name, "a result")
         values = [self.capture(output, name) for output in outputs]
         return Graph([*self.captured_inputs, *self.inputs], self.instructions, values, name)
 

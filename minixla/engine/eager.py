@@ -9,11 +9,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from minixla.core.errors import MinixlaError
+from minixla.core.attributes import spelling
 from minixla.core.operation import Operation
-from minixla.core.roles import role
 from minixla.core.shapes import shape_of_data
-from minixla.core.tracing import Trace, Tracer, leaked, not_a_value, set_default_trace
+from minixla.core.tracing import (
+    Trace,
+    Tracer,
+    current_trace,
+    host_array,
+    leaked,
+    not_a_value,
+    set_default_trace,
+)
 from minixla.core.tuples import TupleValue
 from minixla.engine.program import stage_for_jax
 
@@ -33,51 +40,69 @@ class EngineTrace(Trace):
         if operation.run is not None:
             return operation.run(*operands, **attributes)
         try:
-            compiled = _compiled(operation, tuple(attributes.items()))
+            compiled = _program_of(operation, attributes)
         except TypeError:  # an unhashable attribute
-            attributes = operation.canonical_attributes(attributes)
-            compiled = _compiled(operation, tuple(attributes.items()))
+            compiled = _program_of(operation, operation.canonical_attributes(attributes))
         try:
             return compiled(*operands)
-        except MinixlaError:
-            raise
-        except (TypeError, ValueError):
-            _check(operation, operands)
+        except (TypeError, ValueError, OverflowError):
+            for operand in operands:
+                _check(operand, operation.builder_name)
             raise
 
-    def lift(self, value: Any) -> Any:
+    def lift(self, value: Any, subject: str = "evaluation") -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
         if isinstance(value, (jax.Array, Tracer, TupleValue)):
             return value
-        if isinstance(value, np.ndarray) and value.ndim and not any(value.strides):
-            return _device_splat(value[(0,) * value.ndim].tobytes(), value.dtype, value.shape)
+        if isinstance(value, np.ndarray) and value.ndim and value.size and not any(value.strides):
+            return _device_splat(value)
+        _check(value, subject)
         return jax.numpy.asarray(value)
 
 
-def _check(operation: Operation, operands: tuple[Any, ...]) -> None:
-    for operand in operands:
-        if isinstance(operand, Tracer):
-            raise leaked(operand, operation.builder_name)
-        if shape_of_data(operand) is None:
-            raise not_a_value(operand, operation.builder_name)
+def _check(operand: Any, subject: str) -> None:
+    """Raises our error for an operand that JAX does not take."""
+    if isinstance(operand, Tracer):
+        raise leaked(operand, subject) from None
+    shape = shape_of_data(operand)
+    if shape is None:
+        raise not_a_value(operand, subject) from None
+    if isinstance(operand, int):
+        host_array(operand, shape, subject)
 
 
-@lru_cache(maxsize=1024)
-def _device_splat(raw: bytes, dtype: np.dtype, sizes: tuple[int, ...]) -> jax.Array:
-    return jax.numpy.full(sizes, np.frombuffer(raw, dtype)[0], dtype)
+# Repeated values on the device, which derivative rules ask for again and again.
+_SPLATS: dict[Any, jax.Array] = {}
+_MOST_SPLATS = 1024
+_SPLAT_BYTES = 1 << 16
+
+
+def _device_splat(value: np.ndarray) -> jax.Array:
+    dtype = jax.dtypes.canonicalize_dtype(value.dtype)
+    scalar = value[(0,) * value.ndim]
+    key = (scalar.tobytes(), value.dtype, dtype, value.shape)
+    found = _SPLATS.get(key)
+    if found is None:
+        found = jax.numpy.full(value.shape, scalar, dtype)
+        # Where JAX is tracing, the array belongs to that trace.
+        if found.nbytes <= _SPLAT_BYTES and not isinstance(found, jax.core.Tracer):
+            if len(_SPLATS) >= _MOST_SPLATS:
+                _SPLATS.clear()
+            _SPLATS[key] = found
+    return found
+
+
+def _program_of(operation: Operation, attributes: dict[str, Any]) -> Callable[..., Any]:
+    items = tuple(attributes.items())
+    return _compiled(operation, items, spelling(items) if operation.is_ambiguous else None)
 
 
 @lru_cache(maxsize=8192)
-def _compiled(operation: Operation, attributes: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+def _compiled(operation: Operation, attributes: tuple[Any, ...], _: Any) -> Callable[..., Any]:
     given = dict(attributes)
-    if operation is role("constant"):
-        array = given["literal"].array
-        return lambda: jax.numpy.asarray(array)
 
     def one_operation(*operands: Any) -> Any:
-        from minixla.core.tracing import _state
-
-        return _state.trace.process(operation, operands, given)
+        return current_trace().process(operation, operands, given)
 
     one_operation.__name__ = operation.builder_name
     return jax.jit(stage_for_jax(one_operation))

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import jax
 import jaxlib
 from jax._src import core as jax_core
+from jax._src import dtypes
 
 from minixla.core.batching import BatchTracer
 from minixla.core.errors import ForeignCallError, explain
@@ -15,8 +16,19 @@ from minixla.core.forward import ForwardTracer
 from minixla.core.reverse import LinearTracer, ReverseTracer
 from minixla.core.source import skip_package
 from minixla.core.tracing import GraphTracer, Tracer, leaked
+from minixla.reference.trace import ReferenceTracer
 
 __all__ = ["register"]
+
+_TRACERS = (
+    Tracer,
+    GraphTracer,
+    ForwardTracer,
+    ReverseTracer,
+    LinearTracer,
+    BatchTracer,
+    ReferenceTracer,
+)
 
 
 def _refuse(tracer: Any) -> NoReturn:
@@ -36,5 +48,7 @@ def register() -> None:
     """Makes JAX raise our error for each tracer class, and its frames no user code."""
     for library in (jax, jaxlib):
         skip_package(os.path.dirname(library.__file__))
-    for kind in (Tracer, GraphTracer, ForwardTracer, ReverseTracer, LinearTracer, BatchTracer):
+    for kind in _TRACERS:
+        # The first is asked by jax.jit and jax.numpy, the second by each primitive.
         jax_core.pytype_aval_mappings[kind] = _refuse
+        dtypes.register_canonicalize_value_handler(kind, _refuse)

@@ -14,8 +14,10 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
+from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
+from minixla.core.linear import instantiate
+from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine.program import PROGRAM, abstract_value, bind_program, lower_graph
 
 __all__ = ["register"]
@@ -23,35 +25,84 @@ __all__ = ["register"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Linear:
-    """The linear part of a derivative.
+    """The linear part of the derivative of a program.
+
+    Its operands are the program's, what the reverse derivative keeps of them (residuals), and a
+    tangent for each active operand; its results are the tangents of `halves.active_outputs`.
 
     Attributes:
-        tangent_graph: from primals and tangents to tangents of the results.
-        backward: from residuals and cotangents to cotangents of `active_inputs`.
-        primals, residuals: how many operands are such; tangents follow.
-        active_inputs: for each tangent whether `backward` has a cotangent for it.
+        graph: the program.
+        active: the operands that have a tangent.
+        halves: its reverse derivative.
     """
 
-    tangent_graph: Graph
-    backward: Graph
-    primals: int
-    residuals: int
-    active_inputs: tuple[bool, ...]
+    graph: Graph
+    active: tuple[bool, ...]
+    halves: ReverseGraphs
+
+    @property
+    def primals(self) -> int:
+        """The number of the program's operands."""
+        return len(self.graph.inputs)
+
+    @property
+    def start(self) -> int:
+        """The number of operands before the tangents."""
+        residuals = len(self.halves.forward.outputs) - len(self.graph.outputs)
+        return self.primals + residuals
+
+    @property
+    def tangent_graph(self) -> Graph:
+        """From primals and tangents to the results.
+
+        Made only where tangents are computed: custom_vjp has no forward derivative.
+        """
+        key = ("tangents", self.active)
+        found = self.graph.memo.get(key)
+        if found is None:
+            found = self.graph.memo[key] = _tangents_only(self)
+        return found
 
 
-#: Operands: primals, residuals, tangents; results: tangents.
+def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
+    key = ("linear", active)
+    found = graph.memo.get(key)
+    if found is None:
+        found = graph.memo[key] = _Linear(graph, active, vjp_graphs(graph, active))
+    return found
+
+
+def _tangents_only(linear: _Linear) -> Graph:
+    graph, wanted = linear.graph, linear.halves.active_outputs
+    whole, moving = jvp_graph(graph, linear.active)
+
+    def function(*operands: Any) -> list[Any]:
+        outputs = evaluate_graph(whole, operands)
+        results, tangents = outputs[: len(wanted)], iter(outputs[len(wanted) :])
+        given = [next(tangents) if flag else None for flag in moving]
+        return [
+            instantiate(tangent, result)
+            for tangent, result, flag in zip(given, results, wanted, strict=True)
+            if flag
+        ]
+
+    return trace_to_graph(function, whole.input_shapes, f"tangent_{graph.name}")[0].pruned()
+
+
+#: Operands and results: see `_Linear`.
 LINEAR = Primitive("minixla_linear_program")
 LINEAR.multiple_results = True
 
 
 @LINEAR.def_abstract_eval
 def _linear_abstract_eval(*_: Any, linear: _Linear) -> list[Any]:
-    return [abstract_value(shape) for shape in linear.tangent_graph.output_shapes]
+    shapes = zip(linear.graph.output_shapes, linear.halves.active_outputs, strict=True)
+    return [abstract_value(shape) for shape, flag in shapes if flag]
 
 
 def _tangent_operands(operands: Sequence[Any], linear: _Linear) -> list[Any]:
     """The operands of the tangent graph: it computes from primals what the residuals hold."""
-    return [*operands[: linear.primals], *operands[linear.primals + linear.residuals :]]
+    return [*operands[: linear.primals], *operands[linear.start :]]
 
 
 def _run_linear(*operands: Any, linear: _Linear) -> list[Any]:
@@ -63,45 +114,18 @@ def _lower_linear(ctx: Any, *operands: Any, linear: _Linear) -> Sequence[Any]:
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
-    active = tuple(type(tangent) is not ad.Zero for tangent in tangents)
-    halves = vjp_graphs(graph, active)
+    linear = _linear_of(graph, tuple(type(tangent) is not ad.Zero for tangent in tangents))
     count = len(graph.outputs)
-    everything = bind_program(halves.forward, *primals)
+    everything = bind_program(linear.halves.forward, *primals)
     results, residuals = everything[:count], everything[count:]
-    moving = iter(_linear_results(graph, active, primals, residuals, tangents, halves))
-    tangents_out = [
+    flags = linear.halves.active_outputs
+    given = [tangent for tangent, flag in zip(tangents, linear.active, strict=True) if flag]
+    found = LINEAR.bind(*primals, *residuals, *given, linear=linear) if any(flags) else ()
+    moving = iter(found)
+    return results, [
         next(moving) if flag else ad.Zero(jax.typeof(result).to_tangent_aval())
-        for result, flag in zip(results, jvp_graph(graph, active).active_outputs, strict=True)
+        for result, flag in zip(results, flags, strict=True)
     ]
-    return results, tangents_out
-
-
-def _linear_results(
-    graph: Graph,
-    active: tuple[bool, ...],
-    primals: Sequence[Any],
-    residuals: Sequence[Any],
-    tangents: Sequence[Any],
-    halves: Any,
-) -> list[Any]:
-    given = [tangent for tangent, flag in zip(tangents, active, strict=True) if flag]
-    wanted = tuple(f for f, flag in zip(halves.active_inputs, active, strict=True) if flag)
-    tangent_graph = _tangents_only(graph, active)
-    if not tangent_graph.outputs:
-        return []
-    linear = _Linear(tangent_graph, halves.backward, len(primals), len(residuals), wanted)
-    return LINEAR.bind(*primals, *residuals, *given, linear=linear)
-
-
-def _tangents_only(graph: Graph, active: tuple[bool, ...]) -> Graph:
-    key = ("tangents", active)
-    found = graph.memo.get(key)
-    if found is None:
-        whole = jvp_graph(graph, active).graph
-        outputs = whole.outputs[len(graph.outputs) :]
-        found = Graph(whole.inputs, whole.instructions, outputs, f"tangent_{graph.name}").pruned()
-        graph.memo[key] = found
-    return found
 
 
 def _linear_jvp(
@@ -115,17 +139,32 @@ def _linear_jvp(
     )
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
-    start = linear.primals + linear.residuals
-    residuals = operands[linear.primals : start]
+def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
+    residuals = operands[linear.primals : linear.start]
     given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    found = iter(bind_program(linear.backward, *residuals, *given))
-    gathered = [next(found) if flag else None for flag in linear.active_inputs]
-    tangents = operands[start:]
-    return [None] * start + [
+    found = iter(bind_program(linear.halves.backward, *residuals, *given))
+    pulled = [next(found) if flag else None for flag in linear.halves.active_inputs]
+    wanted = [each for each, flag in zip(pulled, linear.active, strict=True) if flag]
+    tangents = operands[linear.start :]
+    return [None] * linear.start + [
         cotangent if ad.is_undefined_primal(tangent) else None
-        for cotangent, tangent in zip(gathered, tangents, strict=True)
+        for cotangent, tangent in zip(wanted, tangents, strict=True)
     ]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, graph: Graph) -> list[Any]:
+    # The reverse derivative of a linear function is its transpose, wherever it is taken.
+    unknown = tuple(map(ad.is_undefined_primal, operands))
+    point = [
+        ad.instantiate_zeros(ad.Zero(operand.aval)) if flag else operand
+        for operand, flag in zip(operands, unknown, strict=True)
+    ]
+    halves = vjp_graphs(graph, unknown)
+    residuals = bind_program(halves.forward, *point)[len(graph.outputs) :]
+    pairs = zip(cotangents, halves.active_outputs, strict=True)
+    given = [ad.instantiate_zeros(cotangent) for cotangent, flag in pairs if flag]
+    found = iter(bind_program(halves.backward, *residuals, *given))
+    return [next(found) if flag else None for flag in halves.active_inputs]
 
 
 def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> Any:
@@ -145,12 +184,17 @@ def _batch_linear(operands: Sequence[Any], dimensions: Sequence[Any], *, linear:
 
 def register() -> None:
     """Tells JAX the rules."""
-    ad.primitive_jvps[PROGRAM] = lambda primals, tangents, graph: _jvp(primals, tangents, graph.graph)
+    ad.primitive_jvps[PROGRAM] = lambda primals, tangents, graph: _jvp(
+        primals, tangents, graph.graph
+    )
+    ad.primitive_transposes[PROGRAM] = lambda cotangents, *operands, graph: _transpose(
+        cotangents, *operands, graph=graph.graph
+    )
     batching.primitive_batchers[PROGRAM] = lambda operands, dimensions, graph: _batch(
         operands, dimensions, graph.graph
     )
     LINEAR.def_impl(_run_linear)
     mlir.register_lowering(LINEAR, _lower_linear)
     ad.primitive_jvps[LINEAR] = _linear_jvp
-    ad.primitive_transposes[LINEAR] = _transpose
+    ad.primitive_transposes[LINEAR] = _transpose_linear
     batching.primitive_batchers[LINEAR] = _batch_linear

@@ -13,30 +13,37 @@ from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.stablehlo_text import Emitter
-from minixla.core.tracing import GraphTrace, tracing
+from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
 
 class HeldGraph:
-    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
+    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure.
 
-    __slots__ = ("graph",)
+    Attributes:
+        graph: the Graph.
+        weak: for each output whether it is weakly typed, as JAX calls it.
+    """
 
-    def __init__(self, graph: Graph) -> None:
+    __slots__ = ("graph", "weak")
+
+    def __init__(self, graph: Graph, weak: Sequence[bool]) -> None:
         self.graph = graph
+        self.weak = weak
 
     def __repr__(self) -> str:
         return repr(self.graph)
 
 
-def held(graph: Graph) -> HeldGraph:
-    """The one HeldGraph of a graph."""
-    found = graph.memo.get("held")
+def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
+    """The one HeldGraph of a graph; its outputs are strongly typed unless `weak` says otherwise."""
+    flags = tuple(weak) or (False,) * len(graph.outputs)
+    found = graph.memo.get(("held", flags))
     if found is None:
-        found = graph.memo["held"] = HeldGraph(graph)
+        found = graph.memo["held", flags] = HeldGraph(graph, flags)
     return found
 
 
@@ -45,7 +52,7 @@ PROGRAM = Primitive("minixla_program")
 PROGRAM.multiple_results = True
 
 
-def abstract_value(shape: AnyShape) -> Any:
+def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
     """JAX's abstract value for an array shape."""
     if not isinstance(shape, Shape):
         raise explain(
@@ -54,19 +61,21 @@ def abstract_value(shape: AnyShape) -> Any:
             f"a value of shape {shape} cannot cross the border to JAX",
             advice="Return arrays: take the members out of a tuple with get_tuple_element.",
         )
-    return jax.core.ShapedArray(shape.dimensions, shape.dtype)
+    return jax.core.ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
 @PROGRAM.def_abstract_eval
 def _abstract_eval(*_: Any, graph: HeldGraph) -> list[Any]:
-    return [abstract_value(shape) for shape in graph.graph.output_shapes]
+    return list(map(abstract_value, graph.graph.output_shapes, graph.weak))
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
     module_context = ctx.module_context
     prefix = _fresh_prefix(module_context.symbol_table)
-    text = Emitter(locations=True, prefix=prefix).module(graph.pruned())
+    platforms = module_context.platforms
+    platform = platforms[0] if len(platforms) == 1 else None
+    text = Emitter(locations=True, prefix=prefix, platform=platform).module(graph.pruned())
     parsed = ir.Module.parse(text, context=module_context.context)
     main = None
     for function in list(parsed.body.operations):
@@ -102,19 +111,27 @@ def _compiled(graph: Graph) -> Callable[..., Any]:
     return found
 
 
-def bind_program(graph: Graph, *operands: Any) -> list[Any]:
+def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
     """Binds the primitive under JAX's current trace."""
-    return PROGRAM.bind(*operands, graph=held(graph))
+    return PROGRAM.bind(*operands, graph=held(graph, weak))
 
 
-def run_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-    """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing."""
+def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) -> list[Any]:
+    """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing.
+
+    Args:
+        graph: the program.
+        operands: its inputs.
+        weak: which results are weakly typed; default: none.
+    """
     graph, literals = hoist_constants(graph)
-    return bind_program(graph, *(each.data for each in literals), *operands)
+    return bind_program(graph, *(each.data for each in literals), *operands, weak=weak)
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
+
+    name = getattr(function, "__name__", "function")
 
     def staged(*args: Any, **kwargs: Any) -> Any:
         from minixla.engine.eager import ENGINE
@@ -125,16 +142,20 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
         for index, leaf in enumerate(leaves):
             if isinstance(leaf, jax.core.Tracer):
                 operands.append(leaf)
-                tracer = trace.add_input(Shape(leaf.dtype, leaf.shape))
+                shape = shape_of_data(leaf)
+                if shape is None:
+                    raise not_a_value(leaf, name, "an argument")
+                tracer = trace.add_input(shape)
                 if leaf.weak_type:
                     tracer._mark_weak()
                 leaves[index] = tracer
         args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
         with tracing(trace):
             results, result_tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
-            graph = trace.graph(results, getattr(function, "__name__", "main"))
-        outputs = run_graph(graph, operands)
+            graph = trace.graph(results, name)
+            weak = [weak_type_of(result) for result in results]
+        outputs = run_graph(graph, operands, weak)
         return jax.tree_util.tree_unflatten(result_tree, outputs)
 
-    staged.__name__ = getattr(function, "__name__", "function")
+    staged.__name__ = name
     return staged

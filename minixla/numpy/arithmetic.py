@@ -100,14 +100,20 @@ pow = power
 bitwise_and = of_two_operands("bitwise_and", operators.bitwise_and, "The and of each bit.")
 bitwise_or = of_two_operands("bitwise_or", operators.bitwise_or, "The or of each bit.")
 bitwise_xor = of_two_operands("bitwise_xor", operators.bitwise_xor, "The exclusive or of each bit.")
-left_shift = of_two_operands("left_shift", operators.left_shift, "The bits of x1 moved up by x2 places.")
+left_shift = of_two_operands(
+    "left_shift", operators.left_shift, "The bits of x1 moved up by x2 places."
+)
 bitwise_left_shift = left_shift
 right_shift = of_two_operands(
     "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
 )
 bitwise_right_shift = right_shift
-maximum = of_two_operands("maximum", operators.promoting(binary.Max.instance), "The greater; NaN wins.")
-minimum = of_two_operands("minimum", operators.promoting(binary.Min.instance), "The smaller; NaN wins.")
+maximum = of_two_operands(
+    "maximum", operators.promoting(binary.Max.instance), "The greater; NaN wins."
+)
+minimum = of_two_operands(
+    "minimum", operators.promoting(binary.Min.instance), "The smaller; NaN wins."
+)
 
 negative = _of_one("negative", operators.negative, "The number with the other sign.")
 positive = _of_one("positive", operators.positive, "The number itself.")

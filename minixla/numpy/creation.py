@@ -271,7 +271,11 @@ def linspace(
     count = static_int(num, "linspace", "num")
     if count < 0:
         raise explain(AttributeValueError, "linspace", f"num is {count}", advice="Give num >= 0.")
-    kind = inexact_type(common_type("linspace", start, stop)) if dtype is None else requested_type(dtype, "linspace")
+    kind = (
+        inexact_type(common_type("linspace", start, stop))
+        if dtype is None
+        else requested_type(dtype, "linspace")
+    )
     work = inexact_type(kind)
     sizes = broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
     first, last = (broadcast_to(convert(each, work), sizes) for each in (start, stop))
@@ -348,9 +352,7 @@ def geomspace(
     return result if dtype is None else astype(result, dtype)
 
 
-def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Any]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
     """Coordinate arrays of a grid, one for each vector.
 
     Args:
@@ -437,5 +439,3 @@ def fromfunction(
 ) -> Any:
     """`function` of the index arrays of an array of `shape`."""
     return function(*indices(shape, dtype), **kwargs)
-
-

@@ -115,7 +115,7 @@ radians, degrees = deg2rad, rad2deg
 
 
 def square(x: Any, /) -> Any:
-    """x * x."""
+    """X * x."""
     kind = numeric_type(operand_shape(x, "square").element_type)
     number = lifted(convert(x, kind))
     return keep_weak(number * number, x)
@@ -307,5 +307,3 @@ def nan_to_num(
         return part
 
     return keep_weak(_by_parts(x, kind, replaced), x)
-
-

@@ -224,9 +224,7 @@ arctanh = atanh = _own(
 def _sinc_at_zero(order: int) -> Function:
     """The derivative of sin(x) / x at 0 of an order, as a function with the next as derivative."""
     value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
-    return _with_derivative(
-        lambda x: full_like(x, value), lambda x: _sinc_at_zero(order + 1)(x)
-    )
+    return _with_derivative(lambda x: full_like(x, value), lambda x: _sinc_at_zero(order + 1)(x))
 
 
 def _sinc(x: Any) -> Any:
@@ -289,5 +287,3 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     (x1, x2), _, weak = promote_inexact("logaddexp2", x1, x2)
     ratio = math.log(2)
     return marked(logaddexp(x1 * ratio, x2 * ratio) / ratio, weak)
-
-

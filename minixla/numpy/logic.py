@@ -52,7 +52,9 @@ __all__ = [
 
 equal = of_two_operands("equal", operators.equal, "Whether x1 == x2.")
 not_equal = of_two_operands("not_equal", operators.not_equal, "Whether x1 != x2.")
-greater = of_two_operands("greater", operators.greater, "Whether x1 > x2; complex by real part first.")
+greater = of_two_operands(
+    "greater", operators.greater, "Whether x1 > x2; complex by real part first."
+)
 greater_equal = of_two_operands(
     "greater_equal", operators.greater_equal, "Whether x1 >= x2; complex by real part first."
 )
@@ -153,7 +155,10 @@ def signbit(x: Any, /) -> Any:
     kind = shape.element_type
     if kind.is_complex:
         raise explain(
-            ShapeError, "signbit", "complex numbers have no sign", advice="Take the real part first."
+            ShapeError,
+            "signbit",
+            "complex numbers have no sign",
+            advice="Take the real part first.",
         )
     if kind.is_float:
         x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}")
@@ -183,7 +188,7 @@ def where(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """x where the condition is true and y elsewhere; with the condition alone, `nonzero`.
+    """X where the condition is true and y elsewhere; with the condition alone, `nonzero`.
 
     Args:
         condition: an array of booleans (or numbers: true where not zero).
@@ -233,9 +238,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b|, or a == b."""
     (a, b), kind, _ = promote_inexact("isclose", a, b)
     rtol, atol = (convert(each, kind.real) for each in (rtol, atol))
@@ -244,9 +247,7 @@ def isclose(
     return close | (isnan(a) & isnan(b)) if equal_nan else close
 
 
-def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see `isclose`."""
     from minixla.numpy.reductions import all
 
@@ -286,5 +287,3 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
 
     found = any(equal(expand_dims(asarray(element), -1), ravel(asarray(test_elements))), -1)
     return ops.not_(found) if invert else found
-
-

@@ -419,4 +419,3 @@ def _rolled_by_traced(a: Any, size: int, amount: Any, axis: int) -> Any:
     zero = lifted(np.int32(0))
     starts: list[Any] = [start if at == axis else zero for at in range(len(sizes))]
     return ops.dynamic_slice(ops.concat_in_dim([a, a], axis), starts, sizes)
-

@@ -196,7 +196,9 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
 
 def broadcast_all(subject: str, *operands: Any) -> list[Any]:
     """Operands broadcast to one shape, each of its own element type."""
-    sizes = broadcast_shapes([operand_shape(each, subject).dimensions for each in operands], subject)
+    sizes = broadcast_shapes(
+        [operand_shape(each, subject).dimensions for each in operands], subject
+    )
     return [broadcast_to(each, sizes) for each in operands]
 
 

@@ -7,19 +7,19 @@ import re
 import jax
 import numpy as np
 import pytest
-from jaxlib import _hlo, _jax
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core import Shape, parse_shape
-from minixla.core.hlo_text import HloEmitter
+from minixla.core import Graph, Operation, Shape, bind, parse_shape
+from minixla.core.attributes import Instance
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.evaluation import reference_graph
 from tests.harness import graph_of
 from tests.oracles import ALL_TYPES, assert_same, edge_values, run_xla
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-I = np.array([3, 1, 2], np.int32)
+PAIR = np.array([3, 1, 2], np.int32)
 
 
 def read_back(text):
@@ -54,10 +54,12 @@ CASES = {
     "broadcast_in_dim": (lambda x: ops.broadcast_in_dim(x, (2, 4, 3), (0, 2)), [X]),
     "broadcast_in_dim, permuted": (lambda x: ops.broadcast_in_dim(x, (3, 4, 2), (2, 0)), [X]),
     "broadcast_in_dim, stretched": (
-        lambda x: ops.broadcast_in_dim(x, (2, 4, 3), (1, 0, 2)), [X.reshape(1, 2, 3)],
+        lambda x: ops.broadcast_in_dim(x, (2, 4, 3), (1, 0, 2)),
+        [X.reshape(1, 2, 3)],
     ),
     "broadcast_in_dim, size 1 kept": (
-        lambda x: ops.broadcast_in_dim(x, (1, 3, 1), (0, 2)), [X[:1, :1]],
+        lambda x: ops.broadcast_in_dim(x, (1, 3, 1), (0, 2)),
+        [X[:1, :1]],
     ),
     "concat_in_dim": (lambda x: ops.concat_in_dim([x, x, ops.rev(x, (0,))], 1), [X]),
     "slice": (lambda x: ops.slice(x, (0, 1), (2, 3), (1, 2)), [X]),
@@ -66,10 +68,12 @@ CASES = {
     "pad of a scalar": (lambda x: ops.pad(x, np.float32(9), []), [np.float32(3)]),
     "dynamic_slice": (lambda x, i: ops.dynamic_slice(x, [i, 0], (1, 2)), [X, np.int32(5)]),
     "dynamic_update_slice": (
-        lambda x, i: ops.dynamic_update_slice(x, x, [i, 0]), [X, np.int32(5)],
+        lambda x, i: ops.dynamic_update_slice(x, x, [i, 0]),
+        [X, np.int32(5)],
     ),
     "tuples": (
-        lambda x: ops.get_tuple_element(ops.tuple([x, ops.tuple([x, I])]), 0), [X],
+        lambda x: ops.get_tuple_element(ops.tuple([x, ops.tuple([x, PAIR])]), 0),
+        [X],
     ),
     "calls": (lambda x: ops.call(inner, *ops.call(inner, x)), [X]),
     "call of one result": (lambda x: ops.call(inner, x), [X]),
@@ -78,7 +82,7 @@ CASES = {
     "call without operands": (lambda: ops.call(lambda: [np.float32(2)]), []),
     "nested calls": (lambda x: ops.call(lambda y: ops.call(inner, y), x), [X]),
     "lambda with an awkward name": (lambda x: ops.call(lambda y: [y], x), [X]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -117,7 +121,8 @@ def test_constants_of_every_type(name, dtype):
 def test_numbers_read_back_exactly():
     values = np.array([1 / 3, 1e-45, 3.4028235e38, 0.1], np.float32)
     text = str(graph_of(lambda: [values], []))
-    found = [np.float32(each) for each in re.search(r"constant\(\{(.*)\}\)", text)[1].split(",")]
+    listed = text.partition("constant({")[2].partition("})")[0]
+    found = [np.float32(each) for each in listed.split(",")]
     assert found == values.tolist()
 
 
@@ -132,7 +137,9 @@ def test_golden():
     )
     here = rf'metadata={{source_file="{__file__}" source_line='
     text = re.sub(re.escape(here) + r"\d+}", "metadata={...}", str(graph))
-    assert text == """\
+    assert (
+        text
+        == """\
 HloModule example
 
 %inner.4 (arg0.7: f32[2,3]) -> f32[2,3] {
@@ -148,6 +155,7 @@ ENTRY %example (arg0.1: f32[2,3], arg1.2: s32[]) -> (f32[2,2], s32[]) {
   ROOT %tuple.6 = (f32[2,2], s32[]) tuple(%slice.5, %arg1.2)
 }
 """
+    )
 
 
 def test_large_constants_are_elided():
@@ -181,12 +189,43 @@ def test_deep_chains_of_calls():
     _hlo.hlo_module_from_text(text)
 
 
-def test_computations_that_take_one_tuple():
-    # What bodies of loops and branches of conditionals are in HLO.
-    graph, _ = trace_to_graph(lambda x, i: [ops.neg(x), i], [Shape("f32"), Shape("s32")], "body")
+class LoopForTest(Operation):
+    """A loop as HLO has it: condition and body take all variables as one tuple."""
 
-    emit = HloEmitter()
-    outer, _ = trace_to_graph(lambda x: [x], [Shape("f32")])
-    emit.module(outer)
-    assert emit.computation(graph, by_tuple=True) != emit.computation(graph)
-    assert emit.computation(graph, by_tuple=True) == emit.computation(graph, by_tuple=True)
+    hlo_name = "while"
+    operand_names = ("variables...",)
+    attributes = {"condition": Instance(Graph), "body": Instance(Graph)}
+
+    def shape(self, *variables, condition, body):
+        return body.output_shapes
+
+    def reference(self, *variables, condition, body):
+        while reference_graph(condition, variables)[0]:
+            variables = tuple(reference_graph(body, variables))
+        return variables
+
+    def hlo(self, emit, operands, shapes, result, *, condition, body):
+        return emit.instruction(
+            "while",
+            [emit.pack(operands, shapes)],
+            result,
+            condition=emit.computation(condition, by_tuple=True),
+            body=emit.computation(body, by_tuple=True),
+        )
+
+
+@pytest.mark.parametrize("names", ["i", "x i", "i x x"])
+def test_computations_that_take_one_tuple(names):
+    variables = [np.int32(0) if name == "i" else X for name in names.split()]
+    at = names.split().index("i")
+    shapes = [Shape(v.dtype, v.shape) for v in variables]
+
+    def body(*values):
+        return [ops.add(v, np.int32(1)) if k == at else ops.add(v, v) for k, v in enumerate(values)]
+
+    attributes = {
+        "condition": trace_to_graph(lambda *vs: [ops.lt(vs[at], np.int32(3))], shapes)[0],
+        "body": trace_to_graph(body, shapes)[0],
+    }
+    loop = LoopForTest()
+    check_text(graph_of(lambda *vs: bind(loop, *vs, **attributes), variables), variables)

@@ -49,7 +49,7 @@ def is_denormal(array: np.ndarray) -> np.ndarray:
     """Which elements XLA:CPU flushes to zero, or may make of what it flushes."""
     kind = element_type(array.dtype)
     if kind.is_complex:
-        return is_denormal(array.real) | is_denormal(array.imag)
+        return is_denormal(np.real(array)) | is_denormal(np.imag(array))
     if kind.name == "f8e8m0fnu":  # it computes in f32, where 2**-127 is denormal
         return array.view(np.uint8) == 0
     if kind.name not in ("bf16", "f32", "f64"):

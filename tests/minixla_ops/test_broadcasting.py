@@ -42,28 +42,48 @@ FACTS = {
     "F4, F6": (ops.add, SQUARE, VECTOR, (1,), [[8, 10, 12], [11, 13, 15], [14, 16, 18]]),
     "F5, F7": (ops.add, SQUARE, VECTOR, (0,), [[8, 9, 10], [12, 13, 14], [16, 17, 18]]),
     "F9, F10": (
-        ops.add, counted(2, 3, 4), 100 * counted(3, 4), (1, 2),
-        [[[0, 101, 202, 303], [404, 505, 606, 707], [808, 909, 1010, 1111]],
-         [[12, 113, 214, 315], [416, 517, 618, 719], [820, 921, 1022, 1123]]],
+        ops.add,
+        counted(2, 3, 4),
+        100 * counted(3, 4),
+        (1, 2),
+        [
+            [[0, 101, 202, 303], [404, 505, 606, 707], [808, 909, 1010, 1111]],
+            [[12, 113, 214, 315], [416, 517, 618, 719], [820, 921, 1022, 1123]],
+        ],
     ),
     "F15, F16": (ops.add, array([1], [2]), array([10, 20, 30]), None, [[11, 21, 31], [12, 22, 32]]),
     "F17": (ops.mul, array([1], [2]), array([10, 20, 30]), None, [[10, 20, 30], [20, 40, 60]]),
     "F18": (ops.add, array(1, 2, 3, 4), array([5, 6]), (0,), [[6, 7], [7, 8], [8, 9], [9, 10]]),
     "F19, F20": (
-        ops.add, array([10, 20]), counted(4, 3, 1), (1, 2),
-        [[[10, 20], [11, 21], [12, 22]], [[13, 23], [14, 24], [15, 25]],
-         [[16, 26], [17, 27], [18, 28]], [[19, 29], [20, 30], [21, 31]]],
+        ops.add,
+        array([10, 20]),
+        counted(4, 3, 1),
+        (1, 2),
+        [
+            [[10, 20], [11, 21], [12, 22]],
+            [[13, 23], [14, 24], [15, 25]],
+            [[16, 26], [17, 27], [18, 28]],
+            [[19, 29], [20, 30], [21, 31]],
+        ],
     ),
     "F21 lower first": (
-        ops.sub, array(1, 2, 3, 4), array([5, 6]), (0,), [[-4, -5], [-3, -4], [-2, -3], [-1, -2]],
+        ops.sub,
+        array(1, 2, 3, 4),
+        array([5, 6]),
+        (0,),
+        [[-4, -5], [-3, -4], [-2, -3], [-1, -2]],
     ),
     "F21 higher first": (
-        ops.sub, array([5, 6]), array(1, 2, 3, 4), (0,), [[4, 5], [3, 4], [2, 3], [1, 2]],
+        ops.sub,
+        array([5, 6]),
+        array(1, 2, 3, 4),
+        (0,),
+        [[4, 5], [3, 4], [2, 3], [1, 2]],
     ),
     "R14 identity": (ops.add, MATRIX, MATRIX, (0, 1), [[2, 4, 6], [8, 10, 12]]),
     "R14 empty": (ops.add, MATRIX, MATRIX, (), [[2, 4, 6], [8, 10, 12]]),
     "R15 scalar first": (ops.sub, np.float32(7), VECTOR, None, [0, -1, -2]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fact", FACTS)
@@ -167,9 +187,7 @@ def test_rejected(case):
 
 def test_r16_element_types_must_match():
     operands = [MATRIX, MATRIX.astype(np.int32)]
-    check_rejected(
-        lambda x, y: ops.add(x, y), operands, ShapeError, "(B1)", "f32[2,3]", "s32[2,3]"
-    )
+    check_rejected(lambda x, y: ops.add(x, y), operands, ShapeError, "(B1)", "f32[2,3]", "s32[2,3]")
 
 
 # Gradients: a cotangent is summed over what was repeated.
@@ -215,19 +233,41 @@ def test_batching_of_facts(fact):
 # The operations themselves.
 
 OPERATIONS = {
-    "broadcast a scalar": (lambda x: ops.broadcast(x, (2, 3)), (), lambda x: lax.broadcast(x, (2, 3))),
+    "broadcast a scalar": (
+        lambda x: ops.broadcast(x, (2, 3)),
+        (),
+        lambda x: lax.broadcast(x, (2, 3)),
+    ),
     "broadcast by nothing": (lambda x: ops.broadcast(x, ()), (2,), lambda x: x),
-    "broadcast a matrix": (lambda x: ops.broadcast(x, (4, 1)), (2, 3), lambda x: lax.broadcast(x, (4, 1))),
-    "broadcast to nothing": (lambda x: ops.broadcast(x, (0, 2)), (3,), lambda x: lax.broadcast(x, (0, 2))),
-    "broadcast nothing": (lambda x: ops.broadcast(x, (2,)), (0, 3), lambda x: lax.broadcast(x, (2,))),
+    "broadcast a matrix": (
+        lambda x: ops.broadcast(x, (4, 1)),
+        (2, 3),
+        lambda x: lax.broadcast(x, (4, 1)),
+    ),
+    "broadcast to nothing": (
+        lambda x: ops.broadcast(x, (0, 2)),
+        (3,),
+        lambda x: lax.broadcast(x, (0, 2)),
+    ),
+    "broadcast nothing": (
+        lambda x: ops.broadcast(x, (2,)),
+        (0, 3),
+        lambda x: lax.broadcast(x, (2,)),
+    ),
     "in_dim scalar": (
-        lambda x: ops.broadcast_in_dim(x, (2, 3), ()), (), lambda x: lax.broadcast_in_dim(x, (2, 3), ()),
+        lambda x: ops.broadcast_in_dim(x, (2, 3), ()),
+        (),
+        lambda x: lax.broadcast_in_dim(x, (2, 3), ()),
     ),
     "in_dim rows": (
-        lambda x: ops.broadcast_in_dim(x, (2, 3), (1,)), (3,), lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)),
+        lambda x: ops.broadcast_in_dim(x, (2, 3), (1,)),
+        (3,),
+        lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)),
     ),
     "in_dim columns": (
-        lambda x: ops.broadcast_in_dim(x, (2, 3), (0,)), (2,), lambda x: lax.broadcast_in_dim(x, (2, 3), (0,)),
+        lambda x: ops.broadcast_in_dim(x, (2, 3), (0,)),
+        (2,),
+        lambda x: lax.broadcast_in_dim(x, (2, 3), (0,)),
     ),
     "in_dim stretch": (
         lambda x: ops.broadcast_in_dim(x, (2, 4, 3), (0, 2)),
@@ -236,7 +276,9 @@ OPERATIONS = {
     ),
     # The specification leaves this open; StableHLO and XLA allow it.
     "in_dim decreasing": (
-        lambda x: ops.broadcast_in_dim(x, (4, 3, 2), (2, 1)), (2, 3), lambda x: lax.broadcast_in_dim(x.T, (4, 3, 2), (1, 2)),
+        lambda x: ops.broadcast_in_dim(x, (4, 3, 2), (2, 1)),
+        (2, 3),
+        lambda x: lax.broadcast_in_dim(x.T, (4, 3, 2), (1, 2)),
     ),
     "in_dim permuted and stretched": (
         lambda x: ops.broadcast_in_dim(x, (3, 5, 2, 4), (2, 0, 3)),
@@ -245,12 +287,16 @@ OPERATIONS = {
     ),
     "in_dim identity": (lambda x: ops.broadcast_in_dim(x, (2, 3), (0, 1)), (2, 3), lambda x: x),
     "in_dim 1 to 0": (
-        lambda x: ops.broadcast_in_dim(x, (0, 3), (0, 1)), (1, 3), lambda x: lax.broadcast_in_dim(x, (0, 3), (0, 1)),
+        lambda x: ops.broadcast_in_dim(x, (0, 3), (0, 1)),
+        (1, 3),
+        lambda x: lax.broadcast_in_dim(x, (0, 3), (0, 1)),
     ),
     "in_dim 1 stays 1": (
-        lambda x: ops.broadcast_in_dim(x, (2, 1), (1,)), (1,), lambda x: lax.broadcast_in_dim(x, (2, 1), (1,)),
+        lambda x: ops.broadcast_in_dim(x, (2, 1), (1,)),
+        (1,),
+        lambda x: lax.broadcast_in_dim(x, (2, 1), (1,)),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", OPERATIONS)
@@ -289,8 +335,8 @@ def test_x9_new_dimensions_come_first():
         ("C1", (2, 3), (1, 1), AttributeValueError, "2 different dimensions"),
         ("C2", (2, 3), (0, 3), AttributeValueError, "[0, 2)"),
         ("C2", (2, 3), (-1, 1), AttributeValueError, "[0, 2)"),
-        ("C3", (3, 2), (0, 1), ShapeError, "size 2 cannot become size 3"),
-        ("C3", (2, 0), (0, 1), ShapeError, "size 0 cannot become size 3"),
+        ("C3", (3, 2), (0, 1), ShapeError, "size 2 cannot become 3"),
+        ("C3", (2, 0), (0, 1), ShapeError, "size 0 cannot become 3"),
     ],
 )
 def test_broadcast_in_dim_rejected(label, sizes, dimensions, error, phrase):
@@ -298,7 +344,11 @@ def test_broadcast_in_dim_rejected(label, sizes, dimensions, error, phrase):
     if label == "C3" and sizes == (2, 0):
         out = (2, 3)
     check_rejected(
-        lambda x: ops.broadcast_in_dim(x, out, dimensions), [counted(*sizes)], error, f"({label})", phrase
+        lambda x: ops.broadcast_in_dim(x, out, dimensions),
+        [counted(*sizes)],
+        error,
+        f"({label})",
+        phrase,
     )
 
 
@@ -307,7 +357,9 @@ def test_broadcast_rejects_a_negative_size():
 
 
 def test_a_broadcast_constant_is_one_constant():
-    graph = graph_of(lambda x: ops.add(x, ops.broadcast_in_dim(np.float32(2), (2, 3), ())), [MATRIX])
+    graph = graph_of(
+        lambda x: ops.add(x, ops.broadcast_in_dim(np.float32(2), (2, 3), ())), [MATRIX]
+    )
     assert [each.operation.name for each in graph.instructions] == ["Constant", "Add"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from jaxlib import _hlo
+from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
@@ -20,7 +20,7 @@ from tests.harness import (
 )
 
 X = np.arange(1.0, 4.0, dtype=np.float32)
-I = np.array([2, 3], np.int32)
+PAIR = np.array([2, 3], np.int32)
 
 
 def body(x, i):
@@ -32,15 +32,15 @@ def called(x, i):
 
 
 def test_results():
-    square, i, exponential = check_operation(called, [X, I], ulp=2)
+    square, i, exponential = check_operation(called, [X, PAIR], ulp=2)
     np.testing.assert_array_equal(square, X * X)
-    np.testing.assert_array_equal(i, I)
+    np.testing.assert_array_equal(i, PAIR)
     np.testing.assert_allclose(exponential, np.exp(X), rtol=1e-6)
 
 
 def test_a_graph_is_called_as_it_is():
     graph, _ = trace_to_graph(body, [Shape("f32", (3,)), Shape("s32", (2,))], "body")
-    caller = graph_of(lambda x, i: ops.call(graph, x, i), [X, I])
+    caller = graph_of(lambda x, i: ops.call(graph, x, i), [X, PAIR])
     assert caller.instructions[0].attributes["computation"] == graph
     assert caller.input_shapes == graph.input_shapes
 
@@ -53,7 +53,7 @@ def test_no_operands_and_no_results():
 
 
 def test_eager_results_are_a_tuple():
-    results = called(X, I)
+    results = called(X, PAIR)
     assert isinstance(results, tuple)
     assert results[0].tolist() == [1, 4, 9]
 
@@ -84,7 +84,7 @@ def test_nested_calls():
 def test_derivatives():
     import jax.numpy as jnp
 
-    check_derivatives(called, [X.astype(np.float64), I], lambda x, i: (x * x, i, jnp.exp(x)))
+    check_derivatives(called, [X.astype(np.float64), PAIR], lambda x, i: (x * x, i, jnp.exp(x)))
 
 
 def test_derivative_with_an_inactive_operand():
@@ -96,7 +96,7 @@ def test_derivative_with_an_inactive_operand():
 
 
 def test_batching():
-    check_batching(called, [X, I])
+    check_batching(called, [X, PAIR])
     check_batching(lambda x, y: ops.call(lambda a, b: [ops.sub(a, b), b], x, y), [X, X + 1])
 
 
@@ -121,16 +121,16 @@ def test_tuples_as_operands_and_results():
         result, same = ops.call(graph, ops.tuple([x, i]), x)
         return ops.mul(ops.get_tuple_element(result, 0), same)
 
-    (cube,) = check_operation(function, [X, I])
+    (cube,) = check_operation(function, [X, PAIR])
     np.testing.assert_array_equal(cube, X**3)
-    assert function(X, I).tolist() == [1, 8, 27]
-    check_batching(function, [X, I])
-    slope = mx.jvp(lambda x: function(x, I), (X,), (np.ones(3, np.float32),))[1]
+    assert function(X, PAIR).tolist() == [1, 8, 27]
+    check_batching(function, [X, PAIR])
+    slope = mx.jvp(lambda x: function(x, PAIR), (X,), (np.ones(3, np.float32),))[1]
     np.testing.assert_allclose(slope, 3 * X**2)
 
 
 def test_printing():
-    text = str(graph_of(called, [X, I]))
+    text = str(graph_of(called, [X, PAIR]))
     assert "(f32[3], s32[2], f32[3]) call(%arg0.1, %arg1.2), to_apply=%body." in text
     assert text.index("%body.") < text.index("ENTRY")
     assert "to_apply=%body" in _hlo.hlo_module_from_text(text).to_string()
@@ -168,7 +168,7 @@ def effect(x):
 
 
 def test_pruning_drops_pure_calls_and_keeps_effects():
-    assert names(graph_of(lambda x: [x, ops.call(body, x, I)][:1], [X])) == []
+    assert names(graph_of(lambda x: [x, ops.call(body, x, PAIR)][:1], [X])) == []
     assert names(graph_of(lambda x: [x, ops.call(effect, x)][:1], [X])) == ["Call"]
 
 

@@ -18,12 +18,12 @@ from tests.oracles import ALL_TYPES, edge_values, random_values, run_stablehlo, 
 
 # What XLA:CPU of jaxlib 0.10.2 cannot hold: "Invalid XLA PrimitiveType".
 NOT_ON_XLA_CPU = ("f6E2M3FN", "f6E3M2FN")
-TYPES = {name: dtype for name, dtype in ALL_TYPES}
+TYPES = dict(ALL_TYPES)
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_constant_of_every_type(name):
-    # As a list, as hexadecimal bytes, as one repeated value, and every value that may break a printer.
+    # As a list, as bytes, as one repeated value, and every value that may break a printer.
     dtype = TYPES[name]
     arrays = [
         random_values(dtype, (2, 3), 0),
@@ -66,10 +66,12 @@ def test_constant_takes_a_literal():
 
 
 def test_constant_keeps_no_array_alive():
-    array = np.arange(10.0, dtype=np.float32)
-    watch = weakref.ref(array)
-    graph_of(lambda: ops.constant(array), [])
-    del array
+    def trace_with_array():
+        array = np.arange(10.0, dtype=np.float32)
+        graph_of(lambda: ops.constant(array), [])
+        return weakref.ref(array)
+
+    watch = trace_with_array()
     gc.collect()
     assert watch() is None
 
@@ -90,7 +92,15 @@ def test_graphs_with_equal_constants_are_equal():
 
 # Iota.
 
-SHAPES = [((5,), 0), ((4, 8), 0), ((4, 8), 1), ((1,), 0), ((0,), 0), ((2, 0, 3), 2), ((2, 3, 1, 4), 3)]
+SHAPES = [
+    ((5,), 0),
+    ((4, 8), 0),
+    ((4, 8), 1),
+    ((1,), 0),
+    ((0,), 0),
+    ((2, 0, 3), 2),
+    ((2, 3, 1, 4), 3),
+]
 
 
 @pytest.mark.parametrize(("sizes", "dimension"), SHAPES)

@@ -137,12 +137,8 @@ def test_derivatives(case):
     operand = counted(*sizes, dtype=np.float64)
     update = counted(*box, dtype=np.float64) + 0.5
     starts = index(*starts)
-    check_derivatives(
-        cut(box), [operand, *starts], lambda x, *s: jax_cut(x, s, box), order=1
-    )
-    check_derivatives(
-        put, [operand, update, *starts], lambda x, u, *s: jax_put(x, u, s), order=1
-    )
+    check_derivatives(cut(box), [operand, *starts], lambda x, *s: jax_cut(x, s, box), order=1)
+    check_derivatives(put, [operand, update, *starts], lambda x, u, *s: jax_put(x, u, s), order=1)
 
 
 def test_derivatives_of_derivatives():
@@ -176,7 +172,9 @@ def test_batch_of_different_indices(dtype):
         return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
 
     for axes in [(0, 0, 0), (None, None, 0), (0, None, 0), (None, 0, 0)]:
-        given = [x if axis == 0 else x[1] for x, axis in zip([*operands, starts], axes, strict=True)]
+        given = [
+            x if axis == 0 else x[1] for x, axis in zip([*operands, starts], axes, strict=True)
+        ]
         mapped = mx.vmap(function, in_axes=axes)
         rows = [
             mx.reference(function)(
@@ -190,6 +188,15 @@ def test_batch_of_different_indices(dtype):
             strict=True,
         ):
             np.testing.assert_array_equal(result, expected)
+
+
+def test_empty_batch_of_indices():
+    def function(x, u, s):
+        return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
+
+    operands = [counted(5), counted(2), np.zeros(0, np.int32)]
+    results = check_operation(mx.vmap(function, in_axes=(None, None, 0)), operands)
+    assert [each.shape for each in results] == [(0, 2), (0, 5)]
 
 
 def test_batches_of_indices_are_one_gather_and_one_scatter():

@@ -210,16 +210,24 @@ def test_keeps_dynamic_dimensions_of_indices():
     assert str(graph.output_shapes[0]) == "f32[<=4,5]"
 
 
+def slope_of_sum(function):
+    def slope(x):
+        result, pullback = mx.vjp(function, x)
+        return pullback(np.ones(result.shape, result.dtype))[0]
+
+    return slope
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives(case):
     sizes, index_sizes, numbers, slice_sizes = CASES[case]
     if "empty" in case:
-        slopes = mx.grad(lambda x: ops.exp(gather(numbers, slice_sizes)(x, starts(*index_sizes))).sum())
-        np.testing.assert_array_equal(slopes(counted(*sizes)), np.zeros(sizes))
+        slope = slope_of_sum(lambda x: gather(numbers, slice_sizes)(x, starts(*index_sizes)))
+        np.testing.assert_array_equal(slope(counted(*sizes)), np.zeros(sizes))
         return
     indices = starts(*index_sizes)
     in_jax = None
-    if case in LAST:
+    if case in LAST and case != "scalar operand":  # XLA:CPU fails at what JAX makes of that
         in_jax = lambda x: lax.gather(x, indices, as_jax(numbers), slice_sizes, mode="clip") ** 2
     check_derivatives(
         lambda x: gather(numbers, slice_sizes)(x, indices) ** 2,
@@ -230,7 +238,7 @@ def test_derivatives(case):
 
 def test_derivative_adds_up_where_an_element_is_read_repeatedly():
     indices = np.array([[1], [1], [5], [9], [-2]], np.int32)
-    slope = mx.grad(lambda x: gather(ROWS, (1, 2))(x, indices).sum())(counted(6, 2))
+    slope = slope_of_sum(lambda x: gather(ROWS, (1, 2))(x, indices))(counted(6, 2))
     np.testing.assert_array_equal(slope[:, 0], [1, 2, 0, 0, 0, 2])
 
 
@@ -248,7 +256,8 @@ def test_derivative_for_index_types(dtype):
     indices = np.array([0, 3, 7, -1]).astype(np.int8).astype(dtype)[:, None]
     operand = counted(300, 2)
     with jax.enable_x64(True):
-        program = lambda x, i: mx.vjp(lambda x: gather(ROWS, (1, 2))(x, i), x)[1](np.ones((4, 2), "f4"))[0]
+        program = lambda x, i: slope_of_sum(lambda x: gather(ROWS, (1, 2))(x, i))(x)
+        # The interpreter takes unsigned indices from half the range on for negative.
         (slope,) = check_operation(program, [operand, indices], interpreter=False)
     expected = np.zeros((300, 2))
     for start in indices[:, 0].tolist():

@@ -11,6 +11,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.shapes import Shape
+from minixla.core.tracing import trace_to_graph
 from tests.harness import (
     check_batching,
     check_derivatives,
@@ -35,7 +36,9 @@ UNARY = {
     "reshape rank 4": (lambda x: ops.reshape(x, (4, 6)), (2, 1, 3, 4), lambda x: x.reshape(4, 6)),
     "reshape empty": (lambda x: ops.reshape(x, (3, 0)), (0, 2), lambda x: x.reshape(3, 0)),
     "reshape explicit": (
-        lambda x: ops.reshape_explicit(Shape(x.dtype, (3, 2)), x), (2, 3), lambda x: x.reshape(3, 2),
+        lambda x: ops.reshape_explicit(Shape(x.dtype, (3, 2)), x),
+        (2, 3),
+        lambda x: x.reshape(3, 2),
     ),
     "collapse all": (lambda x: ops.collapse(x, (0, 1, 2)), (2, 3, 4), lambda x: x.reshape(24)),
     "collapse one": (lambda x: ops.collapse(x, (1,)), (2, 3), lambda x: x),
@@ -44,13 +47,19 @@ UNARY = {
     "transpose scalar": (lambda x: ops.transpose(x, ()), (), lambda x: x),
     "transpose matrix": (lambda x: ops.transpose(x, (1, 0)), (2, 3), lambda x: x.T),
     "transpose cycle": (
-        lambda x: ops.transpose(x, (2, 0, 1)), (2, 3, 4), lambda x: x.transpose(2, 0, 1),
+        lambda x: ops.transpose(x, (2, 0, 1)),
+        (2, 3, 4),
+        lambda x: x.transpose(2, 0, 1),
     ),
     "transpose rank 4": (
-        lambda x: ops.transpose(x, (3, 1, 0, 2)), (2, 3, 1, 4), lambda x: x.transpose(3, 1, 0, 2),
+        lambda x: ops.transpose(x, (3, 1, 0, 2)),
+        (2, 3, 1, 4),
+        lambda x: x.transpose(3, 1, 0, 2),
     ),
     "transpose empty": (
-        lambda x: ops.transpose(x, (1, 2, 0)), (2, 0, 3), lambda x: x.transpose(1, 2, 0),
+        lambda x: ops.transpose(x, (1, 2, 0)),
+        (2, 0, 3),
+        lambda x: x.transpose(1, 2, 0),
     ),
     "rev vector": (lambda x: ops.rev(x, (0,)), (5,), lambda x: x[::-1]),
     "rev several": (lambda x: ops.rev(x, (2, 0)), (2, 3, 4), lambda x: lax.rev(x, (0, 2))),
@@ -59,7 +68,9 @@ UNARY = {
     "slice scalar": (lambda x: ops.slice(x, (), ()), (), lambda x: x),
     "slice vector": (lambda x: ops.slice(x, (1,), (4,)), (5,), lambda x: x[1:4]),
     "slice strided": (
-        lambda x: ops.slice(x, (0, 1), (5, 7), (2, 3)), (5, 8), lambda x: x[0:5:2, 1:7:3],
+        lambda x: ops.slice(x, (0, 1), (5, 7), (2, 3)),
+        (5, 8),
+        lambda x: x[0:5:2, 1:7:3],
     ),
     "slice past the end": (lambda x: ops.slice(x, (3,), (5,), (9,)), (5,), lambda x: x[3:5:9]),
     "slice to nothing": (lambda x: ops.slice(x, (2, 0), (2, 3)), (4, 3), lambda x: x[2:2]),
@@ -69,7 +80,7 @@ UNARY = {
         lambda x: x[0:1, 1:2, 0:3:2, 2:4],
     ),
     "slice in dim": (lambda x: ops.slice_in_dim(x, 1, 4, 1, 2), (2, 5), lambda x: x[:, 1:4:2]),
-}  # fmt: skip
+}
 
 PAD_CONFIGS = {
     "of a scalar": ((), ()),
@@ -263,11 +274,15 @@ def test_derivatives_of_derivatives():
         padded = functions.pad(multiply(x, x), multiply(v, v), ((1, -1, 1), (0, 1, 0)))
         turned = functions.rev(functions.transpose(padded, (1, 0)), (1,))
         cut = functions.slice(turned, (1, 0), (4, 3), (2, 1))
-        return multiply(cut, functions.reshape(turned, cut.shape)) if cut.size == turned.size else cut
+        return (
+            multiply(cut, functions.reshape(turned, cut.shape)) if cut.size == turned.size else cut
+        )
 
     operands = [counted(2, 3, dtype=np.float64) + 1, np.float64(2)]
     check_derivatives(
-        lambda x, v: function(x, v, ops.mul, ops), operands, lambda x, v: function(x, v, lax.mul, lax)
+        lambda x, v: function(x, v, ops.mul, ops),
+        operands,
+        lambda x, v: function(x, v, lax.mul, lax),
     )
 
 
@@ -286,7 +301,11 @@ def test_concat_with_some_operands_active():
 def test_inactive_concat_operands_get_no_cotangent():
     with jax.enable_x64(True):
         graph = mx.make_graph(
-            mx.grad(lambda x: ops.reshape(ops.slice(ops.concat_in_dim([np.ones(4), x], 0), (5,), (6,)), ()))
+            mx.grad(
+                lambda x: ops.reshape(
+                    ops.slice(ops.concat_in_dim([np.ones(4), x], 0), (5,), (6,)), ()
+                )
+            )
         )(np.ones(3))
     names = [each.operation.name for each in graph.pruned().instructions]
     assert names.count("Slice") == 1, names
@@ -298,7 +317,9 @@ def test_gradient_of_padding_value_with_infinite_cotangents_elsewhere():
 
     def loss(v):
         padded = ops.pad(np.zeros(1, np.float32), v, [(0, 2, 0)])
-        return mx.vjp(lambda x: ops.pad(np.zeros(1, np.float32), x, [(0, 2, 0)]), v)[1](weights), padded
+        return mx.vjp(lambda x: ops.pad(np.zeros(1, np.float32), x, [(0, 2, 0)]), v)[1](
+            weights
+        ), padded
 
     ((slope,), _) = mx.reference(loss)(np.float32(1))
     assert slope == 5
@@ -335,58 +356,109 @@ S = np.float32(0)
 REJECTED = {
     "Reshape C1": (lambda x: ops.reshape(x, (5,)), [A], ShapeError, "6 elements"),
     "ReshapeExplicit C1 size": (
-        lambda x: ops.reshape_explicit(Shape("f32", (7,)), x), [A], ShapeError, "f32[7]",
+        lambda x: ops.reshape_explicit(Shape("f32", (7,)), x),
+        [A],
+        ShapeError,
+        "f32[7]",
     ),
     "ReshapeExplicit C1 type": (
-        lambda x: ops.reshape_explicit(Shape("f64", (6,)), x), [A], ShapeError, "f64[6]",
+        lambda x: ops.reshape_explicit(Shape("f64", (6,)), x),
+        [A],
+        ShapeError,
+        "f64[6]",
     ),
     "Collapse C1 decreasing": (
-        lambda x: ops.collapse(x, (1, 0)), [A], AttributeValueError, "consecutive",
+        lambda x: ops.collapse(x, (1, 0)),
+        [A],
+        AttributeValueError,
+        "consecutive",
     ),
     "Collapse C1 gap": (
-        lambda x: ops.collapse(x, (0, 2)), [counted(1, 2, 3)], AttributeValueError, "consecutive",
+        lambda x: ops.collapse(x, (0, 2)),
+        [counted(1, 2, 3)],
+        AttributeValueError,
+        "consecutive",
     ),
     "Collapse C1 range": (
-        lambda x: ops.collapse(x, (1, 2)), [A], AttributeValueError, "consecutive",
+        lambda x: ops.collapse(x, (1, 2)),
+        [A],
+        AttributeValueError,
+        "consecutive",
     ),
     "Collapse C1 negative": (
-        lambda x: ops.collapse(x, (-1, 0)), [A], AttributeValueError, "consecutive",
+        lambda x: ops.collapse(x, (-1, 0)),
+        [A],
+        AttributeValueError,
+        "consecutive",
     ),
     "Transpose C1 repeat": (
-        lambda x: ops.transpose(x, (0, 0)), [A], AttributeValueError, "permutation (0, 0)",
+        lambda x: ops.transpose(x, (0, 0)),
+        [A],
+        AttributeValueError,
+        "permutation (0, 0)",
     ),
     "Transpose C1 length": (
-        lambda x: ops.transpose(x, (0,)), [A], AttributeValueError, "f32[2,3]",
+        lambda x: ops.transpose(x, (0,)),
+        [A],
+        AttributeValueError,
+        "f32[2,3]",
     ),
     "Rev C1 range": (lambda x: ops.rev(x, (2,)), [A], AttributeValueError, "[0, 2)"),
     "Slice C1": (lambda x: ops.slice(x, (0,), (1, 1)), [A], AttributeValueError, "2 entries"),
     "Slice C1 strides": (
-        lambda x: ops.slice(x, (0, 0), (1, 1), (1,)), [A], AttributeValueError, "2 entries",
+        lambda x: ops.slice(x, (0, 0), (1, 1), (1,)),
+        [A],
+        AttributeValueError,
+        "2 entries",
     ),
     "Slice C2 limit": (
-        lambda x: ops.slice(x, (0, 0), (2, 4)), [A], AttributeValueError, "dimension 1 of size 3",
+        lambda x: ops.slice(x, (0, 0), (2, 4)),
+        [A],
+        AttributeValueError,
+        "dimension 1 of size 3",
     ),
     "Slice C2 order": (
-        lambda x: ops.slice(x, (1, 0), (0, 3)), [A], AttributeValueError, "[1, 0)",
+        lambda x: ops.slice(x, (1, 0), (0, 3)),
+        [A],
+        AttributeValueError,
+        "[1, 0)",
     ),
     "Slice C2 negative": (
-        lambda x: ops.slice(x, (-1, 0), (2, 3)), [A], AttributeValueError, "[-1, 2)",
+        lambda x: ops.slice(x, (-1, 0), (2, 3)),
+        [A],
+        AttributeValueError,
+        "[-1, 2)",
     ),
     "Slice C3": (
-        lambda x: ops.slice(x, (0, 0), (2, 3), (1, 0)), [A], AttributeValueError, "stride",
+        lambda x: ops.slice(x, (0, 0), (2, 3), (1, 0)),
+        [A],
+        AttributeValueError,
+        "stride",
     ),
     "ConcatInDim C1": (lambda: ops.concat_in_dim([], 0), [], ShapeError, "no operand"),
     "ConcatInDim C2 range": (
-        lambda x: ops.concat_in_dim([x], 2), [A], AttributeValueError, "dimension 2",
+        lambda x: ops.concat_in_dim([x], 2),
+        [A],
+        AttributeValueError,
+        "dimension 2",
     ),
     "ConcatInDim C2 scalar": (
-        lambda x: ops.concat_in_dim([x, x], 0), [S], AttributeValueError, "Scalars",
+        lambda x: ops.concat_in_dim([x, x], 0),
+        [S],
+        AttributeValueError,
+        "Scalars",
     ),
     "ConcatInDim C3 size": (
-        lambda x, y: ops.concat_in_dim([x, y], 0), [A, counted(2, 2)], ShapeError, "operand 1",
+        lambda x, y: ops.concat_in_dim([x, y], 0),
+        [A, counted(2, 2)],
+        ShapeError,
+        "operand 1",
     ),
     "ConcatInDim C3 rank": (
-        lambda x, y: ops.concat_in_dim([x, y], 0), [A, counted(2)], ShapeError, "operand 1",
+        lambda x, y: ops.concat_in_dim([x, y], 0),
+        [A, counted(2)],
+        ShapeError,
+        "operand 1",
     ),
     "ConcatInDim C3 type": (
         lambda x, y: ops.concat_in_dim([x, x, y], 0),
@@ -395,24 +467,42 @@ REJECTED = {
         "operand 2",
     ),
     "Pad C1 type": (
-        lambda x, v: ops.pad(x, v, [(0, 0, 0)] * 2), [A, np.int32(0)], ShapeError, "s32[]",
+        lambda x, v: ops.pad(x, v, [(0, 0, 0)] * 2),
+        [A, np.int32(0)],
+        ShapeError,
+        "s32[]",
     ),
     "Pad C1 rank": (
-        lambda x, v: ops.pad(x, v, [(0, 0, 0)] * 2), [A, counted(1)], ShapeError, "scalar",
+        lambda x, v: ops.pad(x, v, [(0, 0, 0)] * 2),
+        [A, counted(1)],
+        ShapeError,
+        "scalar",
     ),
     "Pad C2 length": (
-        lambda x, v: ops.pad(x, v, [(0, 0, 0)]), [A, S], AttributeValueError, "2 triples",
+        lambda x, v: ops.pad(x, v, [(0, 0, 0)]),
+        [A, S],
+        AttributeValueError,
+        "2 triples",
     ),
     "Pad C2 triple": (
-        lambda x, v: ops.pad(x, v, [(0, 0), (0, 0)]), [A, S], AttributeValueError, "triples",
+        lambda x, v: ops.pad(x, v, [(0, 0), (0, 0)]),
+        [A, S],
+        AttributeValueError,
+        "triples",
     ),
     "Pad C3": (
-        lambda x, v: ops.pad(x, v, [(0, 0, -1), (0, 0, 0)]), [A, S], AttributeValueError, "interior",
+        lambda x, v: ops.pad(x, v, [(0, 0, -1), (0, 0, 0)]),
+        [A, S],
+        AttributeValueError,
+        "interior",
     ),
     "Pad C4": (
-        lambda x, v: ops.pad(x, v, [(-2, -1, 0), (0, 0, 0)]), [A, S], AttributeValueError, "size -1",
+        lambda x, v: ops.pad(x, v, [(-2, -1, 0), (0, 0, 0)]),
+        [A, S],
+        AttributeValueError,
+        "size -1",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REJECTED)
@@ -455,10 +545,10 @@ DYNAMIC = {
 @pytest.mark.parametrize("case", DYNAMIC)
 def test_dynamic_dimensions(case):
     function, expected = DYNAMIC[case]
-    graph, _ = mx.core.tracing.trace_to_graph(lambda x: [function(x)], [D])
+    graph, _ = trace_to_graph(lambda x: [function(x)], [D])
     assert str(graph.output_shapes[0]) == expected
 
 
 def test_reshape_c2_splits_no_dynamic_dimension():
     with pytest.raises(ShapeError, match=r"\(C2\) a dynamic dimension is split or merged"):
-        mx.core.tracing.trace_to_graph(lambda x: [ops.reshape(x, (2, 2, 3))], [D])
+        trace_to_graph(lambda x: [ops.reshape(x, (2, 2, 3))], [D])

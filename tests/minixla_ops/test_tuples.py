@@ -129,9 +129,20 @@ def test_compositions(order):
 
 
 def test_derivatives():
-    check_derivatives(
-        lambda a, b: nested(a, b)[0], [np.array([1.0, 2.0]), B], lambda a, b: a * a
-    )
+    check_derivatives(lambda a, b: nested(a, b)[0], [np.array([1.0, 2.0]), B], lambda a, b: a * a)
+
+
+def test_transposition_of_a_rule_with_tuples():
+    @mx.custom_jvp
+    def square(x):
+        return ops.mul(x, x)
+
+    @square.defjvp
+    def _(primals, tangents):
+        (x,), (t,) = primals, tangents
+        return square(x), ops.mul(first(ops.tuple([t, x])), ops.add(x, x))
+
+    np.testing.assert_array_equal(mx.grad(lambda x: summed(square(x)))(A), 2 * A)
 
 
 def test_member_without_a_tangent_stays_without():
@@ -209,7 +220,9 @@ def test_rejected_eagerly(case):
 
 
 def test_a_tuple_is_no_array():
-    with pytest.raises(ShapeError, match=r"operand operand is not an array[\s\S]*get_tuple_element"):
+    with pytest.raises(
+        ShapeError, match=r"operand operand is not an array[\s\S]*get_tuple_element"
+    ):
         graph_of(lambda a: ops.exp(ops.tuple([a])), [A])
     with pytest.raises(ShapeError, match="take containers apart"):
         ops.exp(ops.tuple([A]))

@@ -1,0 +1,151 @@
+"""The methods and attributes of arrays, put on Tracer when this module is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from minixla.core.tracing import Tracer
+from minixla.numpy import (
+    averages,
+    cumulative,
+    elementwise,
+    joining,
+    linear_algebra,
+    manipulation,
+    matrices,
+    reductions,
+    taking,
+)
+from minixla.numpy.index_updates import IndexUpdates
+from minixla.numpy.indexing import getitem
+from minixla.numpy.protocols import PROTOCOLS
+
+__all__ = ["install_on"]
+
+
+def _members(self: Tracer) -> Iterator[Any]:
+    """The members along the leading axis."""
+    if not self.ndim:
+        raise TypeError("iteration over a 0-dimensional value")
+    return iter(joining.unstack(self))
+
+
+def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that takes its sequence of integers as one argument or as several."""
+
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        if not args:
+            return function(self, **kwargs)
+        return function(self, args[0] if len(args) == 1 else args, **kwargs)
+
+    method.__name__ = function.__name__
+    method.__doc__ = function.__doc__
+    return method
+
+
+def _astype(self: Tracer, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The same values in another dtype."""
+    return manipulation.astype(self, dtype, copy=copy)
+
+
+def _round(self: Tracer, ndigits: int | None = None) -> Any:
+    """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
+    if ndigits is None:
+        return manipulation.astype(elementwise.round(self), int)
+    return elementwise.round(self, ndigits)
+
+
+def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
+    """Raises TypeError: arrays do not change."""
+    from minixla.core.errors import ShapeError, explain
+
+    raise explain(
+        ShapeError,
+        "indexing",
+        "an array's elements cannot be assigned to",
+        [f"the array is {self!r}"],
+        "Use the updated copy: x = x.at[index].set(value), or .add, .multiply ...",
+    )
+
+
+def _clip(self: Tracer, min: Any = None, max: Any = None) -> Any:
+    """The values brought between bounds."""
+    return elementwise.clip(self, min, max)
+
+
+def _block_until_ready(self: Tracer) -> Any:
+    """The value itself, which is computed when it is needed."""
+    return self
+
+
+def _dimension_reverse(self: Tracer) -> Any:
+    """The array with its dimensions reversed."""
+    return manipulation.transpose(self)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__getitem__": getitem,
+    "__setitem__": _refuse_assignment,
+    "__iter__": _members,
+    "__round__": _round,
+    "__copy__": manipulation.copy,
+    "__deepcopy__": lambda self, memo: self,
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "astype": _astype,
+    "block_until_ready": _block_until_ready,
+    "choose": taking.choose,
+    "clip": _clip,
+    "compress": lambda self, condition, axis=None: taking.compress(condition, self, axis),
+    "conj": elementwise.conjugate,
+    "conjugate": elementwise.conjugate,
+    "copy": manipulation.copy,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "diagonal": matrices.diagonal,
+    "dot": linear_algebra.dot,
+    "flatten": manipulation.ravel,
+    "max": reductions.max,
+    "mean": averages.mean,
+    "min": reductions.min,
+    "nonzero": taking.nonzero,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": manipulation.ravel,
+    "repeat": joining.repeat,
+    "reshape": _with_sizes(manipulation.reshape),
+    "round": elementwise.round,
+    "searchsorted": taking.searchsorted,
+    "squeeze": manipulation.squeeze,
+    "std": averages.std,
+    "sum": reductions.sum,
+    "swapaxes": manipulation.swapaxes,
+    "take": taking.take,
+    "trace": matrices.trace,
+    "transpose": _with_sizes(manipulation.transpose),
+    "var": averages.var,
+    **PROTOCOLS,
+}
+_ATTRIBUTES: dict[str, Callable[[Tracer], Any]] = {
+    "T": _dimension_reverse,
+    "mT": manipulation.matrix_transpose,
+    "at": IndexUpdates,
+    "imag": elementwise.imag,
+    "itemsize": lambda self: self.dtype.itemsize,
+    "nbytes": lambda self: self.size * self.dtype.itemsize,
+    "real": elementwise.real,
+}
+
+
+def install_on(kind: type[Tracer]) -> None:
+    """Gives a class of tracers the methods and attributes of arrays."""
+    for name, function in _METHODS.items():
+        setattr(kind, name, function)
+    for name, getter in _ATTRIBUTES.items():
+        setattr(kind, name, property(getter))
+
+
+install_on(Tracer)

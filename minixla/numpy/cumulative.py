@@ -1,0 +1,210 @@
+"""Running sums, products and extrema along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.shapes import Shape
+from minixla.numpy.arithmetic import maximum, minimum
+from minixla.numpy.logic import as_bool, isnan, where
+from minixla.numpy.manipulation import reshape
+from minixla.numpy.operands import (
+    axis_of,
+    lifted,
+    operand_shape,
+    refuse_out,
+    requested_type,
+    sum_type,
+)
+from minixla_ops.computations import identity_of
+from minixla_ops.operators import convert
+from minixla_ops.rules import splat
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "nancumprod",
+    "nancumsum",
+]
+
+# Up to this size the doubling scan passes over the whole array; longer axes are cut into blocks.
+_BLOCK = 256
+
+
+def _window_sum(x: Any, axis: int) -> Any:
+    """The running sum as one ReduceWindow, which XLA turns into a tree and can differentiate."""
+    shape = operand_shape(x, "cumsum")
+    size = shape.dimensions[axis]
+    window = [size if at == axis else 1 for at in range(shape.rank)]
+    padding = [(size - 1, 0) if at == axis else (0, 0) for at in range(shape.rank)]
+    ones = [1] * shape.rank
+    zero = splat(0, Shape(shape.element_type))
+    return ops.reduce_window([x], [zero], ops.add, window, ones, padding)
+
+
+def _scan(x: Any, axis: int, combine: Callable[[Any, Any], Any], neutral: Any) -> Any:
+    """Running results of an associative function, by doubling; differentiable step by step."""
+    sizes = operand_shape(x, "scan").dimensions
+    size, rank = sizes[axis], len(sizes)
+    if size > _BLOCK:
+        return _scan_blocks(x, axis, combine, neutral)
+    distance = 1
+    while distance < size:
+        padding = [(distance, -distance, 0) if at == axis else (0, 0, 0) for at in range(rank)]
+        x = combine(ops.pad(x, neutral, padding), x)
+        distance *= 2
+    return x
+
+
+def _scan_blocks(x: Any, axis: int, combine: Callable[[Any, Any], Any], neutral: Any) -> Any:
+    """The scan of blocks, each combined with the scan of the blocks before it."""
+    sizes = operand_shape(x, "scan").dimensions
+    size, rank = sizes[axis], len(sizes)
+    count = -(-size // _BLOCK)
+    padding = [(0, count * _BLOCK - size if at == axis else 0, 0) for at in range(rank)]
+    blocks = (*sizes[:axis], count, _BLOCK, *sizes[axis + 1 :])
+    inner = _scan(ops.reshape(ops.pad(x, neutral, padding), blocks), axis + 1, combine, neutral)
+    totals = ops.slice_in_dim(inner, _BLOCK - 1, _BLOCK, axis + 1)
+    before = _scan(totals, axis, combine, neutral)
+    shift = [(1, -1, 0) if at == axis else (0, 0, 0) for at in range(rank + 1)]
+    before = ops.pad(before, neutral, shift)
+    spread = ops.broadcast_in_dim(before, blocks, range(rank + 1))
+    joined = (*sizes[:axis], count * _BLOCK, *sizes[axis + 1 :])
+    return ops.slice_in_dim(ops.reshape(combine(spread, inner), joined), 0, size, axis)
+
+
+def _cumulative(
+    subject: str,
+    a: Any,
+    axis: int | None,
+    dtype: Any,
+    run: Callable[[Any, int], Any],
+    promote_integers: bool = False,
+) -> Any:
+    shape = operand_shape(a, subject)
+    if axis is None or not shape.rank:
+        # A scalar is a vector of one element.
+        a, shape = reshape(a, (shape.size,)), shape.with_dimensions((shape.size,))
+    place = axis_of(0 if axis is None else axis, shape.rank, subject)
+    own = shape.element_type
+    kind = sum_type(own) if promote_integers or own.kind == "pred" else own
+    kind = kind if dtype is None else requested_type(dtype, subject)
+    work = kind
+    if kind.kind == "pred":
+        a, work = as_bool(a, subject), sum_type(kind)
+    a = lifted(convert(a, work))
+    result = run(a, place) if operand_shape(a, subject).size else a
+    return lifted(as_bool(result, subject) if kind.kind == "pred" else convert(result, kind))
+
+
+def _product(x: Any, axis: int) -> Any:
+    return _scan(x, axis, ops.mul, splat(1, Shape(operand_shape(x, "cumprod").element_type)))
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running sum along an axis.
+
+    Args:
+        a: an array.
+        axis: the axis; None for the elements in row-major order.
+        dtype: the type to sum in and return; default: that of `a`.
+        out: not supported.
+    """
+    refuse_out("cumsum", out)
+    return _cumulative("cumsum", a, axis, dtype, _window_sum)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running product along an axis; arguments as for `cumsum`."""
+    refuse_out("cumprod", out)
+    return _cumulative("cumprod", a, axis, dtype, _product)
+
+
+def _running(
+    name: str, monoid: str, combine: Callable[[Any, Any], Any]
+) -> Callable[[Any, int], Any]:
+    def run(x: Any, axis: int) -> Any:
+        kind = operand_shape(x, name).element_type
+        return _scan(x, axis, combine, splat(identity_of(monoid, kind.dtype)[()], Shape(kind)))
+
+    return run
+
+
+def cummax(a: Any, axis: int | None = None) -> Any:
+    """The greatest element so far along an axis; None for the elements in row-major order."""
+    return _cumulative("cummax", a, axis, None, _running("cummax", "max", maximum))
+
+
+def cummin(a: Any, axis: int | None = None) -> Any:
+    """The least element so far along an axis; None for the elements in row-major order."""
+    return _cumulative("cummin", a, axis, None, _running("cummin", "min", minimum))
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running sum along an axis of what is not NaN; arguments as for `cumsum`."""
+    return cumsum(_without_nan(a, 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The running product along an axis of what is not NaN; arguments as for `cumsum`."""
+    return cumprod(_without_nan(a, 1), axis, dtype, out)
+
+
+def _without_nan(a: Any, number: int) -> Any:
+    kind = operand_shape(a, "nancumsum").element_type
+    return where(isnan(a), convert(number, kind), a) if kind.is_inexact else a
+
+
+def _from_initial(
+    subject: str,
+    x: Any,
+    axis: int | None,
+    dtype: Any,
+    run: Callable[[Any, int], Any],
+    initial: int | None,
+) -> Any:
+    rank = operand_shape(x, subject).rank
+    if rank == 0 or (axis is None and rank > 1):
+        raise explain(
+            AttributeValueError,
+            subject,
+            f"axis is not given for an array of {rank} dimensions",
+            advice="Only for a vector may it be left out.",
+        )
+    place = axis_of(0 if axis is None else axis, rank, subject)
+    result = _cumulative(subject, x, place, dtype, run, promote_integers=True)
+    if initial is None:
+        return result
+    shape = operand_shape(result, subject)
+    padding = [(1 if at == place else 0, 0, 0) for at in range(shape.rank)]
+    return ops.pad(result, splat(initial, Shape(shape.element_type)), padding)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The running sum along an axis, which only of a vector may be left out; array API's cumsum.
+
+    Args:
+        x: an array.
+        axis: the axis.
+        dtype: the type to sum in and return; default: that of `x`, integers at least the default.
+        include_initial: whether the sum of nothing comes first.
+    """
+    initial = 0 if include_initial else None
+    return _from_initial("cumulative_sum", x, axis, dtype, _window_sum, initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """The running product along an axis; arguments as for `cumulative_sum`."""
+    initial = 1 if include_initial else None
+    return _from_initial("cumulative_prod", x, axis, dtype, _product, initial)

@@ -1,0 +1,215 @@
+"""Differences, integrals and interpolation along an axis, and polynomials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.numpy.indexing import getitem
+from minixla.numpy.joining import concatenate
+from minixla.numpy.logic import not_equal, where
+from minixla.numpy.manipulation import broadcast_to, moveaxis, ravel
+from minixla.numpy.operands import (
+    axes_of,
+    axis_of,
+    inexact_operand,
+    lifted,
+    operand_shape,
+    static_int,
+)
+from minixla_ops.operators import subtract
+
+__all__ = ["diff", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "unwrap"]
+
+
+def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    return getitem(a, (*[slice(None)] * axis, slice(start, stop)))
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The difference of each element and the one before, `n` times; of booleans whether they differ.
+
+    Args:
+        a: an array.
+        n: how often.
+        axis: along which axis.
+        prepend, append: what to put before and after `a` first; scalars are repeated.
+
+    Raises:
+        AttributeValueError: `n` is negative.
+    """
+    shape = operand_shape(a, "diff")
+    times = static_int(n, "diff", "n")
+    if times < 0:
+        raise explain(AttributeValueError, "diff", f"n is {times}", advice="Give n >= 0.")
+    place = axis_of(axis, shape.rank, "diff")
+    edge = (*shape.dimensions[:place], 1, *shape.dimensions[place + 1 :])
+    parts = [
+        broadcast_to(part, edge) if operand_shape(part, "diff").rank == 0 else part
+        for part in (prepend, a, append)
+        if part is not None
+    ]
+    result = concatenate(parts, place) if len(parts) > 1 else lifted(a)
+    function = not_equal if shape.element_type.kind == "pred" else subtract
+    for _ in range(times):
+        result = function(_span(result, place, 1, None), _span(result, place, None, -1))
+    return result
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of neighbours in row-major order, between two given ends."""
+    middle = diff(ravel(ary))
+    ends = [None if end is None else ravel(end) for end in (to_begin, to_end)]
+    parts = [part for part in (ends[0], middle, ends[1]) if part is not None]
+    return concatenate(parts) if len(parts) > 1 else middle
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral along an axis by the trapezoidal rule.
+
+    Args:
+        y: the values.
+        x: where they are: a vector, or an array like `y`; default: `dx` apart.
+        dx: the distance.
+        axis: the axis.
+    """
+    from minixla.numpy.reductions import sum
+
+    values = moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
+    if x is None:
+        widths = dx
+    elif operand_shape(x, "trapezoid").rank == 1:
+        widths = diff(x)
+    else:
+        widths = moveaxis(diff(x, axis=axis), axis, -1)
+    pairs = getitem(values, (..., slice(1, None))) + getitem(values, (..., slice(None, -1)))
+    return sum(widths * pairs, -1) * 0.5
+
+
+def gradient(
+    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
+) -> Any:
+    """Central differences along axes, one-sided at the ends.
+
+    Args:
+        f: an array.
+        varargs: the distance of neighbours: none (1), one number, or one for each axis.
+        axis: an axis or several; None for all.
+        edge_order: only 1.
+
+    Returns:
+        An array like `f`, or a list of one for each axis.
+
+    Raises:
+        AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
+    """
+    values = inexact_operand(f, "gradient")
+    axes = axes_of(axis, values.ndim, "gradient")
+    distances = (
+        list(varargs) * len(axes) if len(varargs) == 1 else list(varargs or [1.0] * len(axes))
+    )
+    sizes = [values.shape[each] for each in axes]
+    is_scalar = all(operand_shape(each, "gradient").rank == 0 for each in distances)
+    if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
+        raise explain(
+            AttributeValueError,
+            "gradient",
+            "the arguments do not fit the array",
+            [
+                f"axes {axes} of sizes {sizes}",
+                f"{len(varargs)} distances",
+                f"edge_order {edge_order}",
+            ],
+            "Axes need two elements or more; give one distance, or one for each axis.",
+        )
+    found = [
+        _slopes(values, each) / distance for each, distance in zip(axes, distances, strict=True)
+    ]
+    return found[0] if len(found) == 1 else found
+
+
+def _slopes(f: Any, axis: int) -> Any:
+    def span(start: int | None, stop: int | None) -> Any:
+        return _span(f, axis, start, stop)
+
+    inside = (span(2, None) - span(None, -2)) * 0.5
+    return concatenate([span(1, 2) - span(0, 1), inside, span(-1, None) - span(-2, -1)], axis)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Linear interpolation between points.
+
+    Args:
+        x: where values are wanted.
+        xp: the points' places, an ascending vector.
+        fp: the points' values.
+        left, right: the values before the first and after the last point; default: the points'.
+        period: not supported.
+
+    Raises:
+        ShapeError: `xp` and `fp` are not vectors of one size.
+        AttributeValueError: `period` is given.
+    """
+    from minixla.numpy.elementwise import clip
+    from minixla.numpy.taking import searchsorted, take
+
+    points = [operand_shape(each, "interp") for each in (xp, fp)]
+    if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
+        raise explain(
+            ShapeError,
+            "interp",
+            "xp and fp are not vectors of one size",
+            [f"xp {points[0]}", f"fp {points[1]}"],
+            "Give a value for each place.",
+        )
+    if period is not None:
+        raise explain(
+            AttributeValueError,
+            "interp",
+            "period is not supported",
+            advice="Take x modulo the period, and repeat a point at each end.",
+        )
+    x, xp, fp = (inexact_operand(each, "interp") for each in (x, xp, fp))
+    upper = clip(searchsorted(xp, x, "right"), 1, points[0].size - 1)
+    x0, x1, f0, f1 = (
+        take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
+    )
+    width = x1 - x0
+    is_point = width == 0
+    slope = (f1 - f0) / where(is_point, 1, width)
+    result = where(is_point, f0, f0 + (x - x0) * slope)
+    result = where(x < xp[0], fp[0] if left is None else left, result)
+    return where(x > xp[-1], fp[-1] if right is None else right, result)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """Angles with multiples of the period added so that neighbours are less than half apart."""
+    from minixla.numpy.arithmetic import absolute, mod
+    from minixla.numpy.cumulative import cumsum
+
+    angles = inexact_operand(p, "unwrap")
+    place = axis_of(axis, angles.ndim, "unwrap")
+    step = diff(angles, axis=place)
+    half = period / 2
+    small = mod(step + half, period) - half
+    small = where((small == -half) & (step > 0), half, small)
+    change = where(absolute(step) < (half if discont is None else discont), 0, small - step)
+    first = _span(angles, place, 0, 1)
+    rest = _span(angles, place, 1, None) + cumsum(change, place)
+    return concatenate([first, rest], place)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
+    from minixla.numpy.joining import unstack
+
+    coefficients = unstack(p)
+    result = ops.mul(lifted(x), 0) if not coefficients else None
+    for each in coefficients:
+        result = each + x * 0 if result is None else result * x + each
+    return result

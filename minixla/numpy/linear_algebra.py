@@ -1,0 +1,331 @@
+"""Products of vectors, matrices and tensors; `einsum` has a room of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.shapes import Shape
+from minixla.core.tracing import weak_type_of
+from minixla.numpy.elementwise import conjugate
+from minixla.numpy.joining import stack
+from minixla.numpy.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, transpose
+from minixla.numpy.operands import (
+    axes_of,
+    axis_of,
+    convert_all,
+    lifted,
+    listed,
+    marked,
+    operand_shape,
+    refuse_out,
+    requested_type,
+)
+from minixla_ops.operators import convert
+
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matmul",
+    "matvec",
+    "outer",
+    "tensordot",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]
+
+
+def _product(
+    subject: str,
+    a: Any,
+    b: Any,
+    numbers: Any,
+    precision: Any,
+    preferred_element_type: Any,
+) -> Any:
+    """DotGeneral of operands converted to one type."""
+    weak = weak_type_of(a) and weak_type_of(b) and preferred_element_type is None
+    lhs, rhs = convert_all(subject, [a, b])
+    wanted = None
+    if preferred_element_type is not None:
+        wanted = requested_type(preferred_element_type, subject)
+        if wanted.bits < operand_shape(lhs, subject).element_type.bits:
+            return lifted(convert(ops.dot_general(lhs, rhs, numbers, precision), wanted))
+    return marked(ops.dot_general(lhs, rhs, numbers, precision, wanted), weak)
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
+
+    Args:
+        a, b: arrays; with a scalar it is the product.
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        ShapeError: the sizes of these axes differ.
+    """
+    ranks = [operand_shape(each, "dot").rank for each in (a, b)]
+    if 0 in ranks:
+        contracting: tuple[Any, Any] = ((), ())
+    else:
+        contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),))
+    numbers = (contracting, ((), ()))
+    return _product("dot", a, b, numbers, precision, preferred_element_type)
+
+
+_MATRICES = ops.DotDimensionNumbers((1,), (0,), (), ())
+
+
+def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The matrix product, `a @ b`; leading axes broadcast.
+
+    Args:
+        a: an array [..., m, k], or a vector [k].
+        b: an array [..., k, n], or a vector [k].
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        ShapeError: an operand is a scalar, or sizes do not fit.
+    """
+    left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
+    if left.rank == right.rank == 2:
+        return _product("matmul", a, b, _MATRICES, precision, preferred_element_type)
+    if not left.rank or not right.rank:
+        raise explain(
+            ShapeError,
+            "matmul",
+            "an operand is a scalar",
+            [f"a {left}", f"b {right}"],
+            "Use multiply.",
+        )
+    plan = _BatchPlan(left, right)
+    # b's contracted axis is its last but one, or its only one.
+    b_axis = len(plan.b_sizes) - (2 if right.rank > 1 else 1)
+    numbers = (((len(plan.a_sizes) - 1,), (b_axis,)), (plan.a_batch, plan.b_batch))
+    lhs, rhs = reshape(a, plan.a_sizes), reshape(b, plan.b_sizes)
+    product = _product("matmul", lhs, rhs, numbers, precision, preferred_element_type)
+    return transpose(product, plan.order)
+
+
+class _BatchPlan:
+    """How the leading axes of matmul's operands become batch and free axes of a DotGeneral.
+
+    Axes that only one operand has, or has in full, are free axes of that operand: nothing is
+    repeated in memory.
+    """
+
+    def __init__(self, left: Shape, right: Shape) -> None:
+        a_outer, b_outer = left.dimensions[:-2], right.dimensions[:-2]
+        rank = max(len(a_outer), len(b_outer))
+        a_kept: list[int] = []
+        b_kept: list[int] = []
+        self.a_batch: list[int] = []
+        self.b_batch: list[int] = []
+        batch: list[int] = []
+        a_free: list[int] = []
+        b_free: list[int] = []
+        for at in range(rank):
+            a_size = _at(a_outer, at - rank + len(a_outer))
+            b_size = _at(b_outer, at - rank + len(b_outer))
+            if a_size == b_size:
+                self.a_batch.append(len(a_kept))
+                self.b_batch.append(len(b_kept))
+                batch.append(at)
+            elif b_size in (None, 1):
+                a_free.append(at)
+            elif a_size in (None, 1):
+                b_free.append(at)
+            else:
+                raise _unequal(left, right)
+            if at in batch or at in a_free:
+                a_kept.append(a_size)  # type: ignore[arg-type]  # kept axes have a size
+            if at in batch or at in b_free:
+                b_kept.append(b_size)  # type: ignore[arg-type]
+        self.a_sizes = (*a_kept, *left.dimensions[-2:])
+        self.b_sizes = (*b_kept, *right.dimensions[-2:])
+        # DotGeneral gives batch axes, then the free ones of a, then those of b.
+        made = [*batch, *a_free, *([rank] if left.rank > 1 else [])]
+        made += [*b_free, *([rank + 1] if right.rank > 1 else [])]
+        self.order = sorted(range(len(made)), key=lambda place: made[place])
+
+
+def _at(sizes: Sequence[int], index: int) -> int | None:
+    return sizes[index] if index >= 0 else None
+
+
+def _unequal(left: Shape, right: Shape) -> ShapeError:
+    return explain(
+        ShapeError,
+        "matmul",
+        "the leading axes do not broadcast together",
+        [f"a {left}", f"b {right}"],
+        "Aligned from the right, all but the last two sizes must be equal or one of them 1.",
+    )
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sum of products over pairs of axes.
+
+    Args:
+        a, b: arrays.
+        axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
+            axes of `b` that they are paired with.
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        ShapeError: paired axes differ in size.
+        AttributeValueError: `axes` is something else.
+    """
+    ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
+    if isinstance(axes, (tuple, list)) and len(axes) == 2:
+        pairs = [
+            axes_of(listed(own), rank, "tensordot") for own, rank in zip(axes, ranks, strict=True)
+        ]
+    elif isinstance(axes, int) and 0 <= axes <= min(ranks):
+        pairs = [tuple(range(ranks[0] - axes, ranks[0])), tuple(range(axes))]
+    else:
+        pairs = [(), (0,)]
+    if len(pairs[0]) != len(pairs[1]):
+        raise explain(
+            AttributeValueError,
+            "tensordot",
+            "axes does not pair axes of a with axes of b",
+            [f"axes = {axes}", f"the ranks are {ranks[0]} and {ranks[1]}"],
+            "Give a count, or a pair of equally long lists of axes.",
+        )
+    numbers = (tuple(pairs), ((), ()))
+    return _product("tensordot", a, b, numbers, precision, preferred_element_type)
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axes; with a scalar the product."""
+    if not operand_shape(a, "inner").rank or not operand_shape(b, "inner").rank:
+        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    return tensordot(
+        a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """The products of each element of `a` with each of `b`, in row-major order."""
+    from minixla.numpy.arithmetic import multiply
+
+    refuse_out("outer", out)
+    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products of all elements, those of `a` conjugated."""
+    return dot(
+        ravel(conjugate(a)),
+        ravel(b),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sum of products along an axis, x1 conjugated; the other axes broadcast."""
+    row = expand_dims(moveaxis(conjugate(x1), axis, -1), -2)
+    column = expand_dims(moveaxis(x2, axis, -1), -1)
+    product = matmul(
+        row, column, precision=precision, preferred_element_type=preferred_element_type
+    )
+    return squeeze(product, (-2, -1))
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """The products of matrices [..., m, k] and vectors [..., k]."""
+    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
+    return squeeze(matmul(expand_dims(conjugate(x1), -2), x2), -2)
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: `b` times each element of `a`, side by side."""
+    from minixla.numpy.arithmetic import multiply
+
+    a_sizes, b_sizes = (operand_shape(each, "kron").dimensions for each in (a, b))
+    rank = max(len(a_sizes), len(b_sizes))
+    a_sizes = (1,) * (rank - len(a_sizes)) + a_sizes
+    b_sizes = (1,) * (rank - len(b_sizes)) + b_sizes
+    spread = [
+        [each for size in a_sizes for each in (size, 1)],
+        [each for size in b_sizes for each in (1, size)],
+    ]
+    product = multiply(reshape(a, spread[0]), reshape(b, spread[1]))
+    return reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
+
+
+def cross(
+    a: Any,
+    b: Any,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Any:
+    """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
+
+    Args:
+        a, b: arrays.
+        axisa, axisb, axisc: where the vectors are in `a`, `b` and the result.
+        axis: all three.
+
+    Raises:
+        ShapeError: the vectors have another size.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    parts = [_components(*each) for each in ((a, axisa), (b, axisb))]
+    (a0, a1, a2), (b0, b1, b2) = parts
+    last = a0 * b1 - a1 * b0
+    if a2 is None and b2 is None:
+        return last
+    # A vector of size 2 has 0 as its third component.
+    first = (0 if b2 is None else a1 * b2) - (0 if a2 is None else a2 * b1)
+    second = (0 if a2 is None else a2 * b0) - (0 if b2 is None else a0 * b2)
+    joined = stack([first, second, last], -1)
+    return moveaxis(joined, -1, axis_of(axisc, operand_shape(joined, "cross").rank, "cross"))
+
+
+def _components(x: Any, axis: int) -> list[Any]:
+    from minixla.numpy.joining import unstack
+
+    shape = operand_shape(x, "cross")
+    size = shape.dimensions[axis_of(axis, shape.rank, "cross")]
+    if size not in (2, 3):
+        raise explain(
+            ShapeError,
+            "cross",
+            f"vectors of size {size} have no vector product",
+            [f"given {shape}, axis {axis}"],
+            "They must have two or three components.",
+        )
+    return [*unstack(x, axis=axis), *([None] if size == 2 else [])]

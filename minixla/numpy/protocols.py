@@ -1,0 +1,200 @@
+"""NumPy's protocols on tracers: plain NumPy functions given a tracer become ours."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+import numpy as np
+
+from minixla.core.errors import ForeignCallError, explain
+from minixla.core.tracing import Tracer
+
+__all__ = ["PROTOCOLS"]
+
+# NumPy's names of keywords where ours, which are JAX's, differ.
+_KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
+_REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+_ACCUMULATIONS = {
+    "add": "cumsum",
+    "multiply": "cumprod",
+    "maximum": "cummax",
+    "minimum": "cummin",
+}
+
+
+def _namespace(module: str) -> Any:
+    """Ours for one of NumPy's modules: `numpy` or `numpy.linalg`."""
+    inside = module.removeprefix("numpy").removeprefix(".")
+    if inside.startswith("linalg"):
+        return importlib.import_module("minixla.numpy.linalg")
+    return importlib.import_module("minixla.numpy") if "." not in module else None
+
+
+@cache
+def _ours(name: str, module: str = "numpy") -> Callable[..., Any] | None:
+    """Our function of a name, or None."""
+    namespace = _namespace(module)
+    listed = name in getattr(namespace, "__all__", ())
+    return getattr(namespace, name) if listed else None
+
+
+def _refuse(name: str, problem: str, advice: str) -> NoReturn:
+    raise explain(ForeignCallError, f"numpy.{name}", problem, advice=advice)
+
+
+def _unsupported(name: str) -> NoReturn:
+    _refuse(
+        name,
+        "it has no counterpart for traced values",
+        "Write it with functions of mx.numpy or mx.ops; or call it outside of the traced function, "
+        "or on values that are not traced.",
+    )
+
+
+def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Our function in place of a NumPy ufunc, or of its method `reduce`, `accumulate` or `outer`.
+
+    Raises:
+        ForeignCallError: there is none, or `out`, `where` or another keyword is given.
+    """
+    name = ufunc.__name__
+    if kwargs.get("out") is not None:
+        _refuse(
+            name,
+            "its result cannot be put into out",
+            "Traced values do not change arrays in place: use the function's result (x = x + y, "
+            "not x += y, where x is a NumPy array).",
+        )
+    options = {
+        key: value
+        for key, value in kwargs.items()
+        if key not in ("out", "casting", "order", "subok")
+    }
+    dtype = options.pop("dtype", None)
+    run = _UFUNC_METHODS.get(method)
+    if run is None:
+        _unsupported(f"{name}.{method}")
+    result = run(name, inputs, options)
+    if dtype is None:
+        return result
+    return importlib.import_module("minixla.numpy").astype(result, dtype)
+
+
+def _call(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    function = _ours(name)
+    if function is None:
+        _unsupported(name)
+    if options:
+        _refuse(
+            name,
+            f"the keyword {next(iter(options))} is not supported for traced values",
+            "Choose between values with mx.numpy.where.",
+        )
+    return function(*inputs)
+
+
+def _reduce(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    function = _ours(_REDUCTIONS.get(name, ""))
+    if function is None:
+        _unsupported(f"{name}.reduce")
+    (array, *rest) = inputs
+    axis = options.pop("axis", rest[0] if rest else 0)
+    given = {
+        key: value
+        for key, value in options.items()
+        if value is not np._NoValue and not (key == "where" and value is True)  # type: ignore[attr-defined]
+    }
+    return function(array, axis=axis, **given)
+
+
+def _accumulate(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    function = _ours(_ACCUMULATIONS.get(name, ""))
+    if function is None:
+        _unsupported(f"{name}.accumulate")
+    (array, *rest) = inputs
+    return function(array, options.pop("axis", rest[0] if rest else 0), **options)
+
+
+def _outer(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    from minixla.numpy.manipulation import expand_dims, ndim
+
+    first, second = inputs
+    spread = expand_dims(first, tuple(range(-ndim(second), 0))) if ndim(second) else first
+    return _call(name, (spread, second), options)
+
+
+_UFUNC_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _call,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+}
+
+
+def array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Our function in place of NumPy's of the same name.
+
+    Raises:
+        ForeignCallError: there is none.
+    """
+    name = func.__name__
+    function = _ours(name, func.__module__ or "numpy")
+    if function is None:
+        _unsupported(f"{func.__module__.removeprefix('numpy').lstrip('.')}.{name}".lstrip("."))
+    renamed = _KEYWORDS.get(name, {})
+    named = {
+        renamed.get(key, key): value for key, value in kwargs.items() if value is not np._NoValue
+    }  # type: ignore[attr-defined]
+    unknown = _unknown_keyword(function, named)
+    if unknown is not None:
+        _refuse(
+            name,
+            f"the keyword {unknown} is not supported for traced values",
+            f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.",
+        )
+    return function(*args, **named)
+
+
+def _unknown_keyword(function: Callable[..., Any], named: dict[str, Any]) -> str | None:
+    known = _parameters(function)
+    return None if known is None else next((name for name in named if name not in known), None)
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names that a function's keywords may have; None where it takes any."""
+    import inspect
+
+    parameters = inspect.signature(function).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return frozenset(each.name for each in parameters)
+
+
+def array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
+    """`minixla.numpy`, for code written for the Python array API.
+
+    Raises:
+        ValueError: that version is not supported.
+    """
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"version {api_version!r} of the array API is not supported")
+    return importlib.import_module("minixla.numpy")
+
+
+#: The protocols' methods, which `array_methods` puts on Tracer.
+PROTOCOLS: dict[str, Callable[..., Any]] = {
+    "__array_ufunc__": array_ufunc,
+    "__array_function__": array_function,
+    "__array_namespace__": array_namespace,
+}

@@ -1,0 +1,422 @@
+"""Functions that take elements by index, and that find where elements are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.shapes import Shape
+from minixla.numpy.index_plans import checked_mode, fill_of
+from minixla.numpy.index_updates import IndexUpdate
+from minixla.numpy.indexing import getitem, index_dtype, wrapped
+from minixla.numpy.logic import as_bool, where
+from minixla.numpy.manipulation import broadcast_to, ravel, reshape, transpose
+from minixla.numpy.operands import (
+    axis_of,
+    concrete,
+    default_int,
+    keep_weak,
+    lifted,
+    operand_shape,
+    refuse_out,
+    static_int,
+)
+from minixla_ops.index_numbers import GatherDimensionNumbers
+from minixla_ops.operators import broadcast_shapes, convert
+from minixla_ops.rules import full_like
+
+__all__ = [
+    "argwhere",
+    "bincount",
+    "choose",
+    "compress",
+    "extract",
+    "flatnonzero",
+    "nonzero",
+    "put_along_axis",
+    "ravel_multi_index",
+    "searchsorted",
+    "take",
+    "take_along_axis",
+    "unravel_index",
+]
+
+
+def _integers(indices: Any, subject: str) -> Any:
+    """Indices as an array of integers; lists are taken too.
+
+    Raises:
+        ShapeError: they are of another type.
+    """
+    if isinstance(indices, (list, tuple)):
+        indices = np.asarray(indices)
+    kind = operand_shape(indices, subject).element_type
+    if not kind.is_integer:
+        raise explain(
+            ShapeError,
+            subject,
+            f"indices are of type {kind}",
+            advice="Give integers: convert with astype(int).",
+        )
+    return indices
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """The elements of `a` at some indices of an axis.
+
+    Args:
+        a: an array.
+        indices: integers; negative ones count from the end.
+        axis: the axis; None for the elements in row-major order.
+        out: not supported.
+        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
+            nearest element, "wrap" the element of the remainder.
+        unique_indices, indices_are_sorted: promises, which have no effect.
+        fill_value: default: NaN, or an integer type's extreme value.
+
+    Raises:
+        AttributeValueError: the mode is unknown.
+    """
+    refuse_out("take", out)
+    if axis is None:
+        a, axis = ravel(a), 0
+    sizes = operand_shape(a, "take").dimensions
+    place = axis_of(axis, len(sizes), "take")
+    indices = _integers(indices, "take")
+    if mode == "wrap":
+        indices = lifted(indices) % sizes[place]
+        mode = "promise_in_bounds"
+    index = (*[slice(None)] * place, indices)
+    return getitem(a, index, "fill" if mode is None else checked_mode(mode), fill_value)
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """For each place of `indices` the element of `arr` at that place, but for the axis.
+
+    Args:
+        arr: an array.
+        indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
+        axis: the axis; None for the elements in row-major order.
+        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
+            nearest element, "promise_in_bounds" that there are none.
+        fill_value: default: NaN, or an integer type's extreme value.
+
+    Raises:
+        ShapeError: the ranks differ, or the indices are no integers.
+    """
+    indices = _integers(indices, "take_along_axis")
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    shape, given = (operand_shape(each, "take_along_axis") for each in (arr, indices))
+    place = axis_of(axis, shape.rank, "take_along_axis")
+    if shape.rank != given.rank:
+        raise explain(
+            ShapeError,
+            "take_along_axis",
+            "arr and indices have different ranks",
+            [f"arr {shape}", f"indices {given}"],
+            "Give indices with as many dimensions as arr.",
+        )
+    size = shape.dimensions[place]
+    others = (*shape.dimensions[:place], 1, *shape.dimensions[place + 1 :])
+    sizes = broadcast_shapes([others, given.dimensions], "take_along_axis")
+    if size == 0 or 0 in sizes:
+        from minixla.numpy.creation import zeros
+
+        return zeros(sizes, shape.element_type)
+    found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
+    if (checked_mode(mode) or "fill") in ("fill", "drop"):
+        inside = ops.and_(
+            ops.ge(chosen, full_like(chosen, 0)), ops.le(chosen, full_like(chosen, size - 1))
+        )
+        missing = fill_of(shape.element_type) if fill_value is None else fill_value
+        found = ops.select(inside, found, full_like(found, missing))
+    return keep_weak(found, arr)
+
+
+def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The elements, and the indices in their shape; every axis but one is a batch of both."""
+    rank = len(sizes)
+    dtype = index_dtype(arr.shape)
+    chosen = broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
+    whole = (*sizes[:place], arr.shape[place], *sizes[place + 1 :])
+    batch = tuple([axis for axis in range(rank) if axis != place])
+    numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
+    return ops.gather(broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True
+) -> Any:
+    """`arr` with `values` at the places that `take_along_axis` takes.
+
+    Raises:
+        AttributeValueError: `inplace` is not False, for arrays do not change.
+    """
+    if inplace:
+        raise explain(
+            AttributeValueError,
+            "put_along_axis",
+            "arrays do not change in place",
+            advice="Give inplace=False and use the result.",
+        )
+    own = operand_shape(arr, "put_along_axis").dimensions
+    indices = _integers(indices, "put_along_axis")
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    sizes = operand_shape(arr, "put_along_axis").dimensions
+    place = axis_of(axis, len(sizes), "put_along_axis")
+    grid = list(np.indices(sizes, np.int32, sparse=True))
+    grid[place] = indices
+    return reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
+
+
+# Where elements are.
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of the elements that are not zero: an array for each axis, in row-major order.
+
+    Args:
+        a: an array of one dimension or more.
+        size: how many indices to return, which must be given where `a` is a traced value; what is
+            beyond is cut off, what is missing is filled.
+        fill_value: an index, or one for each axis, to fill with; default 0.
+
+    Raises:
+        ConcretizationError: `a` is traced and `size` is not given.
+    """
+    shape = operand_shape(a, "nonzero")
+    if not shape.rank:
+        raise explain(ShapeError, "nonzero", "the array is a scalar", advice="Use atleast_1d(a).")
+    if size is None:
+        known = concrete(
+            a, "nonzero", "Give size, or choose between values with mx.numpy.where(mask, x, y)."
+        )
+        return tuple([lifted(each.astype(default_int().dtype)) for each in np.nonzero(known)])
+    count = static_int(size, "nonzero", "size")
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
+    return _first_nonzero(as_bool(a, "nonzero"), count, fills)
+
+
+def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
+    """The indices of the first `count` true elements, then `fills`."""
+    from minixla.numpy.cumulative import cumsum
+
+    sizes = mask.shape
+    flat = ops.reshape(mask, (math.prod(sizes),))
+    kind = default_int()
+    place = cumsum(flat, dtype=kind) - 1
+    # What is not wanted goes to a place that is out of bounds.
+    place = where(flat, place, count)
+    positions = ops.iota(Shape(kind, flat.shape), 0)
+    empty = lifted(np.full(count, -1, kind.dtype))
+    flat_index = IndexUpdate(empty, place).set(positions, mode="drop")
+    is_filled = flat_index < 0
+    found = []
+    for at, fill in enumerate(fills):
+        index = flat_index // max(math.prod(sizes[at + 1 :]), 1) % max(sizes[at], 1)
+        found.append(where(is_filled, convert(fill, kind), index))
+    return tuple(found)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices, in row-major order, of the elements that are not zero; see `nonzero`."""
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The index vectors of the elements that are not zero, one a row; see `nonzero`."""
+    from minixla.numpy.joining import stack
+    from minixla.numpy.manipulation import atleast_1d
+
+    found = transpose(stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)))
+    return found if operand_shape(a, "argwhere").rank else found[:, :0]
+
+
+def extract(condition: Any, arr: Any) -> Any:
+    """The elements, in row-major order, where the condition, which must be known, is true."""
+    mask = concrete(condition, "extract", "Use mx.numpy.where(condition, x, y).")
+    return take(ravel(arr), np.flatnonzero(mask).astype(np.int32))
+
+
+def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
+    """The indices of an axis where the condition, which must be known, is true."""
+    refuse_out("compress", out)
+    mask = concrete(condition, "compress", "Use mx.numpy.where(condition, x, y).")
+    return take(a, np.flatnonzero(mask).astype(np.int32), axis)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Each element from the choice whose number is in `a`.
+
+    Args:
+        a: integers.
+        choices: a sequence of arrays, which broadcast with `a`.
+        out: not supported.
+        mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
+            "raise" needs known numbers.
+
+    Raises:
+        AttributeValueError: a number is out of range, or the mode is unknown.
+    """
+    from minixla.numpy.elementwise import clip
+
+    refuse_out("choose", out)
+    count = len(choices)
+    numbers = lifted(_integers(a, "choose"))
+    if mode == "wrap":
+        numbers = numbers % count
+    elif mode == "clip":
+        numbers = clip(numbers, 0, count - 1)
+    else:
+        known = concrete(a, "choose", 'Give mode="clip" or mode="wrap".')
+        if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= count)):
+            raise explain(
+                AttributeValueError,
+                "choose",
+                "a number is out of range, or the mode is unknown",
+                [f"{count} choices", f"mode = {mode!r}"],
+                "Numbers must be in [0, the number of choices).",
+            )
+    result = choices[count - 1]
+    for at in reversed(range(count - 1)):
+        result = where(numbers == at, choices[at], result)
+    return result if count > 1 else where(numbers == 0, result, result)
+
+
+# Numbers of indices.
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+    """How often each number from 0 occurs, or the sum of the weights where it does.
+
+    Args:
+        x: a vector of integers; negative ones count as 0.
+        weights: a number for each.
+        minlength: how long the result is at least.
+        length: how long the result is, which must be given where `x` is a traced value.
+
+    Raises:
+        ConcretizationError: `x` is traced and `length` is not given.
+    """
+    from minixla.numpy.arithmetic import maximum
+    from minixla.numpy.creation import zeros
+
+    x = _integers(x, "bincount")
+    if length is None:
+        known = concrete(x, "bincount", "Give length, the length of the result.")
+        length = max(minlength, int(known.max()) + 1 if known.size else 0)
+    amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
+    kind = operand_shape(amounts, "bincount").element_type
+    return IndexUpdate(zeros((length,), kind), maximum(x, 0)).add(amounts, mode="drop")
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """The index along each axis of elements given by their number in row-major order."""
+    from minixla.numpy.operands import listed
+
+    sizes = [static_int(each, "unravel_index", "shape") for each in listed(shape)]
+    rest = lifted(_integers(indices, "unravel_index"))
+    found = []
+    for size in reversed(sizes):
+        found.append(rest % size)
+        rest = rest // size
+    beyond, before = rest > 0, rest < -1
+    return tuple(
+        [
+            where(beyond, size - 1, where(before, 0, index))
+            for size, index in zip(sizes, reversed(found), strict=True)
+        ]
+    )
+
+
+def ravel_multi_index(
+    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C"
+) -> Any:
+    """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
+
+    Args:
+        multi_index: an array of integers for each axis.
+        dims: the sizes of the axes.
+        mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
+            needs known indices.
+        order: "C" or "F".
+
+    Raises:
+        AttributeValueError: an index is out of range, or the mode is unknown.
+    """
+    from minixla.numpy.elementwise import clip
+
+    arrays = [lifted(_integers(each, "ravel_multi_index")) for each in multi_index]
+    if mode == "wrap":
+        arrays = [each % size for each, size in zip(arrays, dims, strict=True)]
+    elif mode == "clip":
+        arrays = [clip(each, 0, size - 1) for each, size in zip(arrays, dims, strict=True)]
+    else:
+        _check_inside(multi_index, dims, mode)
+    axes = range(len(dims)) if order == "C" else reversed(range(len(dims)))
+    total: Any = None
+    for at in axes:
+        total = arrays[at] if total is None else total * dims[at] + arrays[at]
+    return total
+
+
+def _check_inside(multi_index: Sequence[Any], dims: Sequence[int], mode: str) -> None:
+    for index, size in zip(multi_index, dims, strict=True):
+        known = concrete(index, "ravel_multi_index", 'Give mode="clip" or mode="wrap".')
+        if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
+            raise explain(
+                AttributeValueError,
+                "ravel_multi_index",
+                "an index is out of range, or the mode is unknown",
+                [f"dims = {tuple(dims)}", f"mode = {mode!r}"],
+                "Indices must be in [0, the axis's size).",
+            )
+
+
+def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
+    """Where in the ascending vector `a` the values `v` would be put in; compares all pairs.
+
+    Args:
+        a: a vector in ascending order.
+        v: an array.
+        side: "left" before equal elements, "right" after them.
+
+    Raises:
+        AttributeValueError: `side` is something else.
+    """
+    from minixla.numpy.manipulation import expand_dims
+    from minixla.numpy.operands import promote_any
+    from minixla.numpy.reductions import sum
+
+    if side not in ("left", "right"):
+        raise explain(
+            AttributeValueError,
+            "searchsorted",
+            f"side {side!r} is unknown",
+            advice='Give "left" or "right".',
+        )
+    (elements, values), _, _ = promote_any("searchsorted", a, expand_dims(v, -1))
+    is_before = elements < values if side == "left" else elements <= values
+    return sum(is_before, -1, default_int())

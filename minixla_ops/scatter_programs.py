@@ -1,0 +1,105 @@
+"""Scatters that XLA gets wrong, as programs of those that it gets right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph
+from minixla_ops.gather_scatter import into_padding, may_lie_partly_outside
+from minixla_ops.index_numbers import ScatterDimensionNumbers, outer_dimensions, window_sizes
+from minixla_ops.rules import array_shape, splat, zeros
+
+__all__ = ["program_for_xla"]
+
+Values = Sequence[Any]
+
+
+def program_for_xla(
+    shapes: tuple[Any, ...],
+    *,
+    update_computation: Graph,
+    dimension_numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    indices_in_bounds: bool,
+) -> Graph | None:
+    """What to run in the place of a scatter of arrays of `shapes`; None for the scatter itself."""
+    operand, updates = shapes[0], shapes[-1]
+    numbers = dimension_numbers
+    windows = window_sizes(operand.dimensions, updates.dimensions, numbers)
+    program: Callable[..., Values]
+    if not indices_in_bounds and may_lie_partly_outside(numbers, windows):
+        program = _by_elements
+    elif operand.size == 1 and not numbers[2] and updates.size > 1:
+        program = _with_index_components
+    else:
+        return None
+    memo, key = update_computation.memo, (program.__name__, shapes, numbers)
+    if key not in memo:
+
+        def function(*values: Any) -> Values:
+            return program(values, update_computation, numbers)
+
+        memo[key] = closed_graph(function, shapes, "scatter", "scatter").pruned()
+    return memo[key]
+
+
+def _by_elements(
+    values: Values, computation: Graph, numbers: ScatterDimensionNumbers
+) -> Values:
+    """XLA skips windows that lie partly outside as a whole: here a frame catches what is outside."""
+    from minixla_ops.movement import pad, slice
+
+    operands, indices, updates = _split(values)
+    sizes = array_shape(operands[0]).dimensions
+    windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
+    config, moved = into_padding(indices, numbers, sizes, windows)
+    framed = [pad(each, _zero(each), config) for each in operands]
+    # In the frame, windows may meet that have no target in common, and be in another order.
+    results = _scattered(framed, moved, updates, computation, numbers)
+    starts = [low for low, _, _ in config]
+    limits = [low + size for low, size in zip(starts, sizes, strict=True)]
+    return [slice(each, starts, limits) for each in results]
+
+
+def _with_index_components(
+    values: Values, computation: Graph, numbers: ScatterDimensionNumbers
+) -> Values:
+    """XLA:CPU drops updates of a single element that no index leads to: here all indices are 0."""
+    from minixla_ops.reshaping import reshape
+
+    operands, _, updates = _split(values)
+    rank = array_shape(updates[0]).rank
+    outer = outer_dimensions(rank, numbers)
+    indices = Shape("s32", [array_shape(updates[0]).dimensions[d] for d in outer])
+    inner = [d for d in range(rank) if d not in outer]
+    sizes = (1, *(1 for _ in inner))
+    indexed = ScatterDimensionNumbers(tuple(inner), (0,), (0,), len(outer))
+    flat = [reshape(each, sizes) for each in operands]
+    results = _scattered(flat, zeros(indices), updates, computation, indexed)
+    return [reshape(each, array_shape(operands[0]).dimensions) for each in results]
+
+
+def _split(values: Values) -> tuple[Values, Any, Values]:
+    count = len(values) // 2
+    return values[:count], values[count], values[count + 1 :]
+
+
+def _zero(like: Any) -> Any:
+    return splat(0, Shape(array_shape(like).element_type))
+
+
+def _scattered(
+    operands: Values,
+    indices: Any,
+    updates: Values,
+    computation: Graph,
+    numbers: ScatterDimensionNumbers,
+) -> Values:
+    from minixla_ops.scatter import scatter
+
+    results = scatter(operands, indices, updates, computation, numbers, indices_in_bounds=True)
+    return results if isinstance(results, tuple) else (results,)

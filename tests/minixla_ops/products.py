@@ -1,0 +1,39 @@
+"""Operands of sums of products: exact ones in every type, and a bound for the others' errors."""
+
+import ml_dtypes
+import numpy as np
+
+from tests.oracles import is_float
+
+
+def exact_values(sizes, dtype, seed=0):
+    """Small integers of a type, whose sums of a few products are exact in it in every order."""
+    generator = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype == np.bool_:
+        return generator.integers(0, 2, sizes).astype(bool)
+    if dtype == np.dtype(ml_dtypes.float8_e8m0fnu):  # powers of two, and no zero
+        return np.full(sizes, 2, np.float32).astype(dtype)
+    if dtype.kind == "c":
+        parts = generator.integers(-3, 4, (2, *np.atleast_1d(sizes).astype(int)))
+        return (parts[0] + 1j * parts[1]).reshape(sizes).astype(dtype)
+    is_signed = is_float(dtype) or dtype.kind == "i" or dtype.name.startswith("int")
+    lowest = -1 if is_signed else 0
+    return generator.integers(lowest, 2, sizes).astype(np.int8).astype(dtype)
+
+
+def rounding_bound(magnitudes, results, terms, dtype):
+    """How far a sum of products may be from the exact one.
+
+    Each of `terms` products and sums is rounded in the type that sums, f32 for narrower ones, and
+    the result once more in its own: (terms + 1) u_sum * sum |products| + 2 u * |result|.
+
+    Args:
+        magnitudes: sums of the products' absolute values.
+        results: absolute values of the exact results.
+        terms: how many products are added up.
+        dtype: the type of the operands and the result.
+    """
+    own = float(ml_dtypes.finfo(dtype).eps) / 2
+    summing = min(own, float(np.finfo(np.float32).eps) / 2)
+    return (terms + 1) * summing * magnitudes + 2 * own * results

@@ -1,0 +1,189 @@
+"""Derivatives of element-wise operations of one operand, against finite differences and JAX."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.operation import REGISTRY
+from tests.harness import check_derivatives
+from tests.oracles.values import random_values
+
+JAX_FUNCTIONS = {
+    "abs": lax.abs,
+    "cbrt": lax.cbrt,
+    "cos": lax.cos,
+    "cosh": lax.cosh,
+    "erf": lax.erf,
+    "exp": lax.exp,
+    "expm1": lax.expm1,
+    "imag": lax.imag,
+    "log": lax.log,
+    "log1p": lax.log1p,
+    "logistic": lax.logistic,
+    "neg": lax.neg,
+    "real": lax.real,
+    "rsqrt": lax.rsqrt,
+    "sin": lax.sin,
+    "sqrt": lax.sqrt,
+    "tan": lax.tan,
+    "tanh": lax.tanh,
+}
+HOLOMORPHIC = [
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "logistic",
+    "neg",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+POSITIVE = ("log", "rsqrt", "sqrt")
+PIECEWISE_CONSTANT = {
+    "ceil": lax.ceil,
+    "floor": lax.floor,
+    "round": lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
+    "round_nearest_afz": lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
+    "round_nearest_even": lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
+    "sign": lax.sign,
+}
+
+
+@pytest.mark.parametrize("name", [n for n in JAX_FUNCTIONS if n not in ("imag", "real")])
+def test_of_real_numbers(name):
+    # Away from 0, where abs has a kink and cbrt no derivative.
+    operand = random_values(np.float64, (2, 3), 1, 0.3, 0.9)
+    if name not in POSITIVE:
+        operand *= [1, -1, 1]
+    check_derivatives(getattr(ops, name), [operand], JAX_FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("name", ["abs", "imag", "real", *HOLOMORPHIC])
+def test_of_complex_numbers(name):
+    operand = random_values(np.complex128, (5,), 2, 0.3, 0.9)
+    check_derivatives(getattr(ops, name), [operand], JAX_FUNCTIONS[name])
+
+
+def test_cube_root_of_complex_numbers():
+    # JAX has none.
+    check_derivatives(ops.cbrt, [random_values(np.complex128, (5,), 3, 0.3, 0.9)])
+
+
+def test_sign_of_complex_numbers():
+    # JAX calls it piecewise constant, which z / |z| is not.
+    check_derivatives(ops.sign, [random_values(np.complex128, (5,), 4, 0.3, 0.9)])
+
+
+@pytest.mark.parametrize("name", ["real", "imag"])
+def test_parts_of_real_numbers(name):
+    check_derivatives(getattr(ops, name), [random_values(np.float64, (3,), 5)])
+
+
+@pytest.mark.parametrize("name", PIECEWISE_CONSTANT)
+def test_piecewise_constant(name):
+    operand = np.array([-1.3, 0.2, 2.4])
+    check_derivatives(getattr(ops, name), [operand], PIECEWISE_CONSTANT[name])
+
+
+def test_reasons_for_zero_derivatives():
+    constant = {
+        o.name for o in REGISTRY.values() if o.zero_derivative == "it is piecewise constant"
+    }
+    assert {"Ceil", "Floor", "Round", "RoundNearestAfz", "RoundNearestEven"} <= constant
+    for name in ("Clz", "IsFinite", "Not", "PopulationCount"):
+        assert REGISTRY[name].zero_derivative
+
+
+SPECIAL_POINTS = {
+    # Where the derivative is a convention, infinite or undefined.
+    "abs": [0.0, -0.0, np.inf, -np.inf, np.nan],
+    "cbrt": [0.0, -0.0, np.inf],
+    "cos": [np.inf, 0.0],
+    "cosh": [np.inf, -np.inf],
+    "erf": [np.inf, -np.inf, 0.0, 30.0],
+    "exp": [np.inf, -np.inf, np.nan],
+    "expm1": [np.inf, -np.inf],
+    "log": [0.0, -0.0, np.inf, -1.0],
+    "log1p": [-1.0, np.inf, -2.0],
+    "logistic": [np.inf, -np.inf, 800.0, -800.0],
+    "neg": [np.inf, np.nan],
+    "rsqrt": [0.0, np.inf, -1.0],
+    "sign": [0.0, np.nan],
+    "sin": [np.inf, 0.0],
+    "sqrt": [0.0, -0.0, np.inf, -1.0],
+    "tan": [np.inf, 0.0],
+    "tanh": [np.inf, -np.inf, 400.0],
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL_POINTS)
+def test_special_points_as_jax_has_them(name):
+    function = JAX_FUNCTIONS.get(name) or PIECEWISE_CONSTANT[name]
+    points = np.array(SPECIAL_POINTS[name])
+    with jax.enable_x64(True):
+        expected = jax.jvp(function, (points,), (np.ones_like(points),))[1]
+        actual = mx.reference(
+            lambda x: mx.jvp(getattr(ops, name), (x,), (np.ones_like(points),))[1]
+        )
+        np.testing.assert_array_equal(actual(points), expected)
+        pulled = mx.reference(lambda x: mx.vjp(getattr(ops, name), x)[1](np.ones_like(points))[0])
+        np.testing.assert_array_equal(pulled(points), expected)
+
+
+def test_modulus_and_sign_at_complex_zero():
+    zero = np.zeros(2, np.complex128)
+    direction = np.full(2, 3 - 1j)
+    with jax.enable_x64(True):
+        expected = jax.jvp(lax.abs, (zero,), (direction,))[1]
+        for function in (ops.abs, ops.sign):
+            slope = mx.reference(lambda x, f=function: mx.jvp(f, (x,), (direction,))[1])(zero)
+            np.testing.assert_array_equal(slope, np.zeros_like(slope))
+            np.testing.assert_array_equal(np.real(slope), expected)
+
+
+def test_gradient_of_a_modulus_points_as_in_jax():
+    operand = np.array([3 + 4j, -1 + 0.5j])
+
+    def total(absolute, add):
+        return lambda z: add(absolute(z))
+
+    with jax.enable_x64(True):
+        expected = jax.grad(total(lax.abs, lambda x: x.sum()))(operand)
+        weights = np.ones(2)
+        actual = mx.reference(lambda z: mx.vjp(ops.abs, z)[1](weights)[0])(operand)
+    np.testing.assert_allclose(actual, expected, rtol=1e-15)
+
+
+EXTREMES = [
+    # Op, operands, the derivative's values in another form.
+    ("cosh", [1e-300, 1e-9, 5.0, 709.9], np.sinh),
+    ("erf", [1e-300, 1e-9, 5.0, 26.0], lambda x: np.exp(-x * x) * (2 / np.sqrt(np.pi))),
+    ("expm1", [-5.0, 1e-9, 5.0, 709.0], np.exp),
+    ("log1p", [-1 + 1e-16, 1e-300, 1e300], lambda x: 1 / (1 + x)),
+    ("tanh", [1e-300, 1e-9, 5.0], lambda x: 1 / np.cosh(x) ** 2),
+]
+
+
+@pytest.mark.parametrize(("name", "operands", "derivative"), EXTREMES)
+def test_derivatives_neither_overflow_nor_cancel(name, operands, derivative):
+    points = np.array(operands)
+    with jax.enable_x64(True):
+        ones = np.ones_like(points)
+        slope = mx.reference(lambda x: mx.jvp(getattr(ops, name), (x,), (ones,))[1])(points)
+    np.testing.assert_allclose(slope, derivative(points), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_accuracy_is_asked_of_the_derivative_too(name):
+    graph = mx.make_graph(lambda x: mx.jvp(lambda y: getattr(ops, name)(y, "HIGHEST"), (x,), (x,)))(
+        np.float32(1)
+    )
+    assert graph.stablehlo().count("<HIGHEST>") == 2
