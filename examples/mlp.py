@@ -25,7 +25,7 @@ def step(parameters, x, y):
         return ((network(parameters, x) - y) ** 2).mean()
 
     value, gradient = mx.value_and_grad(loss)(parameters)
-    updated = [(w - 0.1 * dw, b - 0.1 * db) for (w, b), (dw, db) in zip(parameters, gradient, strict=True)]
+    updated = [(w - 0.02 * dw, b - 0.02 * db) for (w, b), (dw, db) in zip(parameters, gradient, strict=True)]
     return updated, value
 
 

@@ -75,7 +75,9 @@ class ResultAccuracy:
 
 
 class AccuracyAttribute(Attribute):
-    """A ResultAccuracy, in any form that it can be made from; None, the default, asks for nothing."""
+    """A ResultAccuracy in any form that it can be made from, or None, the default."""
+
+    is_ambiguous = False
 
     description = "a ResultAccuracy, a mode's name, #stablehlo.result_accuracy<...> or None"
 

@@ -287,7 +287,24 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
         lhs, rhs = broadcast_operands(instance, lhs, rhs, broadcast_dimensions)
         return bind(instance, lhs, rhs)
 
-    return named_like(builder, operation)
+    builder = named_like(builder, operation)
+    builder.__doc__ = f"{builder.__doc__}\n\n{_ARGUMENTS}"
+    return builder
+
+
+_ARGUMENTS = """Args:
+    lhs: an array.
+    rhs: an array of the same element type.
+    broadcast_dimensions: for each dimension of the operand of lower rank which dimension of the
+        other it is; needed where the ranks differ, unless one operand is a scalar.
+
+Returns:
+    An array of the dimensions that both broadcast to.
+
+Raises:
+    ShapeError: the operands do not fit each other (B1, E1 ... E9), or the operation does not take
+        their element type (C2).
+"""
 
 
 add = binary_builder(Add)

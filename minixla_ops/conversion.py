@@ -88,6 +88,7 @@ class BitcastConvertType(Operation):
     operand_names = ("operand",)
     attributes = {"new_element_type": TypeAttribute()}
     zero_derivative = "it reinterprets bits"
+    reads_bits = True
 
     def shape(self, operand: AnyShape, /, *, new_element_type: ElementType) -> Shape:
         (array,) = self.array_shapes([operand])
@@ -253,7 +254,7 @@ def convert_element_type(operand: Any, new_element_type: Any) -> Any:
     Returns:
         An array of the same dimensions.
     """
-    instance = ConvertElementType.instance  # type: ignore[attr-defined]
+    instance = ConvertElementType.instance
     return bind(instance, operand, new_element_type=element_type(new_element_type))
 
 
@@ -271,7 +272,7 @@ def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
     Raises:
         ShapeError: the types or the last dimension do not fit (C1 ... C3).
     """
-    instance = BitcastConvertType.instance  # type: ignore[attr-defined]
+    instance = BitcastConvertType.instance
     return bind(instance, operand, new_element_type=element_type(new_element_type))
 
 
@@ -291,5 +292,5 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Raises:
         AttributeValueError: a count is too small.
     """
-    instance = ReducePrecision.instance  # type: ignore[attr-defined]
+    instance = ReducePrecision.instance
     return bind(instance, operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)

@@ -159,6 +159,8 @@ def _positions(letters: str, wanted: Sequence[str]) -> list[int]:
 class ConvolutionDimensions(Attribute):
     """ConvolutionDimensionNumbers, JAX's triple of strings or of lists, or HLO's labels."""
 
+    is_ambiguous = False
+
     description = (
         "ConvolutionDimensionNumbers, three strings such as ('NHWC', 'HWIO', 'NHWC'), "
         "or HLO's labels such as 'b01f_01io->b01f'"

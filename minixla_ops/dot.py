@@ -50,6 +50,8 @@ class DotDimensionNumbers(NamedTuple):
 class DotDimensions(Attribute):
     """The DotDimensionNumbers; also in the form in which JAX's dot_general takes them."""
 
+    is_ambiguous = False
+
     description = (
         "DotDimensionNumbers, or ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))"
     )

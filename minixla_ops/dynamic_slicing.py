@@ -13,7 +13,6 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.batching import batch_size, move_batch, move_dimension
-from minixla_ops.conversion import convert_element_type
 from minixla_ops.gather import gather
 from minixla_ops.gather_scatter import clamped_starts
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -299,12 +298,8 @@ def _with_zero(starts: Sequence[Any], position: int) -> list[Any]:
 
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:
     """Start indices of a whole batch, as rows of one array."""
-    columns = []
-    for start, at in zip(starts, dimensions, strict=True):
-        column = reshape(move_batch(start, at, 0, size), (size, 1))
-        # The bounds of the clamp may not fit into a narrow type.
-        is_narrow = array_shape(column).element_type.bits < 32
-        columns.append(convert_element_type(column, "s32") if is_narrow else column)
+    pairs = zip(starts, dimensions, strict=True)
+    columns = [reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]
     return concat_in_dim(columns, 1)
 
 

@@ -124,7 +124,7 @@ class Gather(IndexedWindows):
             if slice_sizes[at] > 1 or (slice_sizes[at] == 0 and result.size):
                 self.reject_attribute(
                     "C13",
-                    f"the slice size of dimension {at}, which the result lacks, is {slice_sizes[at]}",
+                    f"the result lacks dimension {at}, but its slice size is {slice_sizes[at]}",
                     given,
                     "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1.",
                 )
@@ -163,9 +163,7 @@ class Gather(IndexedWindows):
                 places.append(np.broadcast_to(place, sizes))
             gathered = rows[tuple(places)]
         window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
-        return gathered.transpose(
-            interleaved(range(len(outer)), window_axes, numbers.offset_dims)
-        )
+        return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
 
     def stablehlo(
         self,
@@ -254,7 +252,7 @@ class Gather(IndexedWindows):
         out = outer_place(dimension_numbers, ranks, operand_at, indices_at, wanted or 0)
         numbers = batched_numbers(dimension_numbers, operand_at, indices_at, out)
         is_sorted = indices_are_sorted and indices_at is None
-        return gather(*operands, numbers, sizes, is_sorted), out
+        return gather(operands[0], operands[1], numbers, sizes, is_sorted), out
 
 
 def gather(

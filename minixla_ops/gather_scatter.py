@@ -1,4 +1,4 @@
-"""Windows in and out of bounds, as traced programs: what the rules of Gather and Scatter are made of.
+"""Windows in and out of bounds: traced programs that the rules of Gather and Scatter are made of.
 
 Starts are those of windows that an array of index vectors gives; see IndexedWindows.
 """
@@ -129,7 +129,9 @@ def into_padding(
 
     moving = numbers[2]
     margins = [windows[d] for d in moving]
-    config = [(windows[d], windows[d], 0) if d in moving else (0, 0, 0) for d in range(len(windows))]
+    config = [
+        (windows[d], windows[d], 0) if d in moving else (0, 0, 0) for d in range(len(windows))
+    ]
     if not moving:
         return config, indices
     clamped = _clamped(
@@ -153,12 +155,15 @@ def gather_or_fill(
     fill_value: Any = 0,
     indices_are_sorted: bool = False,
 ) -> Any:
-    """Gather, but what of a slice is outside of the operand is `fill_value`: starts are not clamped.
+    """Gather, but starts are not clamped: what of a slice is outside of the operand is filled.
 
     Args:
-        operand: an array, with no dimension of size 0.
-        start_indices, dimension_numbers, slice_sizes, indices_are_sorted: see `gather`.
-        fill_value: a Python number.
+        operand: an array.
+        start_indices: see `gather`.
+        dimension_numbers: see `gather`.
+        slice_sizes: see `gather`.
+        fill_value: a Python number, which elements outside of the operand are.
+        indices_are_sorted: see `gather`.
 
     Returns:
         What `gather` would return.

@@ -82,6 +82,8 @@ IndexNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 class NumbersAttribute(Attribute):
     """Dimension numbers of one of the two kinds, their fields tuples of integers."""
 
+    is_ambiguous = False
+
     def __init__(self, kind: type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]) -> None:
         super().__init__()
         self.kind = kind
@@ -126,7 +128,9 @@ def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
     return tuple([dimension for dimension in range(rank) if dimension not in numbers[0]])
 
 
-def interleaved(outer: Iterable[Any], window: Iterable[Any], window_dims: Sequence[int]) -> tuple[Any, ...]:
+def interleaved(
+    outer: Iterable[Any], window: Iterable[Any], window_dims: Sequence[int]
+) -> tuple[Any, ...]:
     """Something for each dimension: `window`'s at the places `window_dims`, `outer`'s elsewhere."""
     outer, window = list(outer), list(window)
     rank = len(outer) + len(window)
@@ -188,7 +192,8 @@ def outer_place(
     Args:
         numbers: those of one member of the batch.
         ranks: of one member's operand, and of its result or updates.
-        operand_at, indices_at: see `batched_numbers`.
+        operand_at: where the operand has the batch, or None.
+        indices_at: where the indices have it, or None.
         wanted: a dimension.
     """
     operand_rank, outer_rank = ranks

@@ -16,7 +16,7 @@ __all__ = ["IndexedWindows", "window_starts"]
 
 
 class IndexedWindows(Operation):
-    """Base class of Gather and Scatter: windows of an operand whose places an array of indices gives.
+    """Base class of Gather and Scatter: windows of an operand, whose places an array gives.
 
     Checks (windows are Gather's slices):
         (C1) indices are of an integer type.
@@ -84,13 +84,13 @@ class IndexedWindows(Operation):
                 "C2",
                 f"index_vector_dim {at} is no dimension of the indices",
                 given,
-                f"It must be in [0, {indices.rank}]; {indices.rank} stands for a dimension of size 1.",
+                f"It must be in [0, {indices.rank}]; the last stands for a dimension of size 1.",
             )
         components = (*indices.dimensions, 1)[at]
         if len(mapped) != components:
             self.reject_attribute(
                 "C3",
-                f"{numbers._fields[2]} has {len(mapped)} entries for index vectors of size {components}",
+                f"{numbers._fields[2]} has {len(mapped)} entries, index vectors have {components}",
                 given,
                 "Give the operand dimension of each component, or move index_vector_dim.",
             )
@@ -139,7 +139,7 @@ class IndexedWindows(Operation):
             )
 
     def hlo_numbers(self, numbers: IndexNumbers) -> dict[str, Any]:
-        """The dimension numbers as attributes of HLO, which leaves out empty batching dimensions."""
+        """The dimension numbers as attributes of HLO, empty batching dimensions left out."""
         return {
             xla_field(name, numbers): None if value == () and "batching" in name else value
             for name, value in numbers._asdict().items()

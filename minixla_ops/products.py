@@ -37,6 +37,8 @@ class PrecisionAttribute(Attribute):
     imitate the operands' type; it does not change what the operation means.
     """
 
+    is_ambiguous = False
+
     description = "DEFAULT, HIGH or HIGHEST, or a pair of them, one for each operand"
 
     def canonical(self, value: Any) -> Precision:

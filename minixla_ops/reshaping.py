@@ -297,22 +297,33 @@ class ReshapeExplicit(RowMajor):
 
     Checks:
         (C1) the shape has as many elements as the operand, and its element type.
+        (C2) its dynamic dimensions are the operand's.
     """
 
     attributes = {"output_shape": ShapeAttribute()}
 
     def shape(self, operand: Any, *, output_shape: AnyShape) -> AnyShape:
         (operand,) = self.array_shapes([operand])
-        is_array = isinstance(output_shape, Shape)
-        if not is_array or (output_shape.size, output_shape.element_type) != (
-            operand.size,
-            operand.element_type,
+        given = [f"operand {operand}", f"shape {output_shape}"]
+        wanted = operand.element_type, operand.size
+        if (
+            not isinstance(output_shape, Shape)
+            or (output_shape.element_type, output_shape.size) != wanted
         ):
             self.reject(
                 "C1",
                 "the shape does not hold the operand's elements",
-                [f"operand {operand}", f"shape {output_shape}"],
+                given,
                 "The number of elements and their type must stay the same.",
+            )
+        attributes = {"dimensions": output_shape.dimensions}
+        result, _ = Reshape.instance.infer((operand,), attributes)  # type: ignore[attr-defined]
+        if result is not output_shape:
+            self.reject(
+                "C2",
+                f"the result is {result}",
+                given,
+                "reshape keeps dynamic dimensions as they are; see set_dimension_size.",
             )
         return output_shape
 
@@ -345,26 +356,26 @@ class Collapse(RowMajor):
 
     def shape(self, operand: Any, *, dimensions: tuple[int, ...]) -> Shape:
         (operand,) = self.array_shapes([operand])
-        if not dimensions:
-            return operand
-        first, last = dimensions[0], dimensions[-1]
-        if dimensions != tuple(range(first, last + 1)) or first < 0 or last >= operand.rank:
+        run = range(dimensions[0], dimensions[-1] + 1) if dimensions else range(0)
+        if dimensions != tuple(run) or run.start < 0 or run.stop > operand.rank:
             self.reject_attribute(
                 "C1",
                 "the dimensions are not a run of consecutive dimensions",
                 [f"operand {operand}", f"dimensions {dimensions}"],
                 "Give neighbouring dimensions in increasing order; transpose first for others.",
             )
-        sizes = operand.dimensions
-        merged = math.prod(sizes[first : last + 1])
-        return operand.with_dimensions((*sizes[:first], merged, *sizes[last + 1 :]))
+        return operand.with_dimensions(_merged(operand.dimensions, dimensions))
 
     def reference(self, operand: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
-        if not dimensions:
-            return operand
-        first, last = dimensions[0], dimensions[-1]
-        merged = math.prod(operand.shape[first : last + 1])
-        return operand.reshape((*operand.shape[:first], merged, *operand.shape[last + 1 :]))
+        return operand.reshape(_merged(operand.shape, dimensions))
+
+
+def _merged(sizes: Sequence[int], run: Sequence[int]) -> Sequence[int]:
+    """`sizes` with those of a run of dimensions replaced by their product."""
+    if not run:
+        return sizes
+    product = math.prod([sizes[dimension] for dimension in run])
+    return (*sizes[: run[0]], product, *sizes[run[-1] + 1 :])
 
 
 def collapse(operand: Any, dimensions: Sequence[int]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minixla.core.operation import register
@@ -45,18 +47,12 @@ class Floor(_Rounding):
 class RoundNearestAfz(_Rounding):
     """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.
 
-    XLA: RoundNearestAfz.
+    XLA: RoundNearestAfz, and Round, its older name.
     """
 
+    spec_names = ("RoundNearestAfz", "Round")
     stablehlo_name = "round_nearest_afz"
     numpy = staticmethod(_half_away_from_zero)
-
-
-@register
-class Round(RoundNearestAfz):
-    """RoundNearestAfz under its older name. XLA: Round."""
-
-    hlo_name = "round-nearest-afz"
 
 
 @register
@@ -72,6 +68,10 @@ class RoundNearestEven(_Rounding):
 
 ceil = unary_builder(Ceil)
 floor = unary_builder(Floor)
-round = unary_builder(Round)
 round_nearest_afz = unary_builder(RoundNearestAfz)
 round_nearest_even = unary_builder(RoundNearestEven)
+
+
+def round(operand: Any) -> Any:
+    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
+    return round_nearest_afz(operand)

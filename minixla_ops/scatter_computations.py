@@ -1,4 +1,4 @@
-"""What a scatter's update computation does: its kind, and the independent parts that it falls into."""
+"""What a scatter's update computation does: its kind, and the independent parts it falls into."""
 
 from __future__ import annotations
 

@@ -55,8 +55,10 @@ class Places:
     ) -> None:
         self.dimensions, self.update_dimensions = operand.dimensions, updates.dimensions
         self.indices, self.numbers = indices, dimension_numbers
-        self.is_sorted, self.is_unique = indices_are_sorted, unique_indices
-        self.in_bounds = indices_in_bounds
+        self.is_sorted, self.in_bounds = indices_are_sorted, indices_in_bounds
+        # The elements of one window are different ones.
+        has_one_window = math.prod([updates.dimensions[d] for d in self._outer()]) == 1
+        self.is_unique = unique_indices or has_one_window
         self.windows = window_sizes(self.dimensions, self.update_dimensions, dimension_numbers)
 
     def write(self, operands: Any, updates: Any, computation: Graph | Callable[..., Any]) -> Any:
@@ -67,7 +69,7 @@ class Places:
         return scatter(operands, self.indices, updates, computation, self.numbers, *promises)
 
     def read(self, value: Any) -> Any:
-        """What `value`, an array like the operand, has where each update goes; 0 where that is nowhere."""
+        """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
         if 0 in self.dimensions:
             return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
         numbers = GatherDimensionNumbers(*self.numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.gather_scatter import into_padding, may_lie_partly_outside
-from minixla_ops.index_numbers import ScatterDimensionNumbers, outer_dimensions, window_sizes
+from minixla_ops.index_numbers import ScatterDimensionNumbers, window_sizes, without_vectors
 from minixla_ops.rules import array_shape, splat, zeros
 
 __all__ = ["program_for_xla"]
@@ -33,8 +34,8 @@ def program_for_xla(
     program: Callable[..., Values]
     if not indices_in_bounds and may_lie_partly_outside(numbers, windows):
         program = _by_elements
-    elif operand.size == 1 and not numbers[2] and updates.size > 1:
-        program = _with_index_components
+    elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
+        program = _with_index_component
     else:
         return None
     memo, key = update_computation.memo, (program.__name__, shapes, numbers)
@@ -47,10 +48,8 @@ def program_for_xla(
     return memo[key]
 
 
-def _by_elements(
-    values: Values, computation: Graph, numbers: ScatterDimensionNumbers
-) -> Values:
-    """XLA skips windows that lie partly outside as a whole: here a frame catches what is outside."""
+def _by_elements(values: Values, computation: Graph, numbers: ScatterDimensionNumbers) -> Values:
+    """XLA skips windows that lie partly outside: here a frame catches what is outside."""
     from minixla_ops.movement import pad, slice
 
     operands, indices, updates = _split(values)
@@ -65,22 +64,27 @@ def _by_elements(
     return [slice(each, starts, limits) for each in results]
 
 
-def _with_index_components(
+def _with_index_component(
     values: Values, computation: Graph, numbers: ScatterDimensionNumbers
 ) -> Values:
-    """XLA:CPU drops updates of a single element that no index leads to: here all indices are 0."""
+    """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
     from minixla_ops.reshaping import reshape
 
-    operands, _, updates = _split(values)
-    rank = array_shape(updates[0]).rank
-    outer = outer_dimensions(rank, numbers)
-    indices = Shape("s32", [array_shape(updates[0]).dimensions[d] for d in outer])
-    inner = [d for d in range(rank) if d not in outer]
-    sizes = (1, *(1 for _ in inner))
-    indexed = ScatterDimensionNumbers(tuple(inner), (0,), (0,), len(outer))
-    flat = [reshape(each, sizes) for each in operands]
-    results = _scattered(flat, zeros(indices), updates, computation, indexed)
-    return [reshape(each, array_shape(operands[0]).dimensions) for each in results]
+    operands, indices, updates = _split(values)
+    sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
+    outer = without_vectors(array_shape(indices).dimensions, at)
+    indexed = ScatterDimensionNumbers(
+        numbers.update_window_dims,
+        (0, *(d + 1 for d in numbers.inserted_window_dims)),
+        (0,),
+        len(outer),
+        tuple([d + 1 for d in numbers.operand_batching_dims]),
+        tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims]),
+    )
+    raised = [reshape(each, (1, *sizes)) for each in operands]
+    start = zeros(Shape("s32", (*outer, 1)))
+    results = _scattered(raised, start, updates, computation, indexed)
+    return [reshape(each, sizes) for each in results]
 
 
 def _split(values: Values) -> tuple[Values, Any, Values]:

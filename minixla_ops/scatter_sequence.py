@@ -1,4 +1,4 @@
-"""The pullback of a scatter that updates elements repeatedly, by any computation: one window at a time.
+"""The pullback of a scatter with repeated targets and any computation: one window at a time.
 
 A first loop over the windows applies the updates and keeps what each one found; a second goes back
 and takes the computation's pullback there. That is right for every computation, in K sequential
@@ -16,7 +16,7 @@ from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.shapes import Shape
 from minixla_ops.computations import apply_computation
-from minixla_ops.index_numbers import outer_dimensions, window_dimensions
+from minixla_ops.index_numbers import outer_dimensions
 from minixla_ops.rules import array_shape, splat, zeros, zeros_like
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class _Sequence:
         for dimension, along in batching:
             counted = iota(outer, along - (along > at))
             columns[dimension] = reshape(counted, column.dimensions)
+        if not columns:
+            return zeros(Shape(shape.element_type, (self.count, 0)))
         return concat_in_dim(columns, 1)
 
     def framed(self, operand: Any) -> Any:
@@ -148,7 +150,8 @@ def pull_in_sequence(
         places: where the scatter writes.
         computation: from N old values and N updates to N new values.
         cotangents: those of the N results; None for those that have none.
-        operands, updates: N arrays each.
+        operands: N arrays.
+        updates: N arrays.
     """
     if 0 in places.update_dimensions or 0 in places.dimensions:
         return [(cotangent, None) for cotangent in cotangents]
@@ -198,7 +201,7 @@ def _found_in_sequence(
 def _pulled_in_sequence(
     sequence: _Sequence, computation: Graph, cotangents: Values, found: Values, rows: Values
 ) -> tuple[list[Any], list[Any]]:
-    """The cotangents of the framed operands and of the rows of updates; None where there are none."""
+    """The cotangents of the framed operands and of the rows of updates; None for zero."""
     from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
     from minixla_ops.scatter_derivatives import pulled_back
 

@@ -67,12 +67,13 @@ class FloatUnary(Unary):
         result_accuracy: ResultAccuracy | None = None,
         **attributes: Any,
     ) -> Sequence[str]:
-        expansion = self.expansion(shapes[0])  # type: ignore[arg-type]  # an array's
+        (shape,) = self.array_shapes(shapes)
+        expansion = self.expansion(shape)
         if expansion is not None:
-            return emit.expand(_expanded(expansion, shapes[0]), operands)
+            return emit.expand(_expanded(expansion, shape), operands)
         name = f"stablehlo.{self.stablehlo_name}"
         if result_accuracy is None:
-            return emit.same_shape(name, operands, results[0])
+            return emit.same_shape(name, operands, shape)
         accuracy = result_accuracy.stablehlo
         return emit.operation(name, operands, shapes, results, result_accuracy=accuracy)
 
@@ -90,7 +91,7 @@ def _expanded(function: Callable[[Any], Any], shape: Shape) -> Graph:
 
 
 def _builder(operation: type[FloatUnary]) -> Callable[..., Any]:
-    instance = operation.instance  # type: ignore[attr-defined]
+    instance = operation.instance
 
     def builder(operand: Any, result_accuracy: ResultAccuracy | str | None = None) -> Any:
         if result_accuracy is None:
@@ -338,8 +339,9 @@ class Erf(FloatUnary):
         /,
         **attributes: Any,
     ) -> Sequence[str]:
-        if shapes[0].element_type.bits < 16:  # type: ignore[union-attr]  # an array's
-            return emit.expand(_expanded(_erf_in_f32, shapes[0]), operands)  # type: ignore[arg-type]
+        (shape,) = self.array_shapes(shapes)
+        if shape.element_type.bits < 16:
+            return emit.expand(_expanded(_erf_in_f32, shape), operands)
         return emit.operation("chlo.erf", operands, shapes, results)
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:

@@ -47,7 +47,7 @@ __all__ = [
 
 def unary_builder(operation: type[Unary]) -> Callable[[Any], Any]:
     """The function of an array that applies `operation`."""
-    instance = operation.instance  # type: ignore[attr-defined]
+    instance = operation.instance
 
     def builder(operand: Any) -> Any:
         return bind(instance, operand)
@@ -209,8 +209,9 @@ class Not(Unary):
     """Logical not of pred, every bit inverted of integers. XLA: Not."""
 
     stablehlo_name = "not"
+    builder_name = "not_"
     element_types = INTEGERS_AND_PRED
-    zero_derivative = "its operand is not a float"
+    zero_derivative = "integers have no derivative"
     numpy = np.invert
 
 
@@ -221,7 +222,7 @@ class _BitCount(Unary):
     """
 
     element_types = INTEGERS
-    zero_derivative = "its operand is not a float"
+    zero_derivative = "integers have no derivative"
 
     def count(self, bits: np.ndarray, width: int) -> np.ndarray:
         """The result for elements of `width` bits held in an unsigned type."""

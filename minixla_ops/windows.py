@@ -37,6 +37,8 @@ Reject = Callable[[str, str, Sequence[str], str], NoReturn]
 class PaddingPairs(Attribute):
     """For each dimension how many positions to add below and above; negative ones take away."""
 
+    is_ambiguous = False
+
     description = "a sequence of pairs (low, high) of integers"
 
     def canonical(self, value: Any) -> Pairs:

@@ -53,8 +53,7 @@ def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
     if isinstance(whole, TupleShape):
         return TupleShape(map(_member_shape, whole.elements, dimension))
     assert isinstance(whole, Shape), f"{whole} cannot be batched"
-    sizes = whole.dimensions
-    return Shape(whole.element_type, sizes[:dimension] + sizes[dimension + 1 :])
+    return whole.without_dimension(dimension)
 
 
 class BatchTrace(Trace):
@@ -91,9 +90,13 @@ class BatchTrace(Trace):
         previous = _state.trace
         _state.trace = self.parent
         try:
-            results, result_dimensions = operation.batch(values, dimensions, **attributes)
+            if operation.batch_within is not None:
+                outcome = operation.batch_within(self, values, dimensions, **attributes)
+            else:
+                outcome = operation.batch(values, dimensions, **attributes)
         finally:
             _state.trace = previous
+        results, result_dimensions = outcome
         if type(results) is not tuple:
             return self._wrap(results, result_dimensions)
         return tuple(map(self._wrap, results, result_dimensions))

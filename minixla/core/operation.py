@@ -66,6 +66,8 @@ class Operation:
         no_derivative: why no derivative exists, or None.
         linear_operands: indices of the operands that it is linear in, or None.
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
+        reads_bits: depends on how its operands' types represent values, so that the reference
+            evaluates it in these types even where it computes everything else in double.
     """
 
     #: The one object of the class, made by `register`.
@@ -82,6 +84,7 @@ class Operation:
     no_derivative: ClassVar[str | None] = None
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
+    reads_bits: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._inferred: dict[Any, tuple[Shapes, dict[str, Any]]] = {}
@@ -244,6 +247,9 @@ class Operation:
     forward: ClassVar[Callable[..., Any] | None] = None
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
     linearize: ClassVar[Callable[..., Any] | None] = None
+    #: `batch_within(trace, operands, dimensions, **attributes)`: `batch` for functions that may
+    #: read values of the batching trace, which is told.
+    batch_within: ClassVar[Callable[..., Any] | None] = None
 
     def _lacks(self, kind: type[ErrorType], rule: str, advice: str = "") -> ErrorType:
         advice = f"Give the class {type(self).__name__} the rule {rule}. {advice}".rstrip()

@@ -121,6 +121,13 @@ class Shape(_Interned):
         """The same element type with other, static dimensions."""
         return Shape(self.element_type, dimensions)
 
+    def without_dimension(self, index: int) -> Shape:
+        """The same shape with one dimension less."""
+        sizes = self.dimensions[:index] + self.dimensions[index + 1 :]
+        if not self.is_dynamic:
+            return Shape(self.element_type, sizes)
+        return Shape(self.element_type, sizes, self.dynamic[:index] + self.dynamic[index + 1 :])
+
     def __repr__(self) -> str:
         return self._text
 

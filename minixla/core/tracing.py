@@ -37,6 +37,7 @@ __all__ = [
     "GraphTracer",
     "Trace",
     "Tracer",
+    "at_own_lines",
     "bind",
     "current_trace",
     "shape_of",
@@ -76,6 +77,16 @@ class Trace:
             ShapeError: it is no array; the message begins with `subject`.
         """
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
+
+
+    def reaches(self, tracer: Tracer) -> bool:
+        """Whether a tracer is of this trace or an enclosing one, which has not ended."""
+        trace: Trace | None = self
+        while trace is not None:
+            if trace is tracer._trace:
+                return trace.alive
+            trace = trace.parent
+        return False
 
 
 class _LoadEvaluator(Trace):
@@ -130,6 +141,19 @@ def under(trace: Trace) -> Iterator[None]:
         yield
     finally:
         _state.trace = previous
+
+
+@contextmanager
+def at_own_lines() -> Iterator[None]:
+    """Inside a `with` block instructions and errors name the user's line that runs.
+
+    For functions of the user's that run while an instruction is being transformed.
+    """
+    previous, _state.source = _state.source, None
+    try:
+        yield
+    finally:
+        _state.source = previous
 
 
 class tracing:  # noqa: N801 - used like a function
@@ -453,7 +477,7 @@ class GraphTrace(Trace):
         return value
 
     def _captured(self, tracer: Tracer, subject: str) -> Value:
-        if not tracer._trace.alive or not self._encloses(tracer._trace):
+        if not self.parent.reaches(tracer):
             raise leaked(tracer, subject)
         literal = _constant_of(tracer)
         if literal is not None:
@@ -462,14 +486,6 @@ class GraphTrace(Trace):
         self.captured.append(tracer)
         self.captured_inputs.append(value)
         return value
-
-    def _encloses(self, other: Trace) -> bool:
-        trace: Trace | None = self.parent
-        while trace is not None:
-            if trace is other:
-                return True
-            trace = trace.parent
-        return False
 
     def _constant(self, operand: Any, subject: str) -> Value:
         shape = shape_of_data(operand)

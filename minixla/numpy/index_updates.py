@@ -128,6 +128,8 @@ def _updated(
 ) -> Any:
     mode = checked_mode(mode)
     own = operand_shape(array, "at")
+    if not own.size:
+        return lifted(array)
     work, values = _in_common_type(array, values)
     key = static_key(index)
     box = None if key is None else box_of(own.dimensions, key)

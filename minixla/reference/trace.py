@@ -63,9 +63,13 @@ class ReferenceTrace(Trace):
         values = [self.lift(operand, operation.builder_name) for operand in operands]
         shapes = tuple(map(shape_of, values))
         results, attributes = operation.infer(shapes, attributes)
-        if self.widen:
+        data = list(map(_data_of, values))
+        if self.widen and operation.reads_bits:
+            declared = [shape.dtype for shape in operation.array_shapes(shapes)]
+            data = [each.astype(dtype) for each, dtype in zip(data, declared, strict=True)]
+        elif self.widen:
             attributes = {name: _widened(value) for name, value in attributes.items()}
-        outcome = operation.reference(*map(_data_of, values), **attributes)
+        outcome = operation.reference(*data, **attributes)
         if type(results) is not tuple:
             return self._wrap(operation, outcome, results)  # type: ignore[arg-type]  # one shape
         pairs = zip(outcome, results, strict=True)

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from jax.tree_util import tree_flatten, tree_structure
 
 from minixla.core.errors import TransformError, explain
+from minixla.core.tracing import Trace, Tracer, leaked
 
-__all__ = ["flatten_axes", "named_after", "positions", "split_static"]
+__all__ = ["flatten_axes", "is_single", "leaving", "named_after", "positions", "split_static"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,15 +25,19 @@ def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
         return wrapper
 
 
+def is_single(argnums: int | Sequence[int]) -> bool:
+    """Whether `argnums` is one number rather than a sequence."""
+    return hasattr(argnums, "__index__")
+
+
 def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[int, ...]:
     """Argument positions as non-negative numbers.
 
     Raises:
-        TransformError: a position is out of range.
+        TransformError: a position is out of range, or named twice.
     """
-    listed = [argnums] if isinstance(argnums, int) else list(argnums)
-    found = []
-    for number in map(operator.index, listed):
+    found: list[int] = []
+    for number in map(operator.index, [argnums] if is_single(argnums) else argnums):  # type: ignore[arg-type]
         if not -count <= number < count:
             raise explain(
                 TransformError,
@@ -41,15 +46,35 @@ def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[i
                 [f"argnums = {argnums}"],
                 "Only positional arguments can be named; count from 0.",
             )
+        if number % count in found:
+            raise explain(
+                TransformError,
+                subject,
+                f"argnums names argument {number % count} twice",
+                [f"argnums = {argnums}"],
+                "Name each argument once.",
+            )
         found.append(number % count)
     return tuple(found)
+
+
+def leaving(value: Any, parent: Trace, subject: str) -> Any:
+    """A result of a transformed function as a value of the trace that it returns to.
+
+    Raises:
+        LeakedTracerError: it is a tracer of another transformation.
+        ShapeError: it is no array.
+    """
+    if isinstance(value, Tracer) and not parent.reaches(value):
+        raise leaked(value, subject)
+    return parent.lift(value, subject)
 
 
 def split_static(
     args: Sequence[Any], static_argnums: int | Sequence[int]
 ) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], list[Any]]]:
     """The arguments that are not static, and how to put them back among the static ones."""
-    listed = [static_argnums] if isinstance(static_argnums, int) else static_argnums
+    listed: Any = [static_argnums] if is_single(static_argnums) else static_argnums
     static = {number % len(args): None for number in listed if -len(args) <= number < len(args)}
     dynamic = tuple(arg for index, arg in enumerate(args) if index not in static)
 
@@ -66,27 +91,16 @@ def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
     Raises:
         TransformError: `axes` is no prefix of `tree`, or holds something else than int and None.
     """
-    found: list[Any] = []
-
-    def walk(axis: Any, subtree: Any) -> None:
-        leaves = len(tree_flatten(subtree)[0])
-        if axis is None or isinstance(axis, int):
-            found.extend([axis] * leaves)
-            return
-        children, structure = tree_flatten(axis, is_leaf=lambda x: x is not axis)
-        try:
-            matching = structure.flatten_up_to(subtree)
-        except (TypeError, ValueError) as error:
-            raise _no_prefix(subject, name, tree, axes, str(error)) from None
-        if not children and leaves:
-            raise _no_prefix(subject, name, tree, axes, f"no axis for {leaves} arrays")
-        for child, part in zip(children, matching, strict=True):
-            if child is axis:
-                raise _no_prefix(subject, name, tree, axes, f"{axis!r} is no axis")
-            walk(child, part)
-
-    walk(axes, tree)
-    return found
+    listed, structure = tree_flatten(axes, is_leaf=lambda x: x is None)
+    for axis in listed:
+        if axis is not None and not isinstance(axis, int):
+            raise _no_prefix(subject, name, tree, axes, f"{axis!r} is no axis")
+    try:
+        parts = structure.flatten_up_to(tree)
+    except (TypeError, ValueError) as error:
+        raise _no_prefix(subject, name, tree, axes, str(error)) from None
+    counts = [tree_structure(part).num_leaves for part in parts]
+    return [axis for axis, n in zip(listed, counts, strict=True) for _ in range(n)]
 
 
 def _no_prefix(subject: str, name: str, tree: Any, axes: Any, reason: str) -> TransformError:

@@ -7,15 +7,15 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
+from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
-from minixla.core.tracing import _state, shape_of, under
-from minixla.transforms.arguments import named_after, positions
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, under
+from minixla.transforms.arguments import is_single, leaving, named_after, positions
 from minixla_ops.rules import ones_like
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -24,10 +24,12 @@ __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 class _Recorded:
     """A function run under a reverse trace: its outputs and the way back to chosen leaves."""
 
-    def __init__(self, fun: Callable[..., Any], leaves: Sequence[Any], has_aux: bool) -> None:
-        self.parent = parent = _state.trace
+    def __init__(
+        self, subject: str, fun: Callable[..., Any], leaves: Sequence[Any], has_aux: bool
+    ) -> None:
+        parent = _state.trace
         self.trace = trace = ReverseTrace(parent)
-        self.leaves = [parent.lift(leaf) for leaf in leaves]
+        self.leaves = [parent.lift(leaf, subject) for leaf in leaves]
         self.inputs = [trace.add_input(x) if _is_inexact(x) else None for x in self.leaves]
         tracers = [x if t is None else t for x, t in zip(self.leaves, self.inputs, strict=True)]
         try:
@@ -37,11 +39,10 @@ class _Recorded:
             trace.alive = False
         self.aux = None
         if has_aux:
-            out, aux = _split_aux(out)
-            aux_leaves, aux_tree = tree_flatten(aux)
-            self.aux = tree_unflatten(aux_tree, [self._value(leaf) for leaf in aux_leaves])
+            out, aux = _split_aux(subject, out)
+            self.aux = _leaving_aux(self._value, aux, parent, subject)
         self.outputs, self.tree = tree_flatten(out)
-        self.values = [parent.lift(self._value(output)) for output in self.outputs]
+        self.values = [leaving(self._value(output), parent, subject) for output in self.outputs]
 
     def _value(self, output: Any) -> Any:
         is_mine = type(output) is ReverseTracer and output._trace is self.trace
@@ -71,16 +72,28 @@ def _float0_zeros(value: Any) -> np.ndarray:
     return np.zeros(value.shape, jax.dtypes.float0)
 
 
-def _split_aux(out: Any) -> tuple[Any, Any]:
-    if not isinstance(out, tuple) or len(out) != 2:
+def _split_aux(subject: str, out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
         raise explain(
             TransformError,
-            "has_aux",
-            "the function did not return a pair",
+            subject,
+            "the function did not return a pair, as has_aux=True wants",
             [f"it returned {type(out).__name__}"],
-            "With has_aux=True return (result, auxiliary data).",
+            "Return (result, auxiliary data).",
         )
-    return out
+    return out[0], out[1]
+
+
+def _leaving_aux(
+    value_of: Callable[[Any], Any], aux: Any, parent: Trace, subject: str
+) -> Any:
+    """Auxiliary data with the parent's values; what is no tracer passes as it is."""
+
+    def leave(leaf: Any) -> Any:
+        value = value_of(leaf)
+        return leaving(value, parent, subject) if isinstance(value, Tracer) else value
+
+    return tree_map(leave, aux)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -100,7 +113,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
     leaves, tree = tree_flatten(primals)
-    recorded = _Recorded(lambda *flat: fun(*tree_unflatten(tree, flat)), leaves, has_aux)
+    recorded = _Recorded("vjp", lambda *flat: fun(*tree_unflatten(tree, flat)), leaves, has_aux)
 
     def pullback(cotangent: Any) -> Any:
         given, given_tree = tree_flatten(cotangent)
@@ -139,7 +152,7 @@ def _checked_tangent(
             return None
         given: Any = f"float0{list(tangent.shape)}"
     else:
-        tangent = lift(tangent)
+        tangent = lift(tangent, subject)
         given = shape_of(tangent)
         if given is primal_shape and _is_inexact(primal):
             return tangent
@@ -177,13 +190,13 @@ def value_and_grad(
         TransformError: `fun` does not return a scalar, or argnums is out of range.
         DerivativeError: integer arguments or complex values where they are not allowed.
     """
-    name = "value_and_grad"
+    name = "grad"
 
     def derived(*args: Any, **kwargs: Any) -> Any:
         chosen = positions(argnums, len(args), name)
         leaves, tree = tree_flatten([args[index] for index in chosen])
         for leaf in leaves:
-            _check_input(leaf, holomorphic, allow_int)
+            _check_input(name, leaf, holomorphic, allow_int)
 
         def flat(*tracers: Any) -> Any:
             full = list(args)
@@ -191,10 +204,10 @@ def value_and_grad(
                 full[index] = value
             return fun(*full, **kwargs)
 
-        recorded = _Recorded(flat, leaves, has_aux)
+        recorded = _Recorded(name, flat, leaves, has_aux)
         value = _scalar_output(recorded, holomorphic)
         found = tree_unflatten(tree, recorded.pull([_state.trace.lift(ones_like(value))]))
-        gradient = found[0] if isinstance(argnums, int) else tuple(found)
+        gradient = found[0] if is_single(argnums) else tuple(found)
         return ((value, recorded.aux) if has_aux else value), gradient
 
     return named_after(derived, fun)
@@ -202,7 +215,8 @@ def value_and_grad(
 
 def _scalar_output(recorded: _Recorded, holomorphic: bool) -> Any:
     shapes = [shape_of(value) for value in recorded.values]
-    if len(shapes) != 1 or recorded.tree != tree_structure(0) or shapes[0].dimensions != ():  # type: ignore[union-attr]
+    only = shapes[0] if recorded.tree == tree_structure(0) else None
+    if not isinstance(only, Shape) or only.rank:
         raise explain(
             TransformError,
             "grad",
@@ -211,20 +225,28 @@ def _scalar_output(recorded: _Recorded, holomorphic: bool) -> Any:
             "Reduce the result to a scalar (for example with .sum()), use has_aux=True for more "
             "results, or mx.vjp or mx.jacrev for functions of other results.",
         )
-    kind = shapes[0].element_type  # type: ignore[union-attr]
+    kind = only.element_type
     if kind.is_complex != holomorphic or not kind.is_inexact:
         raise explain(
             DerivativeError,
             "grad",
-            f"the function returns {shapes[0]} with holomorphic={holomorphic}",
+            f"the function returns {only} with holomorphic={holomorphic}",
             advice="The result must be a real float, or complex with holomorphic=True.",
         )
     return recorded.values[0]
 
 
-def _check_input(leaf: Any, holomorphic: bool, allow_int: bool) -> None:
-    shape = shape_of(leaf)
-    kind = shape.element_type  # type: ignore[union-attr]  # a tuple has no leaves of its own
+def _check_input(subject: str, leaf: Any, holomorphic: bool, allow_int: bool) -> None:
+    shape = shape_of(leaf, subject)
+    if not isinstance(shape, Shape):
+        raise explain(
+            DerivativeError,
+            subject,
+            "an argument is not an array",
+            [f"argument {shape}"],
+            "Give its members as a Python tuple, or differentiate with mx.vjp.",
+        )
+    kind = shape.element_type
     if holomorphic and not kind.is_complex:
         raise explain(
             DerivativeError,
@@ -298,7 +320,7 @@ def jvp(
     if tree != given_tree:
         raise _wrong_structure("jvp", "tangents", given_tree, "primals", tree)
     trace = ForwardTrace(parent)
-    leaves = [parent.lift(leaf) for leaf in leaves]
+    leaves = [parent.lift(leaf, "jvp") for leaf in leaves]
     inputs = []
     for index, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
         checked = _checked_tangent("jvp", "tangent", index, tangent, leaf, parent.lift)
@@ -310,11 +332,10 @@ def jvp(
         trace.alive = False
     aux = None
     if has_aux:
-        out, aux = _split_aux(out)
-        aux_leaves, aux_tree = tree_flatten(aux)
-        aux = tree_unflatten(aux_tree, [_primal_of(trace, leaf) for leaf in aux_leaves])
+        out, aux = _split_aux("jvp", out)
+        aux = _leaving_aux(lambda leaf: _primal_of(trace, leaf), aux, parent, "jvp")
     outputs, out_tree = tree_flatten(out)
-    values = [parent.lift(_primal_of(trace, output)) for output in outputs]
+    values = [leaving(_primal_of(trace, output), parent, "jvp") for output in outputs]
     tangents_out = [_tangent_of(trace, *pair) for pair in zip(outputs, values, strict=True)]
     result = tree_unflatten(out_tree, values)
     tangent = tree_unflatten(out_tree, tangents_out)
@@ -331,5 +352,5 @@ def _primal_of(trace: ForwardTrace, value: Any) -> Any:
 
 def _tangent_of(trace: ForwardTrace, output: Any, value: Any) -> Any:
     if _is_own(trace, output):
-        return output.tangent
+        return trace.parent.lift(output.tangent)
     return trace.parent.lift(zeros_like(value)) if _is_inexact(value) else _float0_zeros(value)

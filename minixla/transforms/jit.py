@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.tree_util import tree_flatten, tree_unflatten
 
+from minixla.core.attributes import spelling
+from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.tracing import (
     GraphTracer,
+    Tracer,
     _state,
     default_trace,
     shape_of,
@@ -62,6 +65,22 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return wrapper
 
 
+class _Traced(NamedTuple):
+    """A function traced for certain arguments.
+
+    Attributes:
+        graph: takes `read` and the leaves of the arguments.
+        read: the arrays and tracers that the function reads from outside.
+        result_tree: the structure of its result.
+        weak: for each leaf of the result whether it is weakly typed.
+    """
+
+    graph: Graph
+    read: list[Any]
+    result_tree: Any
+    weak: list[bool]
+
+
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
@@ -82,22 +101,26 @@ class _Nested:
         leaves, tree = tree_flatten((dynamic, kwargs))
         shapes = tuple(map(shape_of, leaves))
         weak = tuple(map(weak_type_of, leaves))
-        static = tuple((number, args[number]) for number in numbers)
-        key = (tree, shapes, weak, static, tuple(static_kwargs.items()), len(args))
+        static = [*((number, args[number]) for number in numbers), *sorted(static_kwargs.items())]
+        mode = jax.config.jax_enable_x64
+        key = (tree, shapes, weak, tuple(map(_static_key, static)), len(args), mode)
         found = self._cache.get(key)
         if found is None:
             found = self._trace(rebuild, static_kwargs, tree, shapes, weak)
             # A graph that reads tracers of this very call must not serve another.
-            if not found[1]:
+            if not any(isinstance(each, (Tracer, jax.core.Tracer)) for each in found.read):
                 self._cache[key] = found
-        graph, captured, constants, result_tree = found
-        data = [literal.data for literal in constants]
-        return tree_unflatten(result_tree, call(graph, *data, *captured, *leaves))
+        results = call(found.graph, *found.read, *leaves)
+        for result, flag in zip(results, found.weak, strict=True):
+            if flag and isinstance(result, Tracer):
+                result._mark_weak()
+        return tree_unflatten(found.result_tree, results)
 
     def _trace(
         self, rebuild: Any, static_kwargs: dict[str, Any], tree: Any, shapes: Any, weak: Any
-    ) -> tuple[Any, ...]:
-        trees = []
+    ) -> _Traced:
+        trees: list[Any] = []
+        weak_results: list[bool] = []
 
         def flat(*tracers: GraphTracer) -> list[Any]:
             for tracer, flag in zip(tracers, weak, strict=True):
@@ -107,13 +130,15 @@ class _Nested:
             results = self._fun(*rebuild(positional), **named, **static_kwargs)
             leaves, result_tree = tree_flatten(results)
             trees.append(result_tree)
+            weak_results.extend(map(weak_type_of, leaves))
             return leaves
 
         name = getattr(self._fun, "__name__", "main")
         graph, captured = trace_to_graph(flat, shapes, name)
         # Arrays that live in JAX, and large ones, enter as operands: the program holds none.
         graph, constants = hoist_constants(graph.pruned())
-        return graph, captured, constants, trees[0]
+        read = [*(literal.data for literal in constants), *captured]
+        return _Traced(graph, read, trees[0], weak_results)
 
     def _static_numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         count = len(args)
@@ -136,6 +161,26 @@ class _Nested:
         return make_graph(named_after(lambda *a, **k: fun(*a, **k), self._fun), self._static_numbers(args))(
             *args, **kwargs
         )
+
+
+def _static_key(item: tuple[Any, Any]) -> Any:
+    """A static argument in a key: 1, 1.0 and True are different.
+
+    Raises:
+        TransformError: it cannot be hashed.
+    """
+    name, value = item
+    try:
+        hash(value)
+    except TypeError:
+        raise explain(
+            TransformError,
+            "jit",
+            f"static argument {name} is not hashable",
+            [f"it is of type {type(value).__name__}"],
+            "Give a hashable object (a tuple, not a list), or make the argument not static.",
+        ) from None
+    return name, spelling(value), value
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under
-from minixla.transforms.arguments import flatten_axes, named_after
+from minixla.transforms.arguments import flatten_axes, leaving, named_after
 
 __all__ = ["vmap"]
 
@@ -45,7 +45,9 @@ def vmap(
         flat_axes = flatten_axes("vmap", "in_axes", args, axes)
         flat_axes += [0] * (len(leaves) - len(flat_axes))
         parent = _state.trace
-        shapes = [shape_of(leaf) for leaf in leaves]
+        pairs = zip(leaves, flat_axes, strict=True)
+        # What is not mapped may be anything: a flag, a string.
+        shapes = [None if axis is None else shape_of(leaf, "vmap") for leaf, axis in pairs]
         flat_axes = [_checked_axis(*pair) for pair in zip(shapes, flat_axes, strict=True)]
         size = _common_size(shapes, flat_axes, axis_size)
         trace = BatchTrace(parent, size, axis_name)
@@ -119,10 +121,19 @@ def _unbatch(trace: BatchTrace, output: Any, axis: int | None) -> Any:
                 [f"result {output!r}"],
                 "Give the axis at which the batch is wanted, or reduce over it.",
             )
-        return trace.parent.lift(output)
-    value = output.value if is_mine else trace.parent.lift(output)
+        return leaving(output, trace.parent, "vmap")
+    value = leaving(output.value if is_mine else output, trace.parent, "vmap")
+    shape = shape_of(output)
+    if not isinstance(shape, Shape):
+        raise explain(
+            TransformError,
+            "vmap",
+            "a result is not an array",
+            [f"result {shape}"],
+            "Take the members out of a tuple with get_tuple_element.",
+        )
     source = output.dimension if is_mine else None
-    rank = len(shape_of(value).dimensions) + (not is_mine)
+    rank = shape.rank + 1
     if not -rank <= axis < rank:
         raise explain(
             TransformError,

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from tests.oracles import is_float
+from tests.oracles.values import is_float
 
 
 def exact_values(sizes, dtype, seed=0):

@@ -19,6 +19,7 @@ from minixla_ops.computations import (
     short_form,
 )
 from minixla_ops.evaluation import reference_graph
+from tests.harness import graph_of
 
 F32 = Shape("f32")
 
@@ -116,8 +117,9 @@ def test_identities(name):
         if monoid is not None and not (name == "f8e8m0fnu" and monoid == "add"):  # it has no zero
             neutral = np.broadcast_to(identity_of(monoid, kind.dtype), elements.shape)
             assert neutral.dtype == kind.dtype
-            graph, _ = trace_to_graph(lambda x, y: [function(x, y)], [Shape(name, (len(values),))] * 2)  # noqa: B023
-            (result,) = reference_graph(graph, [neutral, elements])
+            (result,) = reference_graph(
+                graph_of(function, [neutral, elements]), [neutral, elements]
+            )
             assert np.array_equal(result, elements), (monoid, name)
 
 

@@ -394,6 +394,18 @@ def test_bitcast_batching(source, target):
     check_batching(lambda x: ops.bitcast_convert_type(x, target), [operand], size=4)
 
 
+def test_bitcast_reads_the_bits_of_the_declared_type_in_double_precision_too():
+    operand = np.array([1.0, -2.5], np.float32)
+
+    def there_and_back(x):
+        return ops.bitcast_convert_type(ops.bitcast_convert_type(x, "u16"), "f32")
+
+    bits = mx.reference(lambda x: ops.bitcast_convert_type(x, "u32"), precision="float64")(operand)
+    assert_same(bits, operand.view(np.uint32))
+    again = mx.reference(there_and_back, precision="float64")(operand)
+    assert_same(again, operand.astype(np.float64))
+
+
 def test_bitcast_derivative_is_zero_as_in_jax():
     assert REGISTRY["BitcastConvertType"].zero_derivative
     operand = np.array([1.5, 2.0], np.float64)

@@ -55,15 +55,22 @@ def jax_product(numbers):
 
 
 def reference(function, *operands):
-    (result,) = mx.reference(lambda *xs: (function(*xs),))(*operands)
+    with jax.enable_x64(True):
+        (result,) = mx.reference(lambda *xs: (function(*xs),))(*operands)
     return result
+
+
+def check(function, operands, **options):
+    # The sign of a zero is not fixed: XLA gives a single product's own, the interpreter adds it to
+    # +0. The interpreter also aborts where there is nothing to add.
+    options.setdefault("interpreter", all(0 not in x.shape for x in operands))
+    return check_operation(function, operands, signed_zeros=False, **options)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_against_oracles(case):
     lhs, rhs, numbers = CASES[case]
-    operands = [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)]
-    check_operation(product(numbers), operands)
+    check(product(numbers), [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)])
 
 
 @pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=dict(ALL_TYPES).get)
@@ -74,7 +81,7 @@ def test_element_types(name, dtype):
     numbers = (((2,), (1,)), ((0,), (0,)))
     # XLA:CPU: "unsupported operand type S2 in op dot". The interpreter adds in the narrow type
     # itself and has no zero to begin with in the exponents' type.
-    check_operation(
+    check(
         product(numbers),
         operands,
         xla=name not in ("i2", "ui2"),
@@ -93,9 +100,8 @@ def test_element_types(name, dtype):
 def test_preferred_element_type(own, preferred):
     own, preferred = mx.element_type(own), mx.element_type(preferred)
     operands = [exact_values((2, 3), own.dtype), exact_values((3, 2), own.dtype, 1)]
-    # The interpreter refuses results of another type.
     function = product(MATRICES, preferred_element_type=preferred)
-    (result,) = check_operation(function, operands, interpreter=own is preferred)
+    (result,) = check(function, operands)
     assert result.dtype == preferred.dtype
 
 
@@ -132,7 +138,7 @@ def test_integer_products_by_blas_are_exact():
 def test_rounding_errors_are_bounded(dtype):
     generator = np.random.default_rng(0)
     operands = [
-        (generator.standard_normal(sizes) * 10.0 ** generator.integers(-3, 3, sizes)).astype(dtype)
+        (generator.standard_normal(sizes) * 2.0 ** generator.integers(-4, 4, sizes)).astype(dtype)
         for sizes in ((4, 300), (300, 5))
     ]
     graph = graph_of(product(MATRICES), operands)
@@ -318,15 +324,25 @@ def test_derivatives_with_preferred_element_type(own, preferred):
             np.testing.assert_array_equal(np.asarray(result).astype(np.float64), expected.real)
 
 
+#: Where neither order of the operands brings the dimensions into the order of the operand.
+NEEDED_TRANSPOSES = {
+    "two batch dimensions": 2,
+    "batch last": 2,
+    "two contracting, crossed": 2,
+    "all contracted, crossed": 2,
+    "everything is batch": 1,
+    "nothing contracted, batch": 1,
+    "rank 4": 2,
+}
+
+
 def names_of(graph):
     return [each.operation.name for each in graph.pruned().instructions]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [case for case in CASES if "size 0" not in case])
 def test_a_gradient_costs_two_products_and_the_transposes_that_are_needed(case):
     lhs, rhs, numbers = CASES[case]
-    if 0 in (*lhs, *rhs):
-        pytest.skip("counts do not depend on sizes")
 
     def pulled(x, y):
         result, pullback = mx.vjp(product(numbers), x, y)
@@ -334,13 +350,8 @@ def test_a_gradient_costs_two_products_and_the_transposes_that_are_needed(case):
 
     names = names_of(graph_of(pulled, [np.zeros(lhs, np.float32), np.zeros(rhs, np.float32)]))
     assert names.count("DotGeneral") == 3
-    plain = ("matrix matrix", "matrix vector", "vector vector", "outer product", "scalars",
-             "both transposed", "batch", "size 1", "all contracted, crossed")  # fmt: skip
     others = [name for name in names if name != "DotGeneral"]
-    if case in plain:
-        assert not others or case == "all contracted, crossed"
-    assert set(others) <= {"Transpose"}
-    assert len(others) <= 2
+    assert others == ["Transpose"] * NEEDED_TRANSPOSES.get(case, 0)
 
 
 def test_only_the_active_operand_gets_a_product():

@@ -139,7 +139,7 @@ def test_double_stands_for_any_float():
     # mx.reference(..., precision="float64") hands f64 to operations on narrower types.
     operand = np.linspace(-2, 2, 5)
     graph, _ = trace_to_graph(lambda x: [tanh(x)], [Shape("bf16", (5,))])
-    (result,) = (graph.instructions[0].operation.reference(operand),)
+    result = graph.instructions[0].operation.reference(operand)
     np.testing.assert_array_equal(result, np.tanh(operand))
     double = mx.reference(tanh, precision="float64")(operand.astype(np.float32))
     assert double.dtype == np.float64

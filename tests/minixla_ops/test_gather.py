@@ -186,7 +186,10 @@ def test_index_types(name, dtype):
 
 def test_sorted_indices_are_promised_in_every_form():
     indices = np.array([[0], [2], [5]], np.int32)
-    function = lambda x, i: ops.gather(x, i, ROWS, (1, 5), indices_are_sorted=True)
+
+    def function(x, i):
+        return ops.gather(x, i, ROWS, (1, 5), indices_are_sorted=True)
+
     check_operation(function, [counted(6, 5), indices])
     graph = graph_of(function, [counted(6, 5), indices])
     assert "indices_are_sorted = true" in graph.stablehlo()
@@ -195,7 +198,9 @@ def test_sorted_indices_are_promised_in_every_form():
 
 def test_lists_are_taken_for_dimension_numbers():
     numbers = Numbers([1], [0], [0], 1)
-    graphs = [graph_of(gather(each, [1, 5]), [counted(6, 5), starts(4, 1)]) for each in (numbers, ROWS)]
+    graphs = [
+        graph_of(gather(each, [1, 5]), [counted(6, 5), starts(4, 1)]) for each in (numbers, ROWS)
+    ]
     assert graphs[0] == graphs[1]
 
 
@@ -228,7 +233,10 @@ def test_derivatives(case):
     indices = starts(*index_sizes)
     in_jax = None
     if case in LAST and case != "scalar operand":  # XLA:CPU fails at what JAX makes of that
-        in_jax = lambda x: lax.gather(x, indices, as_jax(numbers), slice_sizes, mode="clip") ** 2
+
+        def in_jax(x):
+            return lax.gather(x, indices, as_jax(numbers), slice_sizes, mode="clip") ** 2
+
     check_derivatives(
         lambda x: gather(numbers, slice_sizes)(x, indices) ** 2,
         [random_values(np.float64, sizes, 1)],
@@ -250,13 +258,18 @@ def test_complex_derivative():
     )
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64, ml_dtypes.int4])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64, ml_dtypes.int4]
+)
 def test_derivative_for_index_types(dtype):
     """The transpose clamps starts itself, in the type of the indices."""
     indices = np.array([0, 3, 7, -1]).astype(np.int8).astype(dtype)[:, None]
     operand = counted(300, 2)
     with jax.enable_x64(True):
-        program = lambda x, i: slope_of_sum(lambda x: gather(ROWS, (1, 2))(x, i))(x)
+
+        def program(x, i):
+            return slope_of_sum(lambda x: gather(ROWS, (1, 2))(x, i))(x)
+
         # The interpreter takes unsigned indices from half the range on for negative.
         (slope,) = check_operation(program, [operand, indices], interpreter=False)
     expected = np.zeros((300, 2))
@@ -290,7 +303,9 @@ def test_empty_batch():
 @pytest.mark.parametrize("value", [0, -1.5])
 def test_fill_of_whole_slices_is_that_of_jax(value):
     operand, indices = counted(6, 5), starts(7, 1)
-    (result,) = check_operation(lambda x, i: gather_or_fill(x, i, ROWS, (1, 5), value), [operand, indices])
+    (result,) = check_operation(
+        lambda x, i: gather_or_fill(x, i, ROWS, (1, 5), value), [operand, indices]
+    )
     expected = lax.gather(operand, indices, as_jax(ROWS), (1, 5), mode="fill", fill_value=value)
     np.testing.assert_array_equal(result, expected)
 
@@ -298,14 +313,20 @@ def test_fill_of_whole_slices_is_that_of_jax(value):
 def test_fill_of_parts_of_slices():
     indices = np.array([[-1], [4], [-7], [1], [127], [-128]], np.int8)
     (result,) = check_operation(
-        lambda x, i: gather_or_fill(x, i, Numbers((1,), (), (0,), 1), (3,), 9), [counted(6), indices]
+        lambda x, i: gather_or_fill(x, i, Numbers((1,), (), (0,), 1), (3,), 9),
+        [counted(6), indices],
     )
     expected = [[9, 0, 1], [4, 5, 9], [9, 9, 9], [1, 2, 3], [9, 9, 9], [9, 9, 9]]
     np.testing.assert_array_equal(result, expected)
 
 
-X, I = np.zeros((6, 5), np.float32), np.zeros((4, 1), np.int32)
-GOOD = {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1}
+X, INDICES = np.zeros((6, 5), np.float32), np.zeros((4, 1), np.int32)
+GOOD = {
+    "offset_dims": (1,),
+    "collapsed_slice_dims": (0,),
+    "start_index_map": (0,),
+    "index_vector_dim": 1,
+}
 BATCHED = {
     "offset_dims": (),
     "collapsed_slice_dims": (1,),
@@ -318,26 +339,66 @@ J = np.zeros((6, 4, 1), np.int32)
 
 # Label, changed dimension numbers, operand, indices, slice sizes, error, phrase.
 WRONG = [
-    ("C1", {}, X, I.astype(np.float32), (1, 5), ShapeError, "type f32"),
-    ("C2", {"index_vector_dim": 3}, X, I, (1, 5), AttributeValueError, "index_vector_dim 3"),
-    ("C2", {"index_vector_dim": -1}, X, I, (1, 5), AttributeValueError, "[0, 2]"),
-    ("C3", {"start_index_map": (0, 1)}, X, I, (1, 5), AttributeValueError, "2 entries"),
-    ("C4", {"start_index_map": (2,)}, X, I, (1, 5), AttributeValueError, "[0, 2)"),
-    ("C5", {"offset_dims": (2,)}, X, I, (1, 5), AttributeValueError, "offset_dims must ascend"),
-    ("C6", {"collapsed_slice_dims": (2,)}, X, I, (1, 5), AttributeValueError, "[0, 2)"),
-    ("C6", {"offset_dims": (), "collapsed_slice_dims": (1, 0)}, X, I, (1, 1), AttributeValueError, "ascend"),
-    ("C10", {"offset_dims": (1, 2)}, X, I, (1, 5), AttributeValueError, "2 + 1 + 0"),
-    ("C11", {}, X, I, (1,), AttributeValueError, "1 slice sizes"),
-    ("C12", {}, X, I, (1, 6), AttributeValueError, "size 6 is not within dimension 1"),
-    ("C12", {}, X, I, (1, -1), AttributeValueError, "size -1"),
-    ("C13", {}, X, I, (2, 5), AttributeValueError, "dimension 0, which the result lacks, is 2"),
-    ("C13", {}, X, I, (0, 5), AttributeValueError, "must be 1"),
+    ("C1", {}, X, INDICES.astype(np.float32), (1, 5), ShapeError, "type f32"),
+    ("C2", {"index_vector_dim": 3}, X, INDICES, (1, 5), AttributeValueError, "index_vector_dim 3"),
+    ("C2", {"index_vector_dim": -1}, X, INDICES, (1, 5), AttributeValueError, "[0, 2]"),
+    ("C3", {"start_index_map": (0, 1)}, X, INDICES, (1, 5), AttributeValueError, "2 entries"),
+    ("C4", {"start_index_map": (2,)}, X, INDICES, (1, 5), AttributeValueError, "[0, 2)"),
+    (
+        "C5",
+        {"offset_dims": (2,)},
+        X,
+        INDICES,
+        (1, 5),
+        AttributeValueError,
+        "offset_dims must ascend",
+    ),
+    ("C6", {"collapsed_slice_dims": (2,)}, X, INDICES, (1, 5), AttributeValueError, "[0, 2)"),
+    (
+        "C6",
+        {"offset_dims": (), "collapsed_slice_dims": (1, 0)},
+        X,
+        I,
+        (1, 1),
+        AttributeValueError,
+        "ascend",
+    ),
+    ("C10", {"offset_dims": (1, 2)}, X, INDICES, (1, 5), AttributeValueError, "2 + 1 + 0"),
+    ("C11", {}, X, INDICES, (1,), AttributeValueError, "1 slice sizes"),
+    ("C12", {}, X, INDICES, (1, 6), AttributeValueError, "size 6 is not within dimension 1"),
+    ("C12", {}, X, INDICES, (1, -1), AttributeValueError, "size -1"),
+    (
+        "C13",
+        {},
+        X,
+        INDICES,
+        (2, 5),
+        AttributeValueError,
+        "lacks dimension 0, but its slice size is 2",
+    ),
+    ("C13", {}, X, INDICES, (0, 5), AttributeValueError, "must be 1"),
 ]
 WRONG_BATCHING = [
     ("C4", {"start_index_map": (0,)}, X, J, (1, 1), AttributeValueError, "none of them in operand"),
     ("C7", {"operand_batching_dims": (2,)}, X, J, (1, 1), AttributeValueError, "[0, 2)"),
-    ("C7", {"operand_batching_dims": (1,), "start_index_map": (0,)}, X, J, (1, 1), AttributeValueError, "and operand_batching_dims"),
-    ("C8", {"start_indices_batching_dims": (2,)}, X, J, (1, 1), AttributeValueError, "not index_vector_dim"),
+    (
+        "C7",
+        {"operand_batching_dims": (1,), "start_index_map": (0,)},
+        X,
+        J,
+        (1, 1),
+        AttributeValueError,
+        "and operand_batching_dims",
+    ),
+    (
+        "C8",
+        {"start_indices_batching_dims": (2,)},
+        X,
+        J,
+        (1, 1),
+        AttributeValueError,
+        "not index_vector_dim",
+    ),
     ("C8", {"start_indices_batching_dims": (3,)}, X, J, (1, 1), AttributeValueError, "[0, 3)"),
     ("C9", {"start_indices_batching_dims": (1,)}, X, J, (1, 1), ShapeError, "in size"),
     ("C9", {"start_indices_batching_dims": ()}, X, J, (1, 1), ShapeError, "in number"),
@@ -366,7 +427,7 @@ def test_other_values_are_no_dimension_numbers():
     for value in (tuple(ROWS), scatter_numbers, None):
         check_rejected(
             lambda x, i, value=value: ops.gather(x, i, value, (1, 5)),
-            [X, I],
+            [X, INDICES],
             AttributeValueError,
             "dimension_numbers",
             "GatherDimensionNumbers",

@@ -549,6 +549,11 @@ def test_dynamic_dimensions(case):
     assert str(graph.output_shapes[0]) == expected
 
 
+def test_reshape_explicit_c2_changes_no_dynamic_dimension():
+    with pytest.raises(ShapeError, match=r"\(C2\) the result is f32\[<=4,3\]"):
+        trace_to_graph(lambda x: [ops.reshape_explicit(Shape("f32", (4, 3)), x)], [D])
+
+
 def test_reshape_c2_splits_no_dynamic_dimension():
     with pytest.raises(ShapeError, match=r"\(C2\) a dynamic dimension is split or merged"):
         trace_to_graph(lambda x: [ops.reshape(x, (2, 2, 3))], [D])

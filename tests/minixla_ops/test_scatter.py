@@ -119,7 +119,9 @@ def test_meaning(case):
         interpreter=False,
         signed_zeros=False,
     )
-    for function, (_, combine), result in zip(functions, COMPUTATIONS.values(), results, strict=True):
+    for function, (_, combine), result in zip(
+        functions, COMPUTATIONS.values(), results, strict=True
+    ):
         check_operation(function, given, xla=False, interpreter=is_plain, signed_zeros=False)
         np.testing.assert_array_equal(result, by_element(*given, numbers, combine))
 
@@ -185,7 +187,11 @@ def test_fact_index_trace_of_the_example_with_batching_dimensions():
 
 
 def test_fact_the_old_value_is_the_first_argument():
-    operands = [np.array([10.0, 20.0], np.float32), np.array([[1]], np.int32), np.array([3.0], np.float32)]
+    operands = [
+        np.array([10.0, 20.0], np.float32),
+        np.array([[1]], np.int32),
+        np.array([3.0], np.float32),
+    ]
     (result,) = check_operation(scatter(ops.sub, Numbers((), (0,), (0,), 1)), operands)
     np.testing.assert_array_equal(result, [10, 17])
 
@@ -202,8 +208,13 @@ def test_fact_elements_outside_are_skipped_and_not_whole_windows():
 def test_updates_with_one_target_follow_each_other_in_order(sizes):
     indices, updates = np.zeros((*sizes, 1), np.int32), counted(*sizes) + 1
     numbers = Numbers((), (0,), (0,), len(sizes))
-    horner = lambda old, update: old * 10 + update
-    (result,) = check_operation(scatter(horner, numbers), [np.zeros(2, np.float32), indices, updates])
+
+    def horner(old, update):
+        return old * 10 + update
+
+    (result,) = check_operation(
+        scatter(horner, numbers), [np.zeros(2, np.float32), indices, updates]
+    )
     np.testing.assert_array_equal(result, [1234, 0])
 
 
@@ -223,17 +234,28 @@ def arg_max(old, old_place, update, place):
 
 def test_several_operands_of_different_types():
     numbers = Numbers((), (0,), (0,), 1)
-    indices, updates = np.array([[0], [1], [0], [5], [1]], np.int32), np.array([3, 1, 7, 9, 0], np.float32)
+    indices, updates = (
+        np.array([[0], [1], [0], [5], [1]], np.int32),
+        np.array([3, 1, 7, 9, 0], np.float32),
+    )
     results = check_operation(
         lambda x, p, i, u, q: ops.scatter([x, p], i, [u, q], arg_max, numbers),
-        [np.full(3, -1, np.float32), np.full(3, -1, np.int32), indices, updates, counted(5, dtype=np.int32)],
+        [
+            np.full(3, -1, np.float32),
+            np.full(3, -1, np.int32),
+            indices,
+            updates,
+            counted(5, dtype=np.int32),
+        ],
     )
     np.testing.assert_array_equal(results[0], [7, 1, -1])
     np.testing.assert_array_equal(results[1], [2, 1, -1])
 
 
 def test_several_independent_operands():
-    both = lambda a, b, c, d: (a + c, b * d)
+    def both(a, b, c, d):
+        return (a + c, b * d)
+
     results = check_operation(
         lambda x, y, i, u, v: ops.scatter((x, y), i, (u, v), both, ROWS),
         [small(6, 5), small(6, 5, seed=3), starts(7, 1), small(7, 5), small(7, 5, seed=4)],
@@ -245,7 +267,10 @@ def test_several_independent_operands():
 def test_one_operand_gives_an_array_and_several_a_tuple():
     given = counted(6, 5), starts(4, 1), counted(4, 5)
     assert ops.scatter([given[0]], given[1], [given[2]], ops.add, ROWS).shape == (6, 5)
-    pair = lambda a, b, c, d: (a + c, b + d)
+
+    def pair(a, b, c, d):
+        return (a + c, b + d)
+
     assert type(ops.scatter([given[0]] * 2, given[1], [given[2]] * 2, pair, ROWS)) is tuple
 
 
@@ -345,7 +370,9 @@ def test_batching(case, name):
 
 
 def test_batching_of_several_operands():
-    both = lambda a, b, c, d: (a + c * b, b - d)
+    def both(a, b, c, d):
+        return (a + c * b, b - d)
+
     given = [small(6, 2), small(6, 2, seed=3), starts(7, 1), small(7, 2), small(7, 2, seed=4)]
     check_batching(lambda x, y, i, u, v: ops.scatter([x, y], i, [u, v], both, ROWS), given, size=2)
 
@@ -396,7 +423,11 @@ def test_separate_computations():
     assert separate(graph_for(lambda a, b, c, d: (b, a), 4)) is None
 
 
-X, I, U = np.zeros((6, 5), np.float32), np.zeros((4, 1), np.int32), np.zeros((4, 5), np.float32)
+X, INDICES, U = (
+    np.zeros((6, 5), np.float32),
+    np.zeros((4, 1), np.int32),
+    np.zeros((4, 5), np.float32),
+)
 GOOD = {
     "update_window_dims": (1,),
     "inserted_window_dims": (0,),
@@ -415,26 +446,66 @@ J, V = np.zeros((6, 4, 1), np.int32), np.zeros((6, 4), np.float32)
 
 # Label, changed dimension numbers, operands, indices, updates, error, phrase.
 WRONG = [
-    ("C1", {}, X, I.astype(np.bool_), U, ShapeError, "type pred"),
-    ("C2", {"index_vector_dim": 3}, X, I, U, AttributeValueError, "index_vector_dim 3"),
-    ("C3", {"scatter_dims_to_operand_dims": ()}, X, I, U, AttributeValueError, "0 entries"),
-    ("C4", {"scatter_dims_to_operand_dims": (2,)}, X, I, U, AttributeValueError, "[0, 2)"),
-    ("C5", {"update_window_dims": (2,)}, X, I, U, AttributeValueError, "update_window_dims must ascend"),
-    ("C6", {"inserted_window_dims": (2,)}, X, I, U, AttributeValueError, "inserted_window_dims must"),
-    ("C10", {"inserted_window_dims": ()}, X, I, U, AttributeValueError, "1 + 0 + 0"),
-    ("C11", {}, [X, X], I, [U], ShapeError, "2 operands and 1 updates"),
-    ("C11", {}, [], I, [], ShapeError, "0 operands and 0 updates"),
-    ("C12", {}, [X, X.T], I, [U, U], ShapeError, "operands[0] and operands[1]"),
-    ("C13", {}, [X, X], I, [U, U.T], ShapeError, "updates[0] and updates[1]"),
-    ("C13", {}, X, I, U.astype(np.int32), ShapeError, "differ in element type"),
-    ("C14", {}, X, I, U[0], ShapeError, "rank 1, not 1 + 1"),
-    ("C15", {}, X, I, np.zeros((4, 6), np.float32), ShapeError, "size 6 in dimension 1 of size 5"),
-    ("C16", {}, X, I, np.zeros((3, 5), np.float32), ShapeError, "has size 3, not 4"),
+    ("C1", {}, X, INDICES.astype(np.bool_), U, ShapeError, "type pred"),
+    ("C2", {"index_vector_dim": 3}, X, INDICES, U, AttributeValueError, "index_vector_dim 3"),
+    ("C3", {"scatter_dims_to_operand_dims": ()}, X, INDICES, U, AttributeValueError, "0 entries"),
+    ("C4", {"scatter_dims_to_operand_dims": (2,)}, X, INDICES, U, AttributeValueError, "[0, 2)"),
+    (
+        "C5",
+        {"update_window_dims": (2,)},
+        X,
+        I,
+        U,
+        AttributeValueError,
+        "update_window_dims must ascend",
+    ),
+    (
+        "C6",
+        {"inserted_window_dims": (2,)},
+        X,
+        I,
+        U,
+        AttributeValueError,
+        "inserted_window_dims must",
+    ),
+    ("C10", {"inserted_window_dims": ()}, X, INDICES, U, AttributeValueError, "1 + 0 + 0"),
+    ("C11", {}, [X, X], INDICES, [U], ShapeError, "2 operands and 1 updates"),
+    ("C11", {}, [], INDICES, [], ShapeError, "0 operands and 0 updates"),
+    ("C12", {}, [X, X.T], INDICES, [U, U], ShapeError, "operands[0] and operands[1]"),
+    ("C13", {}, [X, X], INDICES, [U, U.T], ShapeError, "updates[0] and updates[1]"),
+    ("C13", {}, X, INDICES, U.astype(np.int32), ShapeError, "differ in element type"),
+    ("C14", {}, X, INDICES, U[0], ShapeError, "rank 1, not 1 + 1"),
+    (
+        "C15",
+        {},
+        X,
+        INDICES,
+        np.zeros((4, 6), np.float32),
+        ShapeError,
+        "size 6 in dimension 1 of size 5",
+    ),
+    ("C16", {}, X, INDICES, np.zeros((3, 5), np.float32), ShapeError, "has size 3, not 4"),
 ]
 WRONG_BATCHING = [
     ("C4", {"scatter_dims_to_operand_dims": (0,)}, X, J, V, AttributeValueError, "none of them"),
-    ("C7", {"operand_batching_dims": (1,), "scatter_dims_to_operand_dims": (0,)}, X, J, V, AttributeValueError, "dimension 1 is in"),
-    ("C8", {"scatter_indices_batching_dims": (2,)}, X, J, V, AttributeValueError, "not index_vector_dim"),
+    (
+        "C7",
+        {"operand_batching_dims": (1,), "scatter_dims_to_operand_dims": (0,)},
+        X,
+        J,
+        V,
+        AttributeValueError,
+        "dimension 1 is in",
+    ),
+    (
+        "C8",
+        {"scatter_indices_batching_dims": (2,)},
+        X,
+        J,
+        V,
+        AttributeValueError,
+        "not index_vector_dim",
+    ),
     ("C9", {"scatter_indices_batching_dims": (1,)}, X, J, V, ShapeError, "in size"),
 ]
 
@@ -468,7 +539,7 @@ def test_checks(label, changed, operands, indices, updates, error, phrase):
 def test_check_of_the_computation(computation):
     check_rejected(
         lambda x, i, u: ops.scatter(x, i, u, computation, ROWS),
-        [X, I, U],
+        [X, INDICES, U],
         ShapeError,
         "(C17)",
         "(f32[], f32[]) -> (f32[])",
@@ -478,7 +549,7 @@ def test_check_of_the_computation(computation):
 def test_computations_are_closed():
     check_rejected(
         lambda x, i, u, s: ops.scatter(x, i, u, lambda a, b: a * s, ROWS),
-        [X, I, U, np.zeros((), np.float32)],
+        [X, INDICES, U, np.zeros((), np.float32)],
         TransformError,
         "traced value of the enclosing function",
     )
@@ -487,7 +558,7 @@ def test_computations_are_closed():
 def test_tuples_are_no_operands():
     check_rejected(
         lambda x, i, u: ops.scatter(ops.tuple([x, x]), i, u, ops.add, ROWS),
-        [X, I, U],
+        [X, INDICES, U],
         ShapeError,
         "operands[0] is not an array",
     )

@@ -25,7 +25,12 @@ CASES = {
     "elements": ((4,), (6,), ELEMENTS, [[1], [1], [3], [1], [4], [-1]]),
     "overlapping windows": ((5,), (4, 3), Numbers((1,), (), (0,), 1), [[1], [-1], [3], [2]]),
     "windows first": ((3, 4), (3, 3), Numbers((0,), (1,), (1,), 1), [[3], [0], [3]]),
-    "batching": ((2, 3), (2, 3), Numbers((), (1,), (1,), 2, (0,), (0,)), [[[1], [1], [0]], [[2], [7], [2]]]),
+    "batching": (
+        (2, 3),
+        (2, 3),
+        Numbers((), (1,), (1,), 2, (0,), (0,)),
+        [[[1], [1], [0]], [[2], [7], [2]]],
+    ),
     "no index components": ((3,), (2, 2), Numbers((1,), (), (), 1), np.zeros((2, 0))),
     "nothing inside": ((4,), (2,), ELEMENTS, [[4], [-5]]),
 }
@@ -86,10 +91,15 @@ def test_kinds_that_jax_knows(case, name):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("computation", [ops.mul, affine, squared, quotient, lambda old, update: old])
+@pytest.mark.parametrize(
+    "computation", [ops.mul, affine, squared, quotient, lambda old, update: old]
+)
 def test_other_computations(case, computation):
     (x, u), indices, numbers = operands(case)
-    function = lambda x, u: scatter(computation, numbers)(x, indices, u)
+
+    def function(x, u):
+        return scatter(computation, numbers)(x, indices, u)
+
     check_derivatives(function, [x, u], order=2 if case == "elements" else 1)
     # The operand alone, and the updates alone.
     check_derivatives(lambda x: function(x, u), [x], order=1)
@@ -120,7 +130,10 @@ def test_promise_of_indices_in_bounds(computation, unique):
     numbers, u = CASES["overlapping windows"][2], u[: len(indices), : 2 if unique else 3]
     function = scatter(computation, numbers, unique_indices=unique, indices_in_bounds=True)
     check_derivatives(lambda x, u: function(x, indices, u), [x, u])
-    slopes = lambda x, i, u: mx.vjp(lambda x, u: function(x, i, u), x, u)[1](x)
+
+    def slopes(x, i, u):
+        return mx.vjp(lambda x, u: function(x, i, u), x, u)[1](x)
+
     assert "stablehlo.pad" not in graph_of(slopes, [x, indices, u]).stablehlo()
 
 
@@ -133,7 +146,9 @@ def test_operands_that_depend_on_each_other(unique):
     (x, u), indices, numbers = operands("rows")
     indices = np.asarray(UNIQUE["rows"][1] if unique else indices, np.int32)
     check_derivatives(
-        lambda x, y, u, v: ops.scatter([x, y], indices, [u, v], coupled, numbers, unique_indices=unique),
+        lambda x, y, u, v: ops.scatter(
+            [x, y], indices, [u, v], coupled, numbers, unique_indices=unique
+        ),
         [x, x * x, u, u + 1],
         order=1,
     )
@@ -141,10 +156,18 @@ def test_operands_that_depend_on_each_other(unique):
 
 def test_independent_operands_are_derived_one_by_one():
     (x, u), indices, numbers = operands("rows")
-    both = lambda a, b, c, d: (a + c, d)
-    function = lambda x, y, u, v: ops.scatter([x, y], indices, [u, v], both, numbers)
+
+    def both(a, b, c, d):
+        return (a + c, d)
+
+    def function(x, y, u, v):
+        return ops.scatter([x, y], indices, [u, v], both, numbers)
+
     check_derivatives(function, [x, x * x, u, u + 1])
-    only_second = lambda y: function(x, y, u, u)[1]
+
+    def only_second(y):
+        return function(x, y, u, u)[1]
+
     (slope,) = mx.vjp(only_second, x)[1](np.ones_like(x))
     np.testing.assert_array_equal(slope[:, 0], [0, 1, 0, 1])
 
@@ -160,12 +183,17 @@ def test_an_integer_operand_beside_a_float():
     def function(x, u):
         return ops.scatter([x, np.full(4, -1, np.int32)], indices, [u, places], arg_max, numbers)[0]
 
-    check_derivatives(function, [x, u], lambda x, u: lax.scatter_max(x, indices, u, as_jax(numbers), mode="drop"))
+    check_derivatives(
+        function, [x, u], lambda x, u: lax.scatter_max(x, indices, u, as_jax(numbers), mode="drop")
+    )
 
 
 def test_of_repeated_overwrites_only_the_last_has_a_derivative():
     indices = np.array([[1], [0], [1], [1], [7]], np.int32)
-    function = lambda x, u: scatter(overwrite, ELEMENTS)(x, indices, u)
+
+    def function(x, u):
+        return scatter(overwrite, ELEMENTS)(x, indices, u)
+
     x, u = np.zeros(3, np.float32), np.arange(5, dtype=np.float32)
     slopes = mx.vjp(function, x, u)[1](np.array([10, 20, 30], np.float32))
     np.testing.assert_array_equal(slopes[0], [0, 0, 30])
@@ -186,7 +214,10 @@ def test_equal_extremes_share_the_derivative(computation, least):
 
 def test_an_untouched_nan_does_not_spoil_the_derivative_of_a_maximum():
     x, u = np.array([np.nan, 1], np.float32), np.array([2], np.float32)
-    function = lambda x, u: scatter(ops.max, ELEMENTS)(x, np.array([[1]], np.int32), u)
+
+    def function(x, u):
+        return scatter(ops.max, ELEMENTS)(x, np.array([[1]], np.int32), u)
+
     slopes = mx.vjp(function, x, u)[1](np.ones(2, np.float32))
     np.testing.assert_array_equal(slopes[0], [1, 0])
     np.testing.assert_array_equal(slopes[1], [1])
@@ -195,7 +226,10 @@ def test_an_untouched_nan_does_not_spoil_the_derivative_of_a_maximum():
 def test_product_with_zeros_among_repeated_factors():
     """A quotient of the whole product and the factor would be 0 / 0."""
     indices, u = np.zeros((3, 1), np.int32), np.array([0, 5, 7], np.float32)
-    function = lambda u: scatter(ops.mul, ELEMENTS)(np.array([2], np.float32), indices, u)
+
+    def function(u):
+        return scatter(ops.mul, ELEMENTS)(np.array([2], np.float32), indices, u)
+
     np.testing.assert_array_equal(mx.vjp(function, u)[1](np.ones(1, np.float32))[0], [70, 0, 0])
 
 

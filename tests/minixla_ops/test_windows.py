@@ -31,7 +31,15 @@ def test_dilated_size(size, dilation, expected):
 
 @pytest.mark.parametrize(
     ("extent", "window", "stride", "expected"),
-    [(5, 3, 1, 3), (5, 3, 2, 2), (6, 3, 2, 2), (3, 3, 5, 1), (2, 3, 1, 0), (0, 1, 1, 0), (0, 0, 1, 1)],
+    [
+        (5, 3, 1, 3),
+        (5, 3, 2, 2),
+        (6, 3, 2, 2),
+        (3, 3, 5, 1),
+        (2, 3, 1, 0),
+        (0, 1, 1, 0),
+        (0, 0, 1, 1),
+    ],
 )
 def test_window_positions(extent, window, stride, expected):
     assert window_positions(extent, window, stride) == expected
@@ -59,7 +67,12 @@ def test_same_takes_dilated_sizes():
 
 @pytest.mark.parametrize(
     ("padding", "phrase"),
-    [("FULL", "no kind of padding"), ([(1,)], "padding = [(1,)]"), (3, "pairs"), ([(0, 0.5)], "0.5")],
+    [
+        ("FULL", "no kind of padding"),
+        ([(1,)], "padding = [(1,)]"),
+        (3, "pairs"),
+        ([(0, 0.5)], "0.5"),
+    ],
 )
 def test_bad_padding_is_rejected(padding, phrase):
     with pytest.raises(AttributeValueError, match="conv: attribute padding") as caught:
@@ -97,8 +110,14 @@ def elements(array, base, window, position):
     for offset in itertools.product(*map(range, window.sizes)):
         index = []
         for at, k, size, stride, (low, _), hole, gap in zip(
-            position, offset, base, window.strides, window.padding,
-            window.base_dilations, window.window_dilations, strict=True,
+            position,
+            offset,
+            base,
+            window.strides,
+            window.padding,
+            window.base_dilations,
+            window.window_dilations,
+            strict=True,
         ):
             place = at * stride + k * gap - low
             inside = place % hole == 0 and 0 <= place // hole < size
@@ -119,7 +138,9 @@ def test_view_and_presence_are_what_rule_w_says(name):
     present = np.broadcast_to(window.present(base), (np.prod(window.sizes, dtype=int), *positions))
     for position in np.ndindex(*positions):
         expected = elements(array, base, window, position)
-        assert [-1 if each is None else each for each in expected] == view[position].ravel().tolist()
+        assert [-1 if each is None else each for each in expected] == view[
+            position
+        ].ravel().tolist()
         assert [each is not None for each in expected] == present[(slice(None), *position)].tolist()
 
 
@@ -167,9 +188,7 @@ def test_overlap():
 
 def test_a_dimension_can_be_inserted():
     window = Window((2, 3), (2, 1), ((0, 1), (-1, 2)), (1, 2), (2, 1)).inserted(1)
-    assert window == Window(
-        (2, 1, 3), (2, 1, 1), ((0, 1), (0, 0), (-1, 2)), (1, 1, 2), (2, 1, 1)
-    )
+    assert window == Window((2, 1, 3), (2, 1, 1), ((0, 1), (0, 0), (-1, 2)), (1, 1, 2), (2, 1, 1))
 
 
 @pytest.mark.parametrize(

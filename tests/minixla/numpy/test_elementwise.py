@@ -1,0 +1,183 @@
+"""Element-wise functions against jax.numpy: values, dtypes, derivatives."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.numpy.tables import assert_close, check, check_gradient, values
+
+BF16 = ml_dtypes.bfloat16
+TYPES = [np.float32, BF16, np.float16, np.int32, np.uint8, np.bool_, np.complex64]
+REAL_TYPES = TYPES[:-1]
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 3e38], np.float32)
+
+UNARY = {
+    "abs": (TYPES, -3, 3),
+    "angle": (TYPES, -3, 3),
+    "arccos": ([np.float32, BF16, np.complex64], -0.95, 0.95),
+    "arccosh": ([np.float32, BF16, np.complex64], 1.1, 4),
+    "arcsin": ([np.float32, BF16, np.complex64], -0.95, 0.95),
+    "arcsinh": (TYPES, -3, 3),
+    "arctan": (TYPES, -3, 3),
+    "arctanh": ([np.float32, BF16, np.complex64], -0.9, 0.9),
+    "bitwise_count": ([np.int32, np.uint8], -3, 3),
+    "bitwise_not": ([np.int32, np.uint8, np.bool_], -3, 3),
+    "cbrt": (REAL_TYPES, -3, 3),
+    "ceil": (REAL_TYPES, -3, 3),
+    "conj": (TYPES, -3, 3),
+    "cos": (TYPES, -3, 3),
+    "cosh": (TYPES, -3, 3),
+    "deg2rad": (REAL_TYPES, -3, 3),
+    "exp": (TYPES, -3, 3),
+    "exp2": (REAL_TYPES, -3, 3),
+    "expm1": (TYPES, -3, 3),
+    "fabs": (REAL_TYPES, -3, 3),
+    "floor": (REAL_TYPES, -3, 3),
+    "imag": (TYPES, -3, 3),
+    "iscomplex": (TYPES, -3, 3),
+    "isfinite": (TYPES, -3, 3),
+    "isinf": (TYPES, -3, 3),
+    "isnan": (TYPES, -3, 3),
+    "isneginf": (REAL_TYPES, -3, 3),
+    "isposinf": (REAL_TYPES, -3, 3),
+    "isreal": (TYPES, -3, 3),
+    "log": (TYPES, 0.1, 3),
+    "log10": (TYPES, 0.1, 3),
+    "log1p": (TYPES, -0.9, 3),
+    "log2": (TYPES, 0.1, 3),
+    "logical_not": (TYPES, -3, 3),
+    "modf": (REAL_TYPES, -3, 3),
+    "nan_to_num": (TYPES, -3, 3),
+    "negative": (TYPES[:-2] + TYPES[-1:], -3, 3),
+    "positive": (TYPES, -3, 3),
+    "rad2deg": (REAL_TYPES, -3, 3),
+    "real": (TYPES, -3, 3),
+    "reciprocal": (TYPES, 0.5, 3),
+    "rint": (TYPES, -3, 3),
+    "round": (TYPES[:-2] + TYPES[-1:], -3, 3),
+    "sign": (TYPES[:-2] + TYPES[-1:], -3, 3),
+    "signbit": (REAL_TYPES, -3, 3),
+    "sin": (TYPES, -3, 3),
+    "sinc": (TYPES, -3, 3),
+    "sinh": (TYPES, -3, 3),
+    "sqrt": (TYPES, 0, 3),
+    "square": (TYPES, -3, 3),
+    "tan": (TYPES, -1, 1),
+    "tanh": (TYPES, -3, 3),
+    "trunc": (REAL_TYPES, -3, 3),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name: str) -> None:
+    types, low, high = UNARY[name]
+    for dtype in types:
+        check(name, values(dtype, 2, 3, low=low, high=high))
+    check(name, values(types[0], 0, 2), jit=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "abs ceil exp floor isfinite isinf isnan log log1p nan_to_num round sign signbit sin sqrt tanh "
+    "trunc arctan sinh arcsinh reciprocal".split(),
+)
+def test_special_values(name: str) -> None:
+    check(name, SPECIAL)
+
+
+@pytest.mark.parametrize("name", ["sin", "sqrt", "floor", "abs", "round", "reciprocal", "arcsin"])
+def test_python_numbers_stay_weak(name: str) -> None:
+    def weak(x):
+        return getattr(mnp, name)(x) * np.ones(2, BF16)
+
+    assert mx.reference(lambda: weak(0.5))().dtype == BF16
+    assert getattr(jnp, name)(0.5).weak_type
+
+
+GRADIENTS = (
+    "abs arccos arcsin arcsinh arctan arctanh cbrt cos cosh deg2rad exp exp2 expm1 log10 log1p log2 "
+    "reciprocal sin sinc sinh sqrt square tan tanh rad2deg nan_to_num"
+).split()
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient(name: str) -> None:
+    check_gradient(name, values(np.float32, 3, low=0.2, high=0.9))
+
+
+def test_gradient_of_arccosh() -> None:
+    check_gradient("arccosh", values(np.float32, 3, low=1.2, high=3))
+
+
+@pytest.mark.parametrize("name", ["arcsin", "arccos", "arcsinh", "arctan", "sinh", "sinc"])
+def test_derivative_where_the_composition_has_none(name: str) -> None:
+    import jax
+
+    for at in (0.0, 1.0, -1.0):
+        actual = mx.grad(getattr(mnp, name))(at)
+        np.testing.assert_allclose(actual, jax.grad(getattr(jnp, name))(at), rtol=1e-6, atol=1e-6)
+
+
+def test_higher_derivatives_of_sinc_at_zero() -> None:
+    second = mx.grad(mx.grad(mnp.sinc))(0.0)
+    np.testing.assert_allclose(second, -(np.pi**2) / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sinh", "arcsinh", "arccosh", "arctanh", "arcsin", "arctan"])
+def test_accuracy_over_the_range(name: str) -> None:
+    ranges = {
+        "sinh": (-88, 88),
+        "arcsinh": (-1e38, 1e38),
+        "arccosh": (1, 3e38),
+        "arctanh": (-1, 1),
+        "arcsin": (-1, 1),
+        "arctan": (-1e10, 1e10),
+    }
+    low, high = ranges[name]
+    near = np.float32(1 if low == 1 else 0) + np.float32(10.0) ** np.arange(-6, 0, dtype=np.float32)
+    spread = np.linspace(low, high, 50, dtype=np.float32)
+    x = np.concatenate([near, spread[(spread >= low) & (spread <= high)]])
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x.astype(np.float64)).astype(np.float32)
+    actual = mx.reference(getattr(mnp, name))(x)
+    np.testing.assert_allclose(actual, expected, rtol=6 * np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize("name", ["arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sinh"])
+def test_complex_functions_against_numpy(name: str) -> None:
+    parts = np.array([-2.0, -0.5, 0.3, 1.5])
+    z = (parts[:, None] + 1j * parts).astype(np.complex64)
+    expected = getattr(np, name)(z.astype(np.complex128)).astype(np.complex64)
+    assert_close(mx.reference(getattr(mnp, name))(z), expected, 16)
+
+
+CLIPS = [((0, 1), {}), ((None, 1.5), {}), ((), {"min": -1}), ((np.float32([0, 1, 2]), 2), {})]
+
+
+@pytest.mark.parametrize(("bounds", "named"), CLIPS)
+def test_clip(bounds: tuple, named: dict) -> None:
+    for dtype in (np.float32, np.int32, BF16):
+        check("clip", values(dtype, 2, 3), *bounds, **named)
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2, -1])
+def test_round_to_decimals(decimals: int) -> None:
+    for dtype in (np.float32, np.float16, np.complex64):
+        check("round", values(dtype, 5, low=-30, high=30), decimals)
+
+
+def test_nan_to_num_with_numbers() -> None:
+    check("nan_to_num", SPECIAL, nan=1.0, posinf=2.0, neginf=-2.0, jit=True)
+
+
+def test_complex_numbers_are_refused() -> None:
+    for name in ("fabs", "isposinf", "signbit"):
+        with pytest.raises(TypeError, match=f"{name}: .*complex"):
+            mx.reference(getattr(mnp, name))(np.complex64(1j))
+    with pytest.raises(TypeError, match="clip: complex numbers have no order"):
+        mx.reference(lambda x: mnp.clip(x, 0, 1))(np.complex64(1j))
