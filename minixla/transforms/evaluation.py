@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import ConcretizationError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import shape_of_data
-from minixla.core.tracing import Tracer, _state, shape_of, trace_to_graph, under
+from minixla.core.tracing import (
+    Tracer,
+    _state,
+    shape_of,
+    trace_to_graph,
+    under,
+    weak_type_of,
+)
+from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import named_after, split_static
 
@@ -21,8 +30,8 @@ __all__ = ["make_graph", "reference"]
 def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable[..., Any]:
     """`fun` evaluated in NumPy by the operations' reference rules, without JAX.
 
-    Composes with every transformation: `mx.grad(mx.reference(f))` is not meant, for the inside of
-    `reference` must see numbers, but `mx.reference(mx.grad(f))` is.
+    Composes with every transformation inside it, `mx.reference(mx.grad(f))`; it sees numbers, so
+    it must be the outermost.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -30,10 +39,12 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
             complex numbers in double, as the truth to measure errors against.
 
     Returns:
-        A function of the same arguments whose results are NumPy arrays.
+        A function of the same arguments whose results are NumPy arrays (leaves that are no arrays
+        stay as they are).
 
     Raises:
         ValueError: `precision` is something else.
+        ConcretizationError: from the function, where it is called inside another transformation.
     """
     if precision not in (None, "float64"):
         raise ValueError(f'precision must be None or "float64", not {precision!r}')
@@ -52,15 +63,26 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
 
 
 def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
+    if isinstance(leaf, ReferenceTracer):
+        leaf = leaf.data
+    if isinstance(leaf, (Tracer, jax.core.Tracer)):
+        raise explain(
+            ConcretizationError,
+            "reference",
+            "an argument is a traced value, and only numbers can be evaluated",
+            [f"the argument is {leaf!r}"],
+            "Make mx.reference the outermost: mx.reference(mx.grad(f)), not "
+            "mx.grad(mx.reference(f)); inside jit, grad or vmap leave it out.",
+        )
     # Anything that is no array (a string, a flag object) reaches the function as it is.
     return leaf if shape_of_data(leaf) is None else trace.lift(leaf)
 
 
 def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
-    if isinstance(leaf, ReferenceTracer):
-        return np.array(leaf.data)
+    if isinstance(leaf, TupleValue):
+        return TupleValue([_lower(trace, element) for element in leaf.elements])
     if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
-        return leaf  # float0 zeros: the tangents of integers
+        return leaf  # no array: a string, or float0 zeros, the tangents of integers
     return np.array(trace.lift(leaf, "reference").data)
 
 
@@ -83,11 +105,15 @@ def make_graph(
         leaves, tree = tree_flatten((dynamic, kwargs))
 
         def flat(*tracers: Any) -> list[Any]:
+            for tracer, leaf in zip(tracers, leaves, strict=True):
+                if weak_type_of(leaf):
+                    tracer._mark_weak()
             positional, named = tree_unflatten(tree, tracers)
             return tree_flatten(fun(*rebuild(positional), **named))[0]
 
         name = getattr(fun, "__name__", "main")
-        graph, captured = trace_to_graph(flat, [shape_of(leaf) for leaf in leaves], name)
+        shapes = [shape_of(leaf, "make_graph") for leaf in leaves]
+        graph, captured = trace_to_graph(flat, shapes, name)
         if captured:
             raise explain(
                 TransformError,

@@ -358,7 +358,7 @@ WRONG = [
         "C6",
         {"offset_dims": (), "collapsed_slice_dims": (1, 0)},
         X,
-        I,
+        INDICES,
         (1, 1),
         AttributeValueError,
         "ascend",

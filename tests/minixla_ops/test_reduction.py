@@ -519,7 +519,7 @@ def test_derivatives_of_several_operands_and_initial_values():
 
 
 def test_derivatives_of_computations_that_are_not_associative():
-    """Up to 32 elements are folded in order everywhere, and the derivative is that of this order."""
+    """Up to 32 elements are folded in order everywhere; the derivative is that of this order."""
     operand = generator.normal(size=(7, 2))
 
     def step(x, y):

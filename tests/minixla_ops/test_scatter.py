@@ -418,6 +418,7 @@ def test_combinations(function, combination):
 
 def test_separate_computations():
     parts = separate(graph_for(lambda a, b, c, d: (a + c, d), 4))
+    assert parts is not None
     assert [combination_of(part) for part in parts] == ["add", "set"]
     assert separate(graph_for(lambda a, b, c, d: (a + d, b + c), 4)) is None
     assert separate(graph_for(lambda a, b, c, d: (b, a), 4)) is None
@@ -454,7 +455,7 @@ WRONG = [
         "C5",
         {"update_window_dims": (2,)},
         X,
-        I,
+        INDICES,
         U,
         AttributeValueError,
         "update_window_dims must ascend",
@@ -463,7 +464,7 @@ WRONG = [
         "C6",
         {"inserted_window_dims": (2,)},
         X,
-        I,
+        INDICES,
         U,
         AttributeValueError,
         "inserted_window_dims must",
