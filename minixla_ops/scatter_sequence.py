@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from minixla.core.element_types import element_type
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.shapes import Shape
@@ -55,19 +56,19 @@ class _Sequence:
 
     def _start_rows(self, indices: Any) -> Any:
         from minixla_ops.batching import move_dimension
+        from minixla_ops.conversion import convert_element_type
         from minixla_ops.creation import iota
         from minixla_ops.movement import concat_in_dim, slice_in_dim
         from minixla_ops.reshaping import reshape
 
-        numbers, shape = self.places.numbers, array_shape(indices)
-        at = numbers.index_vector_dim
-        if at < shape.rank:
-            indices = move_dimension(indices, at, shape.rank - 1)
+        numbers, rank = self.places.numbers, array_shape(indices).rank
+        kind = element_type("s64" if max(self.places.dimensions, default=0) >> 31 else "s32")
+        indices, at = convert_element_type(indices, kind), numbers.index_vector_dim
+        if at < rank:
+            indices = move_dimension(indices, at, rank - 1)
         rows = reshape(indices, (self.count, len(numbers.scatter_dims_to_operand_dims)))
-        column = Shape(shape.element_type, (self.count, 1))
-        outer = Shape(
-            shape.element_type, [self.places.update_dimensions[each] for each in self.outer]
-        )
+        column = Shape(kind, (self.count, 1))
+        outer = Shape(kind, [self.places.update_dimensions[each] for each in self.outer])
         columns: list[Any] = [zeros(column)] * len(self.windows)
         for component, dimension in enumerate(numbers.scatter_dims_to_operand_dims):
             columns[dimension] = slice_in_dim(rows, component, component + 1, 1)
@@ -78,7 +79,7 @@ class _Sequence:
             counted = iota(outer, along - (along > at))
             columns[dimension] = reshape(counted, column.dimensions)
         if not columns:
-            return zeros(Shape(shape.element_type, (self.count, 0)))
+            return zeros(Shape(kind, (self.count, 0)))
         return concat_in_dim(columns, 1)
 
     def framed(self, operand: Any) -> Any:

@@ -381,8 +381,10 @@ def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
     kept = padded.ndim - len(window.sizes)
     counts = tuple(map(window_positions, padded.shape[kept:], window.extents, window.strides))
     steps = padded.strides[kept:]
-    return np.lib.stride_tricks.as_strided(
-        padded,
+    # as_strided knows NumPy's own types only.
+    raw = padded if padded.dtype.isbuiltin == 1 else padded.view(f"u{padded.dtype.itemsize}")
+    view = np.lib.stride_tricks.as_strided(
+        raw,
         (*padded.shape[:kept], *counts, *window.sizes),
         (
             *padded.strides[:kept],
@@ -391,3 +393,4 @@ def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
         ),
         writeable=False,
     )
+    return view if raw is padded else view.view(padded.dtype)

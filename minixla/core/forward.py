@@ -7,7 +7,14 @@ from typing import Any
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape, TupleShape
-from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
+from minixla.core.tracing import (
+    Trace,
+    Tracer,
+    _state,
+    concrete_primal,
+    shape_of,
+    weak_type_of,
+)
 
 __all__ = ["ForwardTrace", "ForwardTracer", "has_tangent", "jvp_of"]
 
@@ -33,7 +40,7 @@ class ForwardTracer(Tracer):
             self.primal._mark_weak()
 
     def _concrete(self, wanted: str) -> Any:
-        return self.primal._concrete(wanted) if isinstance(self.primal, Tracer) else self.primal
+        return concrete_primal(self, self.primal, wanted)
 
 
 class ForwardTrace(Trace):

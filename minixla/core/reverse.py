@@ -11,7 +11,14 @@ from minixla.core.linear import add_cotangents, require_linear
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source, find_source
-from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
+from minixla.core.tracing import (
+    Trace,
+    Tracer,
+    _state,
+    concrete_primal,
+    shape_of,
+    weak_type_of,
+)
 
 __all__ = ["ReverseTrace", "ReverseTracer"]
 
@@ -60,7 +67,7 @@ class ReverseTracer(Tracer):
             self.value._mark_weak()
 
     def _concrete(self, wanted: str) -> Any:
-        return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
+        return concrete_primal(self, self.value, wanted)
 
 
 class LinearTracer(Tracer):

@@ -358,6 +358,28 @@ class GraphTracer(Tracer):
         raise _staged(self, wanted)
 
 
+#: What may be asked of a value that is being differentiated: its derivative is zero anyway.
+_PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index"))
+
+
+def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
+    """The value that is asked for of a tracer that carries a derivative.
+
+    Raises:
+        ConcretizationError: `wanted` would lose the derivative.
+    """
+    if wanted not in _PIECEWISE_CONSTANT:
+        raise explain(
+            ConcretizationError,
+            tracer._trace.transformation,
+            f"{wanted} was asked for from a value that is being differentiated",
+            [f"the value is {tracer!r}"],
+            "Its derivative would be lost: compute with mx.numpy, or say that it is not wanted "
+            "with mx.stop_gradient.",
+        )
+    return primal._concrete(wanted) if isinstance(primal, Tracer) else primal
+
+
 def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
     instruction = tracer._value.instruction
     if instruction is None:

@@ -168,7 +168,8 @@ def _from_initial(
     axis: int | None,
     dtype: Any,
     run: Callable[[Any, int], Any],
-    initial: int | None,
+    initial: int,
+    include_initial: bool,
 ) -> Any:
     rank = operand_shape(x, subject).rank
     if rank == 0 or (axis is None and rank > 1):
@@ -179,8 +180,8 @@ def _from_initial(
             advice="Only for a vector may it be left out.",
         )
     place = axis_of(0 if axis is None else axis, rank, subject)
-    result = _cumulative(subject, x, place, dtype, run, promote_integers=True)
-    if initial is None:
+    result = _cumulative(subject, x, place, dtype, run, promote_integers=initial == 0)
+    if not include_initial:
         return result
     shape = operand_shape(result, subject)
     padding = [(1 if at == place else 0, 0, 0) for at in range(shape.rank)]
@@ -198,13 +199,11 @@ def cumulative_sum(
         dtype: the type to sum in and return; default: that of `x`, integers at least the default.
         include_initial: whether the sum of nothing comes first.
     """
-    initial = 0 if include_initial else None
-    return _from_initial("cumulative_sum", x, axis, dtype, _window_sum, initial)
+    return _from_initial("cumulative_sum", x, axis, dtype, _window_sum, 0, include_initial)
 
 
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """The running product along an axis; arguments as for `cumulative_sum`."""
-    initial = 1 if include_initial else None
-    return _from_initial("cumulative_prod", x, axis, dtype, _product, initial)
+    """The running product along an axis; arguments as for `cumulative_sum`; integers stay narrow."""
+    return _from_initial("cumulative_prod", x, axis, dtype, _product, 1, include_initial)

@@ -241,15 +241,20 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return bool(np.can_cast(np.dtype(from_), np.dtype(to), casting))
 
 
+def _dtype_of(value: Any) -> np.dtype:
+    """A dtype, or that of an array."""
+    is_array = not isinstance(value, type) and hasattr(value, "shape")
+    return np.dtype(value.dtype if is_array else value)
+
+
 def finfo(dtype: Any) -> Any:
     """The limits of a float type: eps, max, min, tiny, bits ... (of a complex one, its parts')."""
-    kind = _element_type(np.dtype(dtype) if not hasattr(dtype, "shape") else dtype.dtype)
-    return ml_dtypes.finfo(kind.real.dtype)
+    return ml_dtypes.finfo(_element_type(_dtype_of(dtype)).real.dtype)
 
 
 def iinfo(dtype: Any) -> Any:
     """The limits of an integer type: min, max, bits."""
-    return ml_dtypes.iinfo(np.dtype(dtype) if not hasattr(dtype, "shape") else dtype.dtype)
+    return ml_dtypes.iinfo(_dtype_of(dtype))
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -145,8 +145,8 @@ def _padded(
         )
     if mode in ("reflect", "symmetric"):
         is_odd = keywords.get("reflect_type", "even") == "odd"
-        array = _mirrored(array, axis, before, mode, is_odd, at_front=True)
-        return _mirrored(array, axis, after, mode, is_odd, at_front=False)
+        array = _mirrored(array, axis, before, size, mode, is_odd, at_front=True)
+        return _mirrored(array, axis, after, size, mode, is_odd, at_front=False)
     parts = _AROUND[mode](array, axis, size, before, after)
     parts = [part for part in parts if operand_shape(part, "pad").dimensions[axis]]
     return parts[0] if len(parts) == 1 else ops.concat_in_dim(parts, axis)
@@ -192,9 +192,10 @@ _AROUND: dict[str, Callable[..., list[Any]]] = {
 }
 
 
-def _mirrored(array: Any, axis: int, count: int, mode: str, is_odd: bool, at_front: bool) -> Any:
-    """`array` with a mirror image at one end, over and over where it is longer than the array."""
-    size = operand_shape(array, "pad").dimensions[axis]
+def _mirrored(
+    array: Any, axis: int, count: int, size: int, mode: str, is_odd: bool, at_front: bool
+) -> Any:
+    """`array` with a mirror image at one end, over and over where it is longer than `size`."""
     # "reflect" does not repeat the edge itself.
     offset = 1 if mode == "reflect" and size > 1 else 0
     while count > 0:

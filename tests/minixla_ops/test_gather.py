@@ -423,11 +423,10 @@ def test_checks(label, changed, operand, indices, slice_sizes, error, phrase):
 
 
 def test_other_values_are_no_dimension_numbers():
-    scatter_numbers = ops.ScatterDimensionNumbers(*ROWS)
-    for value in (tuple(ROWS), scatter_numbers, None):
+    for value in (None, ((1,), (0,), (0,), 1), ops.ScatterDimensionNumbers(*ROWS)):
         check_rejected(
-            lambda x, i, value=value: ops.gather(x, i, value, (1, 5)),
-            [X, INDICES],
+            lambda x, i, value=value: ops.gather(x, i, value, (1, 2)),
+            [np.zeros((7, 3), np.float32), INDICES],
             AttributeValueError,
             "dimension_numbers",
             "GatherDimensionNumbers",

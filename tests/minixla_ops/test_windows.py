@@ -171,6 +171,14 @@ def test_padded_base_takes_small_types():
     assert padded_base(array, np.array(-3, ml_dtypes.int4), window).tolist() == [-3, 1, -3, 2, -3]
 
 
+@pytest.mark.parametrize("kind", ["int2", "float4_e2m1fn", "float8_e5m2", "bfloat16"])
+def test_views_of_small_types(kind):
+    array = np.array([1, 0, 1], getattr(ml_dtypes, kind))
+    view = window_view(array, Window((2,), (1,), ((0, 0),), (1,), (1,)))
+    assert view.dtype == array.dtype
+    assert view.astype(int).tolist() == [[1, 0], [0, 1]]
+
+
 def test_offsets_are_in_row_major_order():
     window = Window((2, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (3, 1))
     assert list(window.offsets()) == [(0, 0), (0, 1), (3, 0), (3, 1)]

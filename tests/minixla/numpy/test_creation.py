@@ -1,0 +1,208 @@
+"""Functions that make arrays, matrices and dtypes, against jax.numpy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.numpy.tables import assert_close, check, check_gradient, run, values
+
+BF16 = ml_dtypes.bfloat16
+F32, S32, PRED = np.float32, np.int32, np.bool_
+M = values(F32, 3, 4)
+V = values(F32, 3)
+
+CALLS = [
+    ("arange", (5,), {}),
+    ("arange", (2, 7), {}),
+    ("arange", (1, 9, 3), {}),
+    ("arange", (5, 0, -2), {}),
+    ("arange", (0.5, 3), {}),
+    ("arange", (0, 1, 0.1), {}),
+    ("arange", (5,), {"dtype": BF16}),
+    ("arange", (3, 1), {}),
+    ("array", ([1, 2, 3],), {}),
+    ("array", ([[1.5, 2], [3, 4]],), {}),
+    ("array", ([True, False],), {}),
+    ("array", ([],), {}),
+    ("array", ([1, 2j],), {}),
+    ("array", ([np.float16(1), 2.0],), {}),
+    ("array", ([V, V],), {}),
+    ("array", (3,), {"ndmin": 2}),
+    ("array", (V,), {"dtype": np.int32}),
+    ("asarray", (2.5,), {}),
+    ("asarray", ([1, 2],), {"dtype": np.uint8}),
+    ("empty", ((2, 3),), {}),
+    ("empty_like", (M,), {}),
+    ("eye", (3,), {}),
+    ("eye", (3, 4), {"k": 1, "dtype": np.int32}),
+    ("eye", (4, 3), {"k": -2}),
+    ("full", ((2, 3), 7), {}),
+    ("full", (3, 1.5), {"dtype": BF16}),
+    ("full", ((2, 3), V), {}),
+    ("full_like", (M, 2), {}),
+    ("full_like", (M, 2), {"dtype": np.int32, "shape": (2,)}),
+    ("geomspace", (1, 1000, 4), {}),
+    ("identity", (3,), {}),
+    ("indices", ((2, 3),), {}),
+    ("indices", ((2, 3),), {"sparse": True}),
+    ("ix_", (np.array([0, 2]), np.array([1, 3, 0])), {}),
+    ("linspace", (0, 1, 5), {}),
+    ("linspace", (0, 10, 4), {"endpoint": False}),
+    ("linspace", (0, 10, 4), {"dtype": np.int32}),
+    ("linspace", (V, 2, 3), {"axis": -1}),
+    ("linspace", (V, 2, 3), {"retstep": True}),
+    ("linspace", (0, 1, 1), {}),
+    ("linspace", (0, 1, 0), {}),
+    ("logspace", (0, 2, 5), {}),
+    ("meshgrid", (V, np.arange(2, dtype=F32)), {}),
+    ("meshgrid", (V, V), {"indexing": "ij", "sparse": True}),
+    ("ones", (3,), {}),
+    ("ones", ((2, 0),), {"dtype": np.bool_}),
+    ("ones_like", (M,), {"dtype": BF16}),
+    ("tri", (3,), {}),
+    ("tri", (3, 5), {"k": 1, "dtype": np.int32}),
+    ("zeros", ((2, 3),), {}),
+    ("zeros", ((),), {"dtype": np.complex64}),
+    ("zeros_like", (M,), {}),
+    ("diag", (V,), {}),
+    ("diag", (V,), {"k": 2}),
+    ("diag", (V,), {"k": -1}),
+    ("diag", (M,), {"k": 1}),
+    ("diagflat", (M[:2, :2],), {"k": -1}),
+    ("diagonal", (values(F32, 3, 4, 2),), {}),
+    ("diagonal", (values(F32, 3, 4, 2), 1, 2, 0), {}),
+    ("diagonal", (M, -1), {}),
+    ("diagonal", (M, 9), {}),
+    ("fill_diagonal", (M, 5.0), {"inplace": False}),
+    ("fill_diagonal", (M, V), {"inplace": False}),
+    ("trace", (M,), {}),
+    ("trace", (values(S32, 2, 3, 3), 1, 1, 2), {}),
+    ("tril", (M,), {}),
+    ("tril", (values(S32, 2, 3, 3), -1), {}),
+    ("triu", (M, 1), {}),
+    ("triu", (values(PRED, 3, 3),), {}),
+    ("tril_indices", (3,), {}),
+    ("triu_indices", (3, 1, 4), {}),
+    ("diag_indices", (3,), {}),
+    ("vander", (V,), {}),
+    ("vander", (V, 2), {"increasing": True}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+)
+def test_call(name: str, args: tuple, options: dict) -> None:
+    check(name, *args, **options)
+
+
+@pytest.mark.parametrize("name", ["diag", "diagonal", "tril", "triu", "trace", "diagflat"])
+def test_gradient(name: str) -> None:
+    check_gradient(name, M)
+    check_gradient(name, M, 1)
+
+
+def test_gradient_of_linspace() -> None:
+    check_gradient("linspace", V, V[::-1].copy(), 4)
+
+
+def test_lists_of_traced_values() -> None:
+    def made(x):
+        return mnp.array([[x[0], 2.0], [1, x[1] * x[1]]])
+
+    np.testing.assert_allclose(mx.jit(made)(V), [[V[0], 2], [1, V[1] ** 2]], rtol=1e-6)
+    slope = mx.grad(lambda x: made(x).sum())(V)
+    np.testing.assert_allclose(slope, [1, 2 * V[1], 0], rtol=1e-6)
+
+
+def test_a_traced_function_has_no_large_constants() -> None:
+    graph = mx.make_graph(lambda x: x + mnp.arange(1000) * mnp.ones(1000) + mnp.zeros(1000))(
+        np.ones(1000, F32)
+    )
+    names = [instruction.operation.name for instruction in graph.instructions]
+    assert "Iota" in names
+    literals = [i.attributes["literal"] for i in graph.instructions if i.operation.name == "Constant"]
+    assert all(literal.is_splat for literal in literals)
+
+
+def test_weak_types() -> None:
+    half = np.ones(2, BF16)
+    assert mx.reference(lambda x: x * mnp.full(2, 1.0))(half).dtype == BF16
+    assert mx.reference(lambda x: x * mnp.ones(2))(half).dtype == np.float32
+    assert mx.reference(lambda x: x * mnp.asarray(1.0))(half).dtype == BF16
+
+
+DTYPES = ["bool_", "int8", "uint32", "bfloat16", "float16", "float32", "complex64", "float8_e4m3fn"]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtype_names(name: str) -> None:
+    ours, theirs = getattr(mnp, name), getattr(jnp, name)
+    assert np.dtype(ours) == np.dtype(theirs)
+    assert mnp.zeros(2, ours).dtype == ours
+    assert ours(1).dtype == theirs
+    assert hash(ours) == hash(np.dtype(theirs))
+
+
+PAIRS = [(F32, S32), (BF16, np.float16), (np.int8, np.uint8), (PRED, np.int8), (np.complex64, F32)]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_promotion(first: type, second: type) -> None:
+    assert mnp.promote_types(first, second) == jnp.promote_types(first, second)
+    assert mnp.result_type(first, second, 1.0) == jnp.result_type(first, second, 1.0)
+    x = np.ones(2, first)
+    assert mnp.result_type(x, 2) == jnp.result_type(jnp.asarray(x), 2)
+
+
+def test_questions_about_dtypes() -> None:
+    abstract = [np.floating, np.integer, np.number, np.inexact, np.complexfloating, np.generic]
+    for dtype in (BF16, F32, S32, PRED, np.complex64, np.uint8):
+        for kind in (*abstract, np.float32, np.int32):
+            assert mnp.issubdtype(dtype, kind) == jnp.issubdtype(dtype, kind)
+        for kind in ("bool", "integral", "real floating", "numeric", ("bool", "complex floating")):
+            assert mnp.isdtype(np.dtype(dtype), kind) == jnp.isdtype(np.dtype(dtype), kind)
+    assert mnp.issubdtype(np.floating, np.inexact)
+    assert mnp.finfo(BF16).eps == jnp.finfo(BF16).eps
+    assert mnp.iinfo(S32).max == jnp.iinfo(S32).max
+    assert mnp.finfo(np.complex64).max == np.finfo(F32).max
+    assert mnp.iscomplexobj(np.complex64(1))
+    assert mnp.isrealobj(V)
+    assert mnp.isscalar(3)
+    assert not mnp.isscalar(V)
+
+
+ERRORS = [
+    ("array", ([[1, 2], [3]],), TypeError, "no array can be made of this"),
+    ("array", (["a"],), TypeError, "an operand of type str is not an array"),
+    ("arange", (0, 1, 0), ValueError, "step is 0"),
+    ("zeros", (-1,), ValueError, "a size is negative"),
+    ("linspace", (0, 1, -1), ValueError, "num is -1"),
+    ("meshgrid", (M,), TypeError, "an argument is not a vector"),
+    ("tril", (V,), TypeError, "it must have two|It must have two"),
+    ("diag", (values(F32, 2, 2, 2),), TypeError, "Give a vector or a matrix"),
+    ("diagonal", (M, 0, 1, 1), ValueError, "are one axis"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kind", "message"), ERRORS)
+def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=rf"(?s){name}: .*({message})"):
+        run(name, args, {})
+
+
+def test_traced_bounds_are_explained() -> None:
+    with pytest.raises(mx.ConcretizationError, match="arange: its result's shape depends on values"):
+        mx.jit(mnp.arange)(3)
+
+
+def test_eager_arrays_are_jax_arrays() -> None:
+    for made in (mnp.zeros(3), mnp.arange(3), mnp.eye(2), mnp.array([1, 2]), mnp.linspace(0, 1, 3)):
+        assert isinstance(made, jax.Array)
+    assert_close(mnp.fromfunction(lambda i, j: i + j, (2, 3)), jnp.fromfunction(lambda i, j: i + j, (2, 3)))

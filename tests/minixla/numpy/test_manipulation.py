@@ -1,0 +1,217 @@
+"""Functions that arrange, join, split, repeat and pad arrays, against jax.numpy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.numpy.tables import check, check_gradient, run, values
+
+BF16 = ml_dtypes.bfloat16
+F32, S32, PRED = np.float32, np.int32, np.bool_
+
+X = values(F32, 2, 3, 4)
+M = values(F32, 3, 4)
+V = values(F32, 5)
+EMPTY = np.zeros((0, 3), F32)
+
+CALLS = [
+    ("append", (M, M[:1], 0), {}),
+    ("append", (M, V), {}),
+    ("array_split", (V, 3), {}),
+    ("array_split", (X, [1, 3], 2), {}),
+    ("atleast_1d", (np.float32(2),), {}),
+    ("atleast_2d", (V,), {}),
+    ("atleast_3d", (M,), {}),
+    ("atleast_3d", (V,), {}),
+    ("atleast_2d", (V, np.float32(1)), {}),
+    ("block", ([[M, M], [M, M]],), {}),
+    ("broadcast_arrays", (V, np.float32(2), values(F32, 3, 1)), {}),
+    ("broadcast_to", (V, (2, 3, 5)), {}),
+    ("column_stack", ([V, V],), {}),
+    ("column_stack", ([M, M],), {}),
+    ("concatenate", ([M, values(S32, 3, 2)],), {"axis": 1}),
+    ("concatenate", ([M, V],), {"axis": None}),
+    ("concatenate", ([M, M],), {"dtype": np.int32}),
+    ("concatenate", (X,), {}),
+    ("concatenate", ([EMPTY, EMPTY],), {}),
+    ("delete", (V, 1), {}),
+    ("delete", (M, slice(0, 2)), {"axis": 1}),
+    ("delete", (M, np.array([0, 2])), {"axis": 1}),
+    ("dsplit", (X, 2), {}),
+    ("dstack", ([M, M],), {}),
+    ("expand_dims", (M, (0, -1)), {}),
+    ("expand_dims", (M, 1), {}),
+    ("flip", (X,), {}),
+    ("flip", (X, (0, -1)), {}),
+    ("fliplr", (M,), {}),
+    ("flipud", (M,), {}),
+    ("hsplit", (M, 2), {}),
+    ("hsplit", (V, 5), {}),
+    ("hstack", ([V, V],), {}),
+    ("hstack", ([M, M],), {}),
+    ("insert", (V, 1, 7.0), {}),
+    ("insert", (M, 1, V[:3]), {"axis": 1}),
+    ("insert", (M, np.array([0, 2]), 5.0), {"axis": 1}),
+    ("matrix_transpose", (X,), {}),
+    ("moveaxis", (X, 0, -1), {}),
+    ("moveaxis", (X, (0, 1), (2, 0)), {}),
+    ("pad", (M, 2), {}),
+    ("pad", (M, (1, 2)), {"constant_values": 5}),
+    ("pad", (M, ((1, 0), (2, 3))), {"mode": "edge"}),
+    ("pad", (M, ((4, 5), (2, 7))), {"mode": "reflect"}),
+    ("pad", (M, ((2, 2), (5, 6))), {"mode": "symmetric"}),
+    ("pad", (M, ((2, 2), (1, 1))), {"mode": "reflect", "reflect_type": "odd"}),
+    ("pad", (M, ((4, 0), (5, 9))), {"mode": "wrap"}),
+    ("pad", (M, 1), {"mode": "mean"}),
+    ("pad", (values(S32, 3), 2), {"mode": "maximum"}),
+    ("pad", (V, 1), {"mode": "empty"}),
+    ("permute_dims", (X, (2, 0, 1)), {}),
+    ("ravel", (X,), {}),
+    ("ravel", (X,), {"order": "F"}),
+    ("repeat", (M, 2), {}),
+    ("repeat", (M, 3), {"axis": 1}),
+    ("repeat", (M, np.array([1, 0, 2])), {"axis": 0}),
+    ("reshape", (X, (4, -1)), {}),
+    ("reshape", (X, -1), {}),
+    ("reshape", (X, (3, 8)), {"order": "F"}),
+    ("reshape", (EMPTY, (3, 0)), {}),
+    ("resize", (V, (2, 4)), {}),
+    ("roll", (V, 2), {}),
+    ("roll", (M, -1), {"axis": 1}),
+    ("roll", (M, (1, 2)), {"axis": (0, 1)}),
+    ("roll", (M, 5), {}),
+    ("rollaxis", (X, 2), {}),
+    ("rollaxis", (X, 0, 3), {}),
+    ("rot90", (M,), {}),
+    ("rot90", (X, 3, (0, 2)), {}),
+    ("rot90", (X, 2), {}),
+    ("split", (M, 3), {}),
+    ("split", (X, [1, 2, 4]), {"axis": -1}),
+    ("squeeze", (values(F32, 1, 3, 1),), {}),
+    ("squeeze", (values(F32, 1, 3, 1), -1), {}),
+    ("stack", ([M, M],), {"axis": -1}),
+    ("stack", ([values(S32, 3), values(F32, 3)],), {}),
+    ("swapaxes", (X, 0, -1), {}),
+    ("tile", (V, 3), {}),
+    ("tile", (M, (2, 1, 2)), {}),
+    ("transpose", (X,), {}),
+    ("transpose", (X, (1, 0, 2)), {}),
+    ("unstack", (M,), {"axis": 1}),
+    ("vsplit", (M, [1]), {}),
+    ("vstack", ([V, V],), {}),
+    ("shape", (X,), {}),
+    ("ndim", (X,), {}),
+    ("size", (X,), {}),
+    ("broadcast_shapes", ((2, 1), (3,), 1), {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+)
+def test_call(name: str, args: tuple, options: dict) -> None:
+    check(name, *args, **options)
+
+
+DIFFERENTIABLE = [
+    call
+    for call in CALLS
+    if call[0]
+    in "append array_split block broadcast_to flip insert pad repeat roll rot90 tile unstack moveaxis".split()
+    and call[2].get("mode") not in ("maximum",)
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"),
+    DIFFERENTIABLE,
+    ids=[f"{call[0]}-{at}" for at, call in enumerate(DIFFERENTIABLE)],
+)
+def test_gradient(name: str, args: tuple, options: dict) -> None:
+    if name == "pad" and args[0].dtype != F32:
+        pytest.skip("integers have no derivative")
+    check_gradient(name, *args, **options)
+
+
+@pytest.mark.parametrize("dtype", [BF16, S32, PRED, np.complex64])
+def test_other_types(dtype: type) -> None:
+    x = values(dtype, 2, 3)
+    check("roll", x, 1)
+    check("stack", [x, x])
+    check("tile", x, (2, 2))
+    check("pad", x, 1, mode="reflect")
+
+
+def test_compiled() -> None:
+    check("pad", M, 1, mode="edge", jit=True)
+    repeated = mx.jit(lambda x: mnp.repeat(x, [1, 0, 2], 0))(M)
+    np.testing.assert_array_equal(repeated, np.repeat(M, [1, 0, 2], 0))
+    check("roll", M, (1, 2), axis=(0, 1), jit=True)
+
+
+def test_traced_shift() -> None:
+    for shift in (-7, -1, 0, 2, 5):
+        actual = mx.jit(lambda x, n: mnp.roll(x, n, 1))(M, np.int32(shift))
+        np.testing.assert_array_equal(actual, np.roll(M, shift, 1))
+    actual = mx.jit(lambda x, n: mnp.roll(x, n, (0, 1)))(M, np.array([1, 2], S32))
+    np.testing.assert_array_equal(actual, np.roll(M, (1, 2), (0, 1)))
+
+
+def test_traced_repeats() -> None:
+    counts = np.array([1, 0, 2], S32)
+    for total in (2, 3, 5):
+        check("repeat", M, counts, axis=0, total_repeat_length=total)
+    with pytest.raises(mx.ConcretizationError, match=r"repeat: (.*\n)*.*Give total_repeat_length"):
+        mx.jit(lambda x, n: mnp.repeat(x, n, 0))(M, counts)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, BF16, S32, PRED, np.complex64, np.int8])
+def test_astype(dtype: type) -> None:
+    for source in (F32, S32, PRED):
+        check("astype", values(source, 2, 3), np.dtype(dtype))
+
+
+def test_astype_of_complex_numbers() -> None:
+    check("astype", np.array([1j, 0, 2], np.complex64), np.bool_)
+
+
+ERRORS = [
+    ("reshape", (X, (5, 5)), TypeError, "24 elements do not fit this shape"),
+    ("reshape", (X, (-1, 5)), TypeError, "the size that -1 stands for cannot be found"),
+    ("reshape", (X, (-1, -1)), TypeError, "the size that -1 stands for cannot be found"),
+    ("squeeze", (X, 0), TypeError, "an axis that is not of size 1"),
+    ("broadcast_to", (V, (2,)), TypeError, "dimensions do not broadcast"),
+    ("broadcast_to", (values(F32, 2, 1), (1, 3)), TypeError, "cannot be repeated"),
+    ("transpose", (X, (0, 1)), ValueError, "axes names 2 of 3"),
+    ("concatenate", ([M, V],), TypeError, "different ranks"),
+    ("concatenate", ([],), ValueError, "no array is given"),
+    ("stack", ([M, V],), TypeError, "different shapes"),
+    ("split", (V, 2), ValueError, "cannot be split into 2 equal sections"),
+    ("moveaxis", (X, (0, 1), 0), ValueError, "differ in length"),
+    ("pad", (M, 1, "strange"), ValueError, "mode 'strange'"),
+    ("pad", (M, -1), ValueError, "a width is negative"),
+    ("pad", (EMPTY, 1, "edge"), ValueError, "has no element to repeat"),
+    ("expand_dims", (X, 5), ValueError, "axis 5 is out of bounds"),
+    ("astype", (X, "nonsense"), TypeError, "dtype is not an element type"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kind", "message"), ERRORS)
+def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=rf"{name}: .*{message}") as caught:
+        run(name, args, {})
+    assert "called at" in str(caught.value)
+
+
+def test_traced_sizes_are_explained() -> None:
+    with pytest.raises(mx.ConcretizationError, match=r"reshape: shape must be known"):
+        mx.jit(lambda x, n: mnp.reshape(x, (n, -1)))(X, 3)
+
+
+def test_narrowing_of_dtypes_warns() -> None:
+    with pytest.warns(UserWarning, match="zeros: dtype float64 was asked for and becomes float32"):
+        assert mnp.zeros(2, np.float64).dtype == np.float32

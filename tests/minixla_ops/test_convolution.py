@@ -1,0 +1,581 @@
+"""Convolutions: against the oracles and JAX, and the facts of XLA's operation semantics."""
+
+from __future__ import annotations
+
+import time
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, ShapeError
+from minixla_ops import ConvolutionDimensionNumbers
+from minixla_ops.convolution_lowering import cpu_program
+from tests.harness import (
+    check_batching,
+    check_derivatives,
+    check_operation,
+    check_rejected,
+    graph_of,
+)
+from tests.minixla_ops.products import exact_values, rounding_bound
+from tests.oracles import ALL_TYPES, run_xla
+
+ORDER = ("NCH", "OIH", "NCH")
+LAST = ("NHWC", "HWIO", "NHWC")
+
+# Shapes of lhs and rhs, and the attributes; `numbers` are the dimension numbers.
+CASES = {
+    "no spatial dimensions": ((2, 3), (4, 3), {}),
+    "one dimension": ((2, 3, 5), (4, 3, 2), {}),
+    "two dimensions": ((1, 2, 4, 3), (2, 2, 2, 2), {}),
+    "three dimensions": ((1, 1, 3, 2, 2), (2, 1, 2, 1, 2), {}),
+    "strides": ((1, 2, 7), (2, 2, 2), {"strides": (3,)}),
+    "strides that do not divide": ((1, 1, 6, 5), (1, 1, 3, 2), {"strides": (2, 3)}),
+    "padding": ((1, 1, 4), (1, 1, 3), {"padding": [(2, 1)]}),
+    "negative padding": ((1, 1, 5, 4), (1, 1, 2, 2), {"padding": [(-1, 2), (1, -2)]}),
+    "padding takes all away": ((1, 1, 3), (1, 1, 2), {"padding": [(-2, -1)]}),
+    "padding beyond the kernel": ((1, 1, 2), (1, 1, 2), {"padding": [(3, 4)]}),
+    "same": ((2, 1, 6, 5), (1, 1, 3, 2), {"padding": "SAME", "strides": (2, 1)}),
+    "lhs dilation": ((1, 1, 3), (1, 1, 3), {"lhs_dilation": (2,), "padding": [(1, 2)]}),
+    "rhs dilation": ((1, 1, 6), (1, 1, 2), {"rhs_dilation": (3,), "padding": [(1, 0)]}),
+    "both dilated, strides": (
+        (1, 2, 4, 3),
+        (2, 2, 2, 2),
+        {
+            "lhs_dilation": (2, 3),
+            "rhs_dilation": (2, 1),
+            "strides": (2, 3),
+            "padding": [(1, -1), (0, 2)],
+        },
+    ),
+    "reversal": ((1, 1, 4, 3), (1, 1, 3, 2), {"reversal": (True, False)}),
+    "reversal, dilated": (
+        (1, 1, 6),
+        (1, 1, 3),
+        {"reversal": (True,), "rhs_dilation": (2,), "strides": (2,), "padding": [(1, 2)]},
+    ),
+    "feature groups": ((2, 4, 5), (6, 2, 2), {"groups": 2}),
+    "feature groups, strided": (
+        (1, 6, 5, 4),
+        (3, 2, 2, 2),
+        {"groups": 3, "strides": (2, 1), "padding": [(1, 1), (0, 1)], "rhs_dilation": (1, 2)},
+    ),
+    "depthwise": ((2, 3, 5), (3, 1, 3), {"groups": 3, "padding": "SAME"}),
+    "depthwise, multiplied, reversed": (
+        (1, 2, 5, 4),
+        (4, 1, 2, 3),
+        {"groups": 2, "lhs_dilation": (2, 1), "padding": [(1, -1), (2, 1)],
+         "reversal": (True, False), "strides": (2, 1)},
+    ),
+    "batch groups": ((4, 2, 5), (6, 2, 2), {"batch_groups": 2}),
+    "batch groups, strided": (
+        (6, 1, 5, 4),
+        (3, 1, 2, 2),
+        {"batch_groups": 3, "strides": (2, 1), "padding": [(1, 1), (0, 1)], "lhs_dilation": (1, 2)},
+    ),
+    "a batch group a member": (
+        (3, 2, 5),
+        (3, 2, 3),
+        {"batch_groups": 3, "padding": [(1, 1)], "rhs_dilation": (2,), "reversal": (True,)},
+    ),
+    "groups of many features": ((2, 16, 6), (4, 8, 3), {"groups": 2, "padding": "SAME"}),
+    "batch groups of many features": ((4, 9, 4), (2, 9, 2), {"batch_groups": 2}),
+    "channels last": ((2, 4, 3, 2), (2, 2, 2, 3), {"numbers": LAST}),
+    "any order": (
+        (3, 2, 4, 2),
+        (2, 2, 3, 3),
+        {"numbers": "1b0f_0io1->f01b", "strides": (1, 2), "padding": [(1, 0), (0, 1)]},
+    ),
+    "any order, feature groups": ((4, 5, 2), (2, 2, 6), {"numbers": "f0b_i0o->0fb", "groups": 2}),
+    "any order, batch groups": ((5, 2, 4), (2, 4, 2), {"numbers": "0fb_0oi->fb0", "batch_groups": 2}),
+    "batch size 0": ((0, 2, 4), (3, 2, 2), {}),
+    "input features size 0": ((1, 0, 4), (3, 0, 2), {}),
+    "output features size 0": ((1, 2, 4), (0, 2, 2), {}),
+    "spatial size 0": ((1, 2, 0), (3, 2, 2), {"padding": [(1, 2)]}),
+    "kernel larger than input": ((1, 2, 2), (3, 2, 4), {}),
+    "size 1": ((1, 1, 1), (1, 1, 1), {}),
+}  # fmt: skip
+GROUPED = [case for case, (_, _, given) in CASES.items() if {"groups", "batch_groups"} & {*given}]
+
+
+# "Incompatible index and shape found while flattening index", and the interpreter aborts.
+ABORTS = ["any order", "any order, feature groups", "input features size 0"]
+
+
+def convolution(
+    strides=None, padding="VALID", lhs_dilation=None, rhs_dilation=None, numbers=None, groups=1,
+    batch_groups=1, reversal=None, **others,
+):  # fmt: skip
+    def function(x, w):
+        return ops.conv_general_dilated(
+            x, w, strides or (1,) * (len(np.shape(x)) - 2), padding, lhs_dilation, rhs_dilation,
+            numbers, groups, batch_groups, window_reversal=reversal, **others,
+        )  # fmt: skip
+
+    return function
+
+
+def jax_convolution(
+    lhs, rhs, strides=None, padding="VALID", lhs_dilation=None, rhs_dilation=None, numbers=None,
+    groups=1, batch_groups=1, reversal=None,
+):  # fmt: skip
+    (instruction,) = graph_of(
+        convolution(strides, padding, lhs_dilation, rhs_dilation, numbers, groups, batch_groups,
+                    reversal),
+        [np.zeros(lhs), np.zeros(rhs)],
+    ).instructions  # fmt: skip
+    given = instruction.attributes
+    numbers = given["dimension_numbers"]
+    flags = zip(numbers.kernel_spatial_dimensions, given["window_reversal"], strict=True)
+    backwards = [dimension for dimension, flag in flags if flag]
+
+    def function(x, w):
+        return lax.conv_general_dilated(
+            x, lax.rev(w, backwards), given["window_strides"], given["padding"],
+            given["lhs_dilation"], given["rhs_dilation"],
+            lax.ConvDimensionNumbers(numbers.lhs, numbers.rhs, numbers.output), groups, batch_groups,
+        )  # fmt: skip
+
+    return function
+
+
+def reference(function, *operands):
+    with jax.enable_x64(True):
+        (result,) = mx.reference(lambda *xs: (function(*xs),))(*operands)
+    return result
+
+
+def check(function, operands, **options):
+    # The sign of a zero is not fixed: some of XLA's kernels begin with the first product.
+    return check_operation(function, operands, signed_zeros=False, **options)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_against_oracles(case):
+    lhs, rhs, given = CASES[case]
+    operands = [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)]
+    check(convolution(**given), operands, interpreter=case not in ABORTS)
+
+
+@pytest.mark.parametrize("case", GROUPED)
+def test_as_the_engine_runs_it(case):
+    # On CPU grouped convolutions are lowered to other operations.
+    lhs, rhs, given = CASES[case]
+    for dtype in (np.complex64, np.int32, ml_dtypes.bfloat16):
+        operands = [exact_values(lhs, dtype), exact_values(rhs, dtype, 1)]
+        expected = reference(convolution(**given), *operands)
+        result = convolution(**given)(*map(jnp.asarray, operands))
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(result), expected)
+
+
+@pytest.mark.parametrize("case", GROUPED)
+def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
+    lhs, rhs, given = CASES[case]
+    graph = graph_of(convolution(**given), [np.zeros(lhs, np.float32), np.zeros(rhs, np.float32)])
+    (instruction,) = graph.instructions
+    program = cpu_program(
+        instruction.operation, *graph.input_shapes, *graph.output_shapes,
+        next(iter_attributes(instruction)),
+    )  # fmt: skip
+    assert program is not None
+    for each in program.instructions:
+        assert each.operation.name != "ConvGeneralDilated" or (
+            each.attributes["batch_group_count"] == 1
+        )
+    assert "stablehlo.convolution" in graph.stablehlo()
+
+
+def iter_attributes(instruction):
+    from minixla_ops.convolution_rules import Convolution
+
+    yield Convolution(**instruction.attributes)
+
+
+@pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
+def test_element_types(name, dtype):
+    if name in ("f6E2M3FN", "f6E3M2FN"):
+        pytest.skip("XLA:CPU and the interpreter have no 6-bit floats")
+    padding = [(0, 0)] if name == "f8E8M0FNU" else [(1, 0)]  # it has no zero to pad with
+    operands = [exact_values((1, 2, 4), dtype), exact_values((2, 2, 2), dtype, 1)]
+    # XLA:CPU: "unsupported operand type S2 in op convolution".
+    check(
+        convolution(padding=padding),
+        operands,
+        xla=name not in ("i2", "ui2"),
+        interpreter=name != "f8E8M0FNU",
+    )
+
+
+@pytest.mark.parametrize(
+    "own, preferred",
+    [
+        ("s8", "s32"), ("pred", "s32"), ("s8", "f32"), ("bf16", "f32"), ("f32", "f64"),
+        ("f32", "bf16"), ("f64", "f32"), ("f32", "c64"), ("c64", "c128"),
+    ],
+)  # fmt: skip
+def test_preferred_element_type(own, preferred):
+    own, preferred = mx.element_type(own), mx.element_type(preferred)
+    operands = [exact_values((1, 2, 4), own.dtype), exact_values((2, 2, 2), own.dtype, 1)]
+    function = convolution(padding="SAME", preferred_element_type=preferred)
+    # The interpreter aborts where the kinds differ, and gives garbage where floats do.
+    (result,) = check(function, operands, interpreter=own.name == "s8" and preferred.is_integer)
+    assert result.dtype == preferred.dtype
+
+
+def test_sums_are_rounded_once():
+    ones = np.ones((1, 1, 1000), np.int8)
+    function = convolution(preferred_element_type="s32")
+    assert reference(function, ones, ones).tolist() == [[[1000]]]
+    halves = np.full((1, 1, 2000), 0.5, ml_dtypes.bfloat16)
+    assert reference(convolution(), halves, halves).tolist() == [[[500]]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("groups", [1, 4])
+def test_rounding_errors_are_bounded(dtype, groups):
+    generator = np.random.default_rng(0)
+    operands = [
+        (generator.standard_normal(sizes) * 2.0 ** generator.integers(-4, 4, sizes)).astype(dtype)
+        for sizes in ((2, 8, 9, 8), (8, 8 // groups, 3, 3))
+    ]
+    function = convolution(padding="SAME", groups=groups)
+    truth = reference(function, *(each.astype(np.float64) for each in operands))
+    magnitudes = reference(function, *(np.abs(each.astype(np.float64)) for each in operands))
+    bound = rounding_bound(magnitudes, np.abs(truth), 72, dtype)
+    results = [reference(function, *operands), *run_xla(graph_of(function, operands).stablehlo(), operands)]
+    with jax.enable_x64(True):
+        results.append(function(*map(jnp.asarray, operands)))
+    for result in results:
+        assert (np.abs(np.asarray(result).astype(np.float64) - truth) <= bound).all()
+
+
+def test_padding_is_zeros_that_are_multiplied():
+    # As StableHLO has it: 0 * inf is NaN at the border.
+    kernel = np.array([[[np.inf, 1]]], np.float32)
+    result = reference(convolution(padding=[(1, 0)]), np.ones((1, 1, 2), np.float32), kernel)
+    np.testing.assert_array_equal(result, [[[np.nan, np.inf]]])
+
+
+def test_large_inputs_are_convolved_in_blocks(monkeypatch):
+    for case in ("two dimensions", "strides", "channels last", "batch groups", "no spatial dimensions"):
+        lhs, rhs, given = CASES[case]
+        operands = [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)]
+        whole = reference(convolution(**given), *operands)
+        for size in (1, 10, 40):
+            with monkeypatch.context() as patch:
+                patch.setattr("minixla_ops.convolution._BLOCK", size)
+                np.testing.assert_array_equal(reference(convolution(**given), *operands), whole)
+
+
+def test_reference_is_vectorised():
+    operands = [np.ones((8, 32, 32, 16), np.float32), np.ones((3, 3, 16, 32), np.float32)]
+    start = time.perf_counter()
+    result = reference(convolution(padding="SAME", numbers=LAST), *operands)
+    assert time.perf_counter() - start < 2
+    assert result[0, 1, 1, 0] == 144
+
+
+def test_the_five_builders_make_one_operation():
+    x, w = exact_values((1, 2, 6), np.float32), exact_values((2, 2, 3), np.float32, 1)
+    labels = "bf0_oi0->bf0"
+    calls = {
+        "Conv": lambda x, w: ops.conv(x, w, (2,), "SAME"),
+        "ConvWithGeneralPadding": lambda x, w: ops.conv_with_general_padding(x, w, (2,), [(0, 1)]),
+        "ConvWithGeneralDimensions": lambda x, w: ops.conv_with_general_dimensions(
+            x, w, (2,), "SAME", labels
+        ),
+        "ConvGeneral": lambda x, w: ops.conv_general(x, w, (2,), [(0, 1)], labels),
+        "ConvGeneralDilated": lambda x, w: ops.conv_general_dilated(
+            x, w, (2,), [(0, 1)], (1,), (1,), labels
+        ),
+    }
+    graphs = {name: graph_of(call, [x, w]) for name, call in calls.items()}
+    assert all(graph == graphs["Conv"] for graph in graphs.values())
+    operation = mx.core.operation_named("ConvGeneralDilated")
+    assert set(operation.spec_names) == set(calls)
+
+
+def test_builders_pass_all_attributes_on():
+    x, w = np.zeros((2, 2, 6), np.int8), np.zeros((2, 2, 3), np.int8)
+    wanted = {"batch_group_count": 2, "precision_config": ("HIGH", "HIGH")}
+    for builder, numbers in (
+        (ops.conv, ()),
+        (ops.conv_with_general_padding, ()),
+        (ops.conv_with_general_dimensions, (None,)),
+        (ops.conv_general, (None,)),
+        (ops.conv_general_dilated, (None, None, None)),
+    ):
+        call = lambda x, w, b=builder, n=numbers: b(x, w, (1,), "VALID", *n, 1, 2, "HIGH", "s32")  # noqa: E731
+        (instruction,) = graph_of(call, [x, w]).instructions
+        assert wanted.items() <= instruction.attributes.items()
+        assert str(instruction.shapes[0]) == "s32[1,2,4]"
+
+
+def test_dimension_numbers_in_all_forms():
+    x, w = np.zeros((2, 4, 5, 3), np.float32), np.zeros((2, 2, 3, 4), np.float32)
+    whole = ConvolutionDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
+    forms = [
+        LAST,
+        "b01f_01io->b01f",
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)),
+        lax.conv_dimension_numbers(x.shape, w.shape, LAST),
+        ConvolutionDimensionNumbers(0, 3, [1, 2], 2, 3, np.array([0, 1]), 0, 3, (1, 2)),
+    ]
+    for form in forms:
+        (instruction,) = graph_of(convolution(numbers=form), [x, w]).instructions
+        assert instruction.attributes["dimension_numbers"] == whole
+    assert str(whole) == "b01f_01io->b01f"
+    # JAX's spatial letters are matched by name, in the kernel's order.
+    swapped = ConvolutionDimensionNumbers.from_letters("NWHC", "HWIO", "NHWC")
+    assert swapped.input_spatial_dimensions == (2, 1)
+
+
+def test_text():
+    x, w = np.zeros((1, 4, 5, 2), np.float32), np.zeros((2, 3, 1, 4), np.float32)
+    given = {"strides": (2, 1), "padding": [(1, 0), (-1, 2)], "rhs_dilation": (1, 2), "groups": 2,
+             "numbers": LAST, "reversal": (False, True), "precision_config": "HIGHEST"}  # fmt: skip
+    graph = graph_of(convolution(**given), [x, w])
+    assert (
+        "window={size=2x3 stride=2x1 pad=1_0x-1_2 rhs_dilate=1x2 rhs_reversal=0x1}, "
+        "dim_labels=b01f_01io->b01f, feature_group_count=2, operand_precision={highest,highest}"
+    ) in str(graph)
+    assert (
+        "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [2, 1], "
+        "pad = [[1, 0], [-1, 2]], lhs_dilate = [1, 1], rhs_dilate = [1, 2], reverse = [false, true]}"
+    ) in graph.stablehlo()
+    check(convolution(**given), [exact_values(x.shape, np.float32), exact_values(w.shape, np.float32)])
+
+
+def test_fact_output_z_is_as_many_filters():
+    x, w = exact_values((1, 2, 4, 4), np.float32), exact_values((5, 2, 2, 2), np.float32, 1)
+    whole = reference(convolution(), x, w)
+    assert whole.shape[1] == 5
+    for index in range(5):
+        np.testing.assert_array_equal(
+            whole[:, index : index + 1], reference(convolution(), x, w[index : index + 1])
+        )
+
+
+def test_fact_stride_3_keeps_indices_divisible_by_3():
+    x, w = exact_values((1, 1, 10), np.float32), exact_values((1, 1, 3), np.float32, 1)
+    every = reference(convolution(), x, w)
+    np.testing.assert_array_equal(reference(convolution(strides=(3,)), x, w), every[..., ::3])
+
+
+def test_fact_padding_2_3_adds_2_zeros_low_and_3_high():
+    x, w = exact_values((1, 1, 3, 4), np.float32), exact_values((1, 1, 2, 2), np.float32, 1)
+    padded = np.pad(x, ((0, 0), (0, 0), (0, 0), (2, 3)))
+    np.testing.assert_array_equal(
+        reference(convolution(padding=[(0, 0), (2, 3)]), x, w), reference(convolution(), padded, w)
+    )
+
+
+def test_fact_same_padding_keeps_the_shape_at_stride_1():
+    x, w = np.zeros((1, 1, 5, 6), np.float32), np.zeros((1, 1, 4, 3), np.float32)
+    assert reference(convolution(padding="SAME"), x, w).shape == (1, 1, 5, 6)
+    assert reference(convolution(padding="VALID"), x, w).shape == (1, 1, 2, 4)
+
+
+def test_fact_depthwise_filters_are_reshaped():
+    height, width, channels, multiplier = 2, 3, 3, 2
+    x = exact_values((1, 4, 5, channels), np.float32)
+    filters = exact_values((height, width, channels, multiplier), np.float32, 1)
+    kernel = filters.reshape(height, width, 1, channels * multiplier)
+    result = reference(convolution(numbers=LAST, groups=channels), x, kernel)
+    for channel in range(channels):
+        alone = reference(
+            convolution(numbers=LAST), x[..., channel : channel + 1], filters[:, :, channel, None, :]
+        )
+        first = channel * multiplier
+        np.testing.assert_array_equal(result[..., first : first + multiplier], alone)
+
+
+def test_fact_batch_groups_pair_batch_and_output_features():
+    x, w = exact_values((4, 2, 5), np.float32), exact_values((6, 2, 2), np.float32, 1)
+    parts = [
+        reference(convolution(), x[2 * i : 2 * i + 2], w[3 * i : 3 * i + 3]) for i in range(2)
+    ]
+    whole = reference(convolution(batch_groups=2), x, w)
+    np.testing.assert_array_equal(whole, np.concatenate(parts, 1))
+
+
+def test_fact_dilation_puts_holes_between_elements():
+    x, w = exact_values((1, 1, 3), np.float32), exact_values((1, 1, 2), np.float32, 1)
+    spread = np.zeros((1, 1, 7), np.float32)
+    spread[..., ::3] = x
+    np.testing.assert_array_equal(
+        reference(convolution(lhs_dilation=(3,)), x, w), reference(convolution(), spread, w)
+    )
+    long = exact_values((1, 1, 7), np.float32, 2)
+    holes = np.zeros((1, 1, 4), np.float32)
+    holes[..., ::3] = w
+    np.testing.assert_array_equal(
+        reference(convolution(rhs_dilation=(3,)), long, w), reference(convolution(), long, holes)
+    )
+
+
+def test_fact_formula_of_the_2d_case():
+    x, w = exact_values((2, 2, 4, 5), np.float32), exact_values((3, 2, 2, 3), np.float32, 1)
+    (stride_y, stride_x), (low_y, low_x) = (2, 1), (1, 2)
+    result = reference(convolution(strides=(2, 1), padding=[(1, 0), (2, 1)]), x, w)
+    for b, oz, oy, ox in np.ndindex(result.shape):
+        total = 0.0
+        for iz, ky, kx in np.ndindex(w.shape[1:]):
+            y, across = oy * stride_y + ky - low_y, ox * stride_x + kx - low_x
+            if 0 <= y < 4 and 0 <= across < 5:
+                total += x[b, iz, y, across] * w[oz, iz, ky, kx]
+        assert result[b, oz, oy, ox] == total
+
+
+REJECTED = {
+    "C1": ((1, 1, 4), (1, 1, 2), {}, ShapeError, "element types"),
+    "C2": ((1, 1, 4), (1, 1, 2), {"preferred_element_type": "s32"}, AttributeValueError, "s32"),
+    "C3": ((1, 1, 4), (1, 1, 2, 2), {}, ShapeError, "equally many spatial dimensions"),
+    "C3 rank 1": ((1,), (1,), {}, ShapeError, "lhs f32[1]"),
+    "C4": ((1, 1, 4), (1, 1, 2), {"numbers": ((0, 1, 1), (0, 1, 2), (0, 1, 2))},
+           AttributeValueError, "each dimension of lhs one role"),
+    "C4 range": ((1, 1, 4), (1, 1, 2), {"numbers": ((0, 1, 2), (0, 1, 2), (0, 1, 3))},
+                 AttributeValueError, "each dimension of output one role"),
+    "C4 rank": ((1, 1, 4), (1, 1, 2), {"numbers": LAST, "strides": (1, 1)}, AttributeValueError,
+                "Name each of the dimensions 0 to 2 once"),
+    "C5 strides": ((1, 1, 4), (1, 1, 2), {"strides": (1, 1)}, AttributeValueError,
+                   "window_strides has 2 entries for 1 spatial"),
+    "C5 padding": ((1, 1, 4), (1, 1, 2), {"padding": [(0, 0)] * 2}, AttributeValueError,
+                   "padding has 2 entries"),
+    "C5 dilation": ((1, 1, 4), (1, 1, 2), {"rhs_dilation": ()}, AttributeValueError,
+                    "rhs_dilation has 0 entries"),
+    "C5 reversal": ((1, 1, 4), (1, 1, 2), {"reversal": (True, True)}, AttributeValueError,
+                    "window_reversal has 2 entries"),
+    "C6 stride": ((1, 1, 4), (1, 1, 2), {"strides": (0,), "padding": "SAME"}, AttributeValueError,
+                  "window_strides must be positive"),
+    "C6 dilation": ((1, 1, 4), (1, 1, 2), {"lhs_dilation": (0,)}, AttributeValueError,
+                    "lhs_dilation must be positive"),
+    "C6 kernel": ((1, 1, 4), (1, 1, 0), {}, AttributeValueError, "the kernel's size"),
+    "C7": ((2, 2, 4), (2, 1, 2), {"groups": 2, "batch_groups": 2}, AttributeValueError,
+           "both above 1"),
+    "C8": ((1, 3, 4), (1, 2, 2), {}, ShapeError, "lhs has 3 features, the kernel takes 2"),
+    "C8 groups": ((1, 4, 4), (2, 1, 2), {"groups": 2}, ShapeError, "the kernel takes 2"),
+    "C9": ((1, 4, 4), (3, 2, 2), {"groups": 2}, ShapeError, "2 groups do not divide the 3"),
+    "C10 batch": ((3, 1, 4), (2, 1, 2), {"batch_groups": 2}, ShapeError, "a batch of 3"),
+    "C10 features": ((2, 1, 4), (3, 1, 2), {"batch_groups": 2}, ShapeError, "the 3 output features"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_rejected(case):
+    lhs, rhs, given, error, phrase = REJECTED[case]
+    operands = [np.zeros(lhs, np.float32), np.zeros(rhs, np.int32 if case == "C1" else np.float32)]
+    function = convolution(**given)
+    check_rejected(
+        function, operands, error, "conv_general_dilated", f"({case.split()[0]})", phrase
+    )
+
+
+@pytest.mark.parametrize(
+    "given, phrase",
+    [
+        ({"numbers": ("NHC", "HIO", "NWC")}, "letters"),
+        ({"numbers": "b0f-0io->b0f"}, "b01f_01io->b01f"),
+        ({"numbers": 3}, "dimension_numbers"),
+        ({"padding": "EQUAL"}, "SAME"),
+        ({"groups": 0}, ">= 1"),
+        ({"precision_config": "LOW"}, "precision_config"),
+    ],
+)
+def test_malformed_attributes(given, phrase):
+    operands = [np.zeros((1, 4, 1), np.float32), np.zeros((2, 1, 1), np.float32)]
+    check_rejected(convolution(**given), operands, AttributeValueError, phrase)
+
+
+DIFFERENTIABLE = [case for case in CASES if "size 0" not in case]
+SECOND_ORDER = ["both dilated, strides", "reversal, dilated", "feature groups", "batch groups, strided"]
+
+
+@pytest.mark.parametrize("case", DIFFERENTIABLE)
+def test_derivatives(case):
+    lhs, rhs, given = CASES[case]
+    generator = np.random.default_rng(0)
+    operands = [generator.standard_normal(lhs), generator.standard_normal(rhs)]
+    is_second = case in SECOND_ORDER
+    # JAX's rules, whose compilation takes most of the time, where groups and lists meet.
+    jax_function = jax_convolution(lhs, rhs, **given) if is_second else None
+    check_derivatives(convolution(**given), operands, jax_function, order=1 + is_second)
+
+
+def test_complex_derivatives():
+    lhs, rhs, given = CASES["both dilated, strides"]
+    generator = np.random.default_rng(0)
+    operands = [
+        generator.standard_normal(sizes) + 1j * generator.standard_normal(sizes)
+        for sizes in (lhs, rhs)
+    ]
+    check_derivatives(convolution(**given), operands, jax_convolution(lhs, rhs, **given), order=1)
+
+
+def test_derivatives_with_preferred_element_type():
+    x, w = exact_values((1, 2, 4), ml_dtypes.bfloat16), exact_values((2, 2, 2), ml_dtypes.bfloat16, 1)
+    cotangent = exact_values((1, 2, 3), np.float32, 2)
+
+    def pulled(function, *operands):
+        return mx.reference(lambda *xs: mx.vjp(function, *xs[:2])[1](xs[2]))(*operands)
+
+    narrow = pulled(convolution(preferred_element_type="f32"), x, w, cotangent)
+    wide = pulled(convolution(), x.astype(np.float32), w.astype(np.float32), cotangent)
+    for one, other in zip(narrow, wide, strict=True):
+        assert one.dtype == ml_dtypes.bfloat16
+        np.testing.assert_array_equal(one.astype(np.float32), other)
+
+
+@pytest.mark.parametrize("case", ["batch size 0", "kernel larger than input", "spatial size 0"])
+def test_gradients_of_empty_convolutions_are_zero(case):
+    lhs, rhs, given = CASES[case]
+    operands = [np.ones(lhs, np.float32), np.ones(rhs, np.float32)]
+
+    def pulled(x, w):
+        result, pullback = mx.vjp(convolution(**given), x, w)
+        return pullback(result)
+
+    for operand, slope in zip(operands, mx.reference(pulled)(*operands), strict=True):
+        expected = 0 if reference(convolution(**given), *operands).size == 0 else slope
+        np.testing.assert_array_equal(slope, np.broadcast_to(expected, operand.shape))
+
+
+def test_a_gradient_is_two_convolutions():
+    def pulled(x, w):
+        result, pullback = mx.vjp(convolution(padding="SAME", numbers=LAST), x, w)
+        return pullback(result)
+
+    graph = graph_of(pulled, [np.zeros((2, 5, 5, 3), np.float32), np.zeros((3, 3, 3, 4), np.float32)])
+    names = [each.operation.name for each in graph.pruned().instructions]
+    assert sorted(names) == ["ConvGeneralDilated"] * 3 + ["Rev"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_batching(case):
+    lhs, rhs, given = CASES[case]
+    operands = [exact_values(lhs, np.float64), exact_values(rhs, np.float64, 1)]
+    check_batching(convolution(**given), operands, size=2)
+
+
+def test_batches_of_sizes_0_and_1():
+    lhs, rhs, given = CASES["feature groups"]
+    operands = [exact_values(lhs, np.float64), exact_values(rhs, np.float64, 1)]
+    check_batching(convolution(**given), operands, size=1)
+    empty = mx.reference(mx.vmap(convolution(**given)))(np.zeros((0, *lhs)), np.zeros((0, *rhs)))
+    assert empty.shape == (0, 2, 6, 4)
+
+
+def test_a_batch_makes_one_convolution():
+    for axes in ((0, None), (None, 0), (0, 0)):
+        shapes = [(3, *lhs) if a == 0 else lhs for lhs, a in zip(((2, 4, 5), (6, 2, 2)), axes, strict=True)]
+        mapped = mx.vmap(convolution(groups=2), in_axes=axes)
+        graph = graph_of(mapped, [np.zeros(sizes, np.float32) for sizes in shapes])
+        names = [each.operation.name for each in graph.instructions]
+        assert names.count("ConvGeneralDilated") == 1
