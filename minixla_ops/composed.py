@@ -81,7 +81,7 @@ def _derivative(
 
 
 def without_lines(graph: Graph) -> Graph:
-    """The graph, its instructions without source lines: it is kept and stands for every caller's."""
+    """The graph, its instructions without source lines, as it is kept for every caller."""
     for instruction in graph.instructions:
         instruction.source = None
     return graph

@@ -127,16 +127,23 @@ def _by_elements(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
     for element, at, offsets in _elements(kernel, it):
         places = dict(zip([feature + 1, *spatial], [at, *offsets], strict=True))
         steps = dict(zip(spatial, it.window_strides, strict=True))
-        part = _strided(base, places, {feature + 1: 1, **steps}, {**dict(enumerate(sizes)), feature + 1: 1})
+        part = _strided(
+            base, places, {feature + 1: 1, **steps}, {**dict(enumerate(sizes)), feature + 1: 1}
+        )
         part = broadcast_in_dim(reshape(part, [sizes[each] for each in kept]), sizes, kept)
         weight = reshape(element, sizes[feature : feature + 2])
-        total = add_cotangents(total, part * broadcast_in_dim(weight, sizes, [feature, feature + 1]))
+        total = add_cotangents(
+            total, part * broadcast_in_dim(weight, sizes, [feature, feature + 1])
+        )
     return convert(reshape(total, result.dimensions), result.element_type)
 
 
 def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int]]]:
-    """Each element of a kernel [outputs, features, *sizes]: the weights of all outputs, the input
-    feature, and where its part of lhs begins."""
+    """For each element of a kernel [outputs, features, *sizes] its part in the sum.
+
+    Yields:
+        The weights of all outputs, the input feature, and where in lhs the part begins.
+    """
     outputs, *sizes = array_shape(kernel).dimensions
     for feature, *index in itertools.product(*map(range, sizes)):
         stored = [
@@ -196,9 +203,7 @@ def _padded(value: Any, spatial: Sequence[int], it: Convolution) -> Any:
     """`value` with the convolution's padding and holes in its spatial dimensions."""
     shape = array_shape(value)
     config = [(0, 0, 0)] * shape.rank
-    for dimension, (low, high), dilation in zip(
-        spatial, it.padding, it.lhs_dilation, strict=True
-    ):
+    for dimension, (low, high), dilation in zip(spatial, it.padding, it.lhs_dilation, strict=True):
         config[dimension] = (low, high, dilation - 1)
     if not any(any(each) for each in config):
         return value

@@ -136,7 +136,8 @@ def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple
     Args:
         algorithm: "rng_three_fry", "rng_philox" or "rng_default" (XLA's choice).
         initial_state: u64[2], a key and a counter; for rng_philox and rng_default also u64[3], a
-            key and the two halves of a counter.
+            key and the two halves of a counter. Without 64-bit mode it can be made from u32[2,2]
+            by bitcast_convert_type.
         shape: the Shape of the data.
 
     Returns:

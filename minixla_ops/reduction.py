@@ -16,7 +16,7 @@ from minixla.core.tracing import bind
 from minixla_ops.bitwise import and_
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import eq
-from minixla_ops.computations import monoid_of, short_form
+from minixla_ops.computations import is_identity, monoid_of, short_form
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.fold_programs import fold
 from minixla_ops.folding import Fold, fold_arguments
@@ -162,13 +162,13 @@ class Reduce(Fold):
         dimensions_to_reduce: tuple[int, ...],
     ) -> Any:
         of_operand, of_initial = tangents
-        winners, initial_wins, count = _winners(primals, result, dimensions_to_reduce)
+        winners, alone, count = _winners(primals, result, computation, dimensions_to_reduce)
         total = None
         if of_operand is not None:
             total = sum_over(of_operand * winners, dimensions_to_reduce)
-        if of_initial is not None:
-            total = add_cotangents(total, of_initial * initial_wins)
-        return total / count
+        if of_initial is not None and alone is not None:
+            total = add_cotangents(total, of_initial * alone)
+        return None if total is None else total / count
 
     def extreme_vjp(
         self,
@@ -180,14 +180,14 @@ class Reduce(Fold):
         computation: Graph,
         dimensions_to_reduce: tuple[int, ...],
     ) -> Sequence[Any]:
-        winners, initial_wins, count = _winners(operands, result, dimensions_to_reduce)
+        winners, alone, count = _winners(operands, result, computation, dimensions_to_reduce)
         share = cotangent / count
         sizes = array_shape(operands[0]).dimensions
         of_operand = of_initial = None
         if active[0]:
             of_operand = _spread(share, sizes, dimensions_to_reduce) * winners
-        if active[1]:
-            of_initial = sum_over(share * initial_wins, range(array_shape(share).rank))
+        if active[1] and alone is not None:
+            of_initial = sum_over(share * alone, range(array_shape(share).rank))
         return of_operand, of_initial
 
 
@@ -213,13 +213,17 @@ def _spread(result: Any, sizes: Sequence[int], dimensions_to_reduce: Sequence[in
 
 
 def _winners(
-    operands: Sequence[Any], result: Any, dimensions_to_reduce: tuple[int, ...]
+    operands: Sequence[Any],
+    result: Any,
+    computation: Graph,
+    dimensions_to_reduce: tuple[int, ...],
 ) -> tuple[Any, Any, Any]:
     """What an extreme's derivative is shared among: all elements that attain it, else the start.
 
     Returns:
-        1 at the elements that equal the result, 1 where only the initial value does (0 elsewhere),
-        and the number of winners. Where the result is NaN all are 0, and the derivative is NaN.
+        1 at the elements that equal the result and 1 where only the initial value does (None:
+        nowhere), 0 elsewhere; and the number of winners. Where the result is NaN all are 0, and
+        the derivative is NaN.
     """
     operand, initial = operands
     shape, result_shape = array_shape(operand), array_shape(result)
@@ -227,10 +231,11 @@ def _winners(
     repeated = _spread(result, shape.dimensions, dimensions_to_reduce)
     winners = convert_element_type(eq(operand, repeated), kind)
     count = sum_over(winners, dimensions_to_reduce)
+    if is_identity(monoid_of(computation) or "", initial):
+        return winners, None, count
     is_initial = eq(broadcast_in_dim(initial, result_shape.dimensions, ()), result)
-    is_alone = eq(count, zeros_like(count))
-    initial_wins = convert_element_type(and_(is_initial, is_alone), kind)
-    return winners, initial_wins, count + initial_wins
+    alone = convert_element_type(and_(is_initial, eq(count, zeros_like(count))), kind)
+    return winners, alone, count + alone
 
 
 def reduce(

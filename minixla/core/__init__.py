@@ -1,4 +1,4 @@
-"""The foundation: element types, shapes, graphs, operations, tracing, errors. No operations here."""
+"""The foundation: element types, shapes, graphs, tracing, errors. No operations here."""
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type

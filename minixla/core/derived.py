@@ -26,7 +26,14 @@ from minixla.core.tracing import (
     under,
 )
 
-__all__ = ["BatchedGraph", "ForwardGraph", "ReverseGraphs", "batched_graph", "jvp_graph", "vjp_graphs"]
+__all__ = [
+    "BatchedGraph",
+    "ForwardGraph",
+    "ReverseGraphs",
+    "batched_graph",
+    "jvp_graph",
+    "vjp_graphs",
+]
 
 
 class ForwardGraph(NamedTuple):
@@ -132,7 +139,9 @@ def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     )
 
 
-def call_vjp_graphs(graphs: ReverseGraphs, count: int, operands: list[Any]) -> tuple[list[Any], Any]:
+def call_vjp_graphs(
+    graphs: ReverseGraphs, count: int, operands: list[Any]
+) -> tuple[list[Any], Any]:
     """Runs the forward half; returns its results and the pullback that runs the other.
 
     Args:
@@ -185,7 +194,9 @@ def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -
     return found
 
 
-def _make_batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> BatchedGraph:
+def _make_batched_graph(
+    graph: Graph, dimensions: tuple[int | None, ...], size: int
+) -> BatchedGraph:
     shapes: list[Any] = []
     for shape, dimension in zip(graph.input_shapes, dimensions, strict=True):
         if dimension is not None:

@@ -76,10 +76,9 @@ def _integers() -> list[ElementType]:
     types = []
     for bits in (2, 4, 8, 16, 32, 64):
         library: Any = ml_dtypes if bits < 8 else np
-        types.append(ElementType(f"s{bits}", getattr(library, f"int{bits}"), bits, "signed", f"i{bits}"))
-        types.append(
-            ElementType(f"u{bits}", getattr(library, f"uint{bits}"), bits, "unsigned", f"ui{bits}")
-        )
+        signed, unsigned = getattr(library, f"int{bits}"), getattr(library, f"uint{bits}")
+        types.append(ElementType(f"s{bits}", signed, bits, "signed", f"i{bits}"))
+        types.append(ElementType(f"u{bits}", unsigned, bits, "unsigned", f"ui{bits}"))
     return types
 
 

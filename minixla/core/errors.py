@@ -59,8 +59,8 @@ class DeadlockError(MinixlaError, RuntimeError):
     """Simulated processes wait for each other for ever."""
 
 
-class ImportError_(MinixlaError, ValueError):  # noqa: N801 - the name is a contract; it must not hide ImportError
-    """A program from outside cannot be read."""
+class ImportError_(MinixlaError, ValueError):
+    """A program from outside cannot be read; named so as not to hide ImportError."""
 
 
 ErrorType = TypeVar("ErrorType", bound=MinixlaError)

@@ -58,8 +58,8 @@ class Instruction:
         self.operands = operands
         self.attributes = attributes
         self.source = source
-        self.single = type(result_shapes) is not tuple
-        if type(result_shapes) is tuple:
+        self.single = not isinstance(result_shapes, tuple)
+        if isinstance(result_shapes, tuple):
             self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
         else:
             self.results = (Value(result_shapes, self, 0),)
@@ -74,7 +74,7 @@ class Instruction:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         if self.operation.has_side_effect:
             return True
-        return any([graph.has_side_effect for graph in self.computations])
+        return any(graph.has_side_effect for graph in self.computations)
 
     @property
     def computations(self) -> list[Graph]:
@@ -167,7 +167,8 @@ class Graph:
     def __repr__(self) -> str:
         inputs = ", ".join(map(repr, self.input_shapes))
         outputs = ", ".join(map(repr, self.output_shapes))
-        return f"<Graph {self.name} ({inputs}) -> ({outputs}), {len(self.instructions)} instructions>"
+        count = len(self.instructions)
+        return f"<Graph {self.name} ({inputs}) -> ({outputs}), {count} instructions>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -199,8 +200,8 @@ def _note_side_effects(graph: Graph) -> None:
             stack.extend(unknown)
             continue
         steps = stack.pop().instructions
-        own = any([step.operation.has_side_effect for step in steps])
-        memo["has_side_effect"] = own or any([each.memo["has_side_effect"] for each in nested])
+        own = any(step.operation.has_side_effect for step in steps)
+        memo["has_side_effect"] = own or any(each.memo["has_side_effect"] for each in nested)
 
 
 def live_instructions(

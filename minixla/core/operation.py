@@ -241,7 +241,7 @@ class Operation:
     #: `run(*operands, **attributes)`: evaluates in Python instead of by the `reference` rule or
     #: the engine, where the current trace evaluates.
     run: ClassVar[Callable[..., Any] | None] = None
-    #: `stage_operands(operands, attributes) -> (operands, attributes)`: makes a call fit for a graph.
+    #: `stage_operands(operands, attributes)`: both, as a graph holds them.
     stage_operands: ClassVar[Callable[..., Any] | None] = None
     #: `forward(primals, tangents, **attributes) -> (results, tangents)`: result and jvp in one.
     forward: ClassVar[Callable[..., Any] | None] = None

@@ -313,14 +313,14 @@ class LinearTrace(Trace):
             shape if flag else lift(each, name)
             for each, shape, flag in zip(operands, shapes, linear, strict=True)
         ]
-        single = type(results) is not tuple
+        count = len(results) if isinstance(results, tuple) else None
 
         def pullback(cotangents: Any) -> Sequence[Any]:
-            if not single:
-                cotangents = tuple([cotangents.get(i) for i in range(len(results))])
+            if count is not None:
+                cotangents = tuple([cotangents.get(i) for i in range(count)])
             return operation.transpose(cotangents, known, linear, **attributes)
 
-        node = self.recorder.record(targets, pullback, single, _state.source)
-        if type(results) is not tuple:
+        node = self.recorder.record(targets, pullback, count is None, _state.source)
+        if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
         return tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])

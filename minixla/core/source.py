@@ -6,14 +6,13 @@ import contextlib
 import functools
 import os
 import sys
-import threading
 from bisect import bisect_right
 from types import CodeType
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["ForcedSource", "Source", "find_source", "forced_source", "skip_package"]
+__all__ = ["Source", "find_source", "skip_package"]
 
 
 class Source(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 
 __all__ = ["Emitter", "attribute_text", "literal_text", "module_text"]
@@ -175,7 +175,8 @@ class Emitter:
         parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
         results = self._body(graph, parameters)
         types = ", ".join([shape.stablehlo for shape in graph.output_shapes])
-        header = f"  func.func {visibility} @{symbol}({_parameters(parameters, graph)}) -> ({types}) {{"
+        given = _parameters(parameters, graph)
+        header = f"  func.func {visibility} @{symbol}({given}) -> ({types}) {{"
         last = f"    return {', '.join(results)} : {types}" if results else "    return"
         return "\n".join([header, *self._lines, last, "  }"])
 

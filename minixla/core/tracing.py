@@ -78,7 +78,6 @@ class Trace:
         """
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
-
     def reaches(self, tracer: Tracer) -> bool:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""
         trace: Trace | None = self
@@ -156,7 +155,7 @@ def at_own_lines() -> Iterator[None]:
         _state.source = previous
 
 
-class tracing:  # noqa: N801 - used like a function
+class tracing:
     """Makes a trace current inside a `with` block; afterwards it is dead.
 
     Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its

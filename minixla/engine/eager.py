@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer as JaxTracer
 
 from minixla.core.attributes import spelling
 from minixla.core.operation import Operation
@@ -85,7 +86,7 @@ def _device_splat(value: np.ndarray) -> jax.Array:
     if found is None:
         found = jax.numpy.full(value.shape, scalar, dtype)
         # Where JAX is tracing, the array belongs to that trace.
-        if found.nbytes <= _SPLAT_BYTES and not isinstance(found, jax.core.Tracer):
+        if found.nbytes <= _SPLAT_BYTES and not isinstance(found, JaxTracer):
             if len(_SPLATS) >= _MOST_SPLATS:
                 _SPLATS.clear()
             _SPLATS[key] = found

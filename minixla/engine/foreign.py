@@ -47,7 +47,7 @@ def _refuse(tracer: Any) -> NoReturn:
 def register() -> None:
     """Makes JAX raise our error for each tracer class, and its frames no user code."""
     for library in (jax, jaxlib):
-        skip_package(os.path.dirname(library.__file__))
+        skip_package(os.path.dirname(str(library.__file__)))
     for kind in _TRACERS:
         # The first is asked by jax.jit and jax.numpy, the second by each primitive.
         jax_core.pytype_aval_mappings[kind] = _refuse

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax.core import ShapedArray
+from jax.core import Tracer as JaxTracer
 from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
@@ -61,7 +63,7 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
             f"a value of shape {shape} cannot cross the border to JAX",
             advice="Return arrays: take the members out of a tuple with get_tuple_element.",
         )
-    return jax.core.ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
+    return ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
 @PROGRAM.def_abstract_eval
@@ -77,7 +79,7 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
     platform = platforms[0] if len(platforms) == 1 else None
     text = Emitter(locations=True, prefix=prefix, platform=platform).module(graph.pruned())
     parsed = ir.Module.parse(text, context=module_context.context)
-    main = None
+    main: Any = None
     for function in list(parsed.body.operations):
         # The operation moves: it belongs to JAX's module from here on.
         module_context.module.body.append(function)
@@ -88,7 +90,7 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
         main = main or function
     assert main is not None
     symbol = ir.FlatSymbolRefAttr.get(ir.StringAttr(main.attributes["sym_name"]).value)
-    return func.CallOp(main.type.results, symbol, operands).results
+    return func.CallOp(main.type.results, symbol, list(operands)).results
 
 
 def _fresh_prefix(symbols: Any) -> str:
@@ -130,7 +132,6 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
-
     name = getattr(function, "__name__", "function")
 
     def staged(*args: Any, **kwargs: Any) -> Any:
@@ -140,7 +141,7 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
         trace = GraphTrace(ENGINE)
         operands = []
         for index, leaf in enumerate(leaves):
-            if isinstance(leaf, jax.core.Tracer):
+            if isinstance(leaf, JaxTracer):
                 operands.append(leaf)
                 shape = shape_of_data(leaf)
                 if shape is None:

@@ -21,18 +21,18 @@ from minixla_ops.rules import full_like, splat
 __all__ = ["MODES", "Plan", "checked_mode", "fill_of", "gathered", "plan_of"]
 
 #: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
-MODES = (None, "clip", "fill", "drop", "promise_in_bounds")
+MODES = (None, "clip", "fill", "promise_in_bounds")
 
 
 def checked_mode(mode: Any) -> str | None:
-    """A mode by its name; members of JAX's GatherScatterMode are taken too.
+    """One of MODES, by its name; members of JAX's GatherScatterMode are taken too.
 
     Raises:
         AttributeValueError: it is unknown.
     """
     name = getattr(mode, "name", mode)
     name = name.lower() if isinstance(name, str) else name
-    name = "fill" if name == "fill_or_drop" else name
+    name = "fill" if name in ("drop", "fill_or_drop") else name
     if name not in MODES:
         raise explain(
             AttributeValueError,
@@ -206,7 +206,7 @@ def gathered(array: Any, parsed: Parsed, mode: Any, fill_value: Any) -> Any:
 
         return zeros(plan.result, array.dtype)
     found = ops.gather(array, plan.indices, plan.numbers, plan.window)
-    if checked_mode(mode) in ("fill", "drop"):
+    if mode == "fill":
         found = _filled(found, plan, fill_value)
     return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
 

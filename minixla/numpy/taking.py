@@ -145,7 +145,7 @@ def take_along_axis(
 
         return zeros(sizes, shape.element_type)
     found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
-    if (checked_mode(mode) or "fill") in ("fill", "drop"):
+    if (checked_mode(mode) or "fill") == "fill":
         inside = ops.and_(
             ops.ge(chosen, full_like(chosen, 0)), ops.le(chosen, full_like(chosen, size - 1))
         )

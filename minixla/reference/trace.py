@@ -6,11 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
-from minixla.core.tracing import Trace, Tracer, leaked, not_a_value, shape_of, weak_type_of
+from minixla.core.tracing import (
+    Trace,
+    Tracer,
+    host_array,
+    leaked,
+    not_a_value,
+    shape_of,
+    weak_type_of,
+)
 from minixla.core.tuples import TupleValue
+from minixla.reference.widening import wide_type, widened
 
 __all__ = ["ReferenceTrace", "ReferenceTracer"]
 
@@ -68,7 +76,7 @@ class ReferenceTrace(Trace):
             declared = [shape.dtype for shape in operation.array_shapes(shapes)]
             data = [each.astype(dtype) for each, dtype in zip(data, declared, strict=True)]
         elif self.widen:
-            attributes = {name: _widened(value) for name, value in attributes.items()}
+            attributes = {name: widened(value) for name, value in attributes.items()}
         outcome = operation.reference(*data, **attributes)
         if type(results) is not tuple:
             return self._wrap(operation, outcome, results)  # type: ignore[arg-type]  # one shape
@@ -86,12 +94,15 @@ class ReferenceTrace(Trace):
         shape = shape_of_data(value)
         if shape is None:
             raise not_a_value(value, subject)
-        tracer = ReferenceTracer(self, self._convert(np.asarray(value), shape), shape)
+        data = host_array(value, shape, subject) if isinstance(value, int) else np.asarray(value)
+        if data is value and data.flags.writeable:
+            data = data.copy()  # it may be written to while its value is still in use
+        tracer = ReferenceTracer(self, self._convert(data, shape), shape)
         tracer._weak = weak_type_of(value)
         return tracer
 
     def _convert(self, data: np.ndarray, shape: Shape) -> np.ndarray:
-        wanted = _widened(shape.element_type) if self.widen else shape.element_type
+        wanted = wide_type(shape.element_type) if self.widen else shape.element_type
         return data if data.dtype == wanted.dtype else data.astype(wanted.dtype)
 
     def _wrap(self, operation: Operation, data: Any, shape: AnyShape) -> Any:
@@ -115,11 +126,3 @@ def _data_of(value: Any) -> Any:
     if isinstance(value, TupleValue):
         return tuple(map(_data_of, value.elements))
     return value.data
-
-
-def _widened(value: Any) -> Any:
-    if isinstance(value, ElementType):
-        if value.is_float:
-            return ELEMENT_TYPES["f64"]
-        return ELEMENT_TYPES["c128"] if value.is_complex else value
-    return value

@@ -1,7 +1,7 @@
 """Transformations of functions: jit, derivatives, batching, evaluation."""
 
-import minixla.engine as _engine  # the default evaluator, and JAX's 64-bit mode
-import minixla.numpy.array_methods as _array_methods  # the methods of tracers
+import minixla.engine as _engine  # noqa: F401 - the default evaluator
+import minixla.numpy.array_methods as _array_methods  # noqa: F401 - the methods of tracers
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
 from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp

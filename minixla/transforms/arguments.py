@@ -19,10 +19,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
     """`wrapper` with the name, documentation and signature of `fun`."""
-    try:
-        return functools.wraps(fun)(wrapper)
-    except AttributeError:
-        return wrapper
+    functools.update_wrapper(wrapper, fun)
+    return wrapper
 
 
 def is_single(argnums: int | Sequence[int]) -> bool:
@@ -111,5 +109,3 @@ def _no_prefix(subject: str, name: str, tree: Any, axes: Any, reason: str) -> Tr
         [f"{name} = {axes!r}", f"structure: {tree_structure(tree)}", reason.splitlines()[0]],
         f"{name} is an integer, None, or a tree of these that is a prefix of the structure.",
     )
-
-

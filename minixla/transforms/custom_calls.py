@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
-import jax
+from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.attributes import Attribute, Instance, Optional
@@ -85,9 +85,7 @@ class JvpFunction(FlatFunction, Protocol):
 class VjpFunction(FlatFunction, Protocol):
     """A function with a reverse derivative rule of the user's; None stands for zero."""
 
-    def forward(
-        self, operands: Sequence[Any], active: Sequence[bool]
-    ) -> tuple[Sequence[Any], Any]:
+    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         """Results, and a pytree of what `backward` needs."""
         ...
 
@@ -131,7 +129,7 @@ class CustomCall(Operation):
         assert computation is not None, "a staged call has a graph"
         return computation.output_shapes
 
-    def stage_operands(
+    def stage_operands(  # type: ignore[override]  # a hook: None or a method
         self, operands: Sequence[Any], attributes: dict[str, Any]
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         """Operands and attributes for a graph: the function becomes a computation."""
@@ -145,9 +143,9 @@ class CustomCall(Operation):
         count = attributes["captured"] + len(read)
         return (*read, *operands), {**attributes, "computation": graph, "captured": count}
 
-    def run(self, *operands: Any, **attributes: Any) -> Any:  # type: ignore[override]  # a hook is None or a method
+    def run(self, *operands: Any, **attributes: Any) -> Any:  # type: ignore[override]
         """The function's results, where the current trace evaluates."""
-        if any(isinstance(operand, jax.core.Tracer) for operand in operands):
+        if any(isinstance(operand, JaxTracer) for operand in operands):
             # JAX must see one program: else it would differentiate the function, not ask the rule.
             return stage_for_jax(lambda *xs: bind(self, *xs, **attributes))(*operands)
         lift, name = current_trace().lift, self.builder_name
@@ -182,7 +180,7 @@ class CustomCall(Operation):
         """The computation."""
         return {"to_apply": computation}
 
-    def batch_within(
+    def batch_within(  # type: ignore[override]  # a hook: None or a method
         self,
         trace: BatchTrace,
         operands: Sequence[Any],
@@ -206,7 +204,9 @@ class CustomCall(Operation):
                 advice="A custom rule only knows the arguments: pass the value as an argument.",
             )
 
-    def _checked_results(self, results: Sequence[Any], computation: Graph | None) -> tuple[Any, ...]:
+    def _checked_results(
+        self, results: Sequence[Any], computation: Graph | None
+    ) -> tuple[Any, ...]:
         """What a rule gave for the function's results, which must have the function's shapes."""
         name = self.builder_name
         lift = current_trace().lift
@@ -244,7 +244,7 @@ class CustomJvpCall(CustomCall):
     builder_name = "custom_jvp"
     hlo_name = "call"
 
-    def forward(
+    def forward(  # type: ignore[override]  # a hook: None or a method
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
@@ -271,7 +271,9 @@ class CustomVjpCall(CustomCall):
     builder_name = "custom_vjp"
     hlo_name = "call"
 
-    def forward(self, primals: Sequence[Any], tangents: Sequence[Any], **_: Any) -> Any:
+    def forward(  # type: ignore[override]  # a hook: None or a method
+        self, primals: Sequence[Any], tangents: Sequence[Any], **_: Any
+    ) -> Any:
         """Raises DerivativeError: there is no forward derivative."""
         raise explain(
             DerivativeError,
@@ -280,7 +282,7 @@ class CustomVjpCall(CustomCall):
             advice="Use grad or vjp, or define the rule with mx.custom_jvp, which serves both.",
         )
 
-    def linearize(
+    def linearize(  # type: ignore[override]  # a hook: None or a method
         self,
         operands: Sequence[Any],
         active: Sequence[bool],

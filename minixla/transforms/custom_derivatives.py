@@ -138,7 +138,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-class custom_jvp(_Custom):  # noqa: N801 - JAX's name
+class custom_jvp(_Custom):
     """A function with a forward derivative rule of the user's (JAX: custom_jvp).
 
     Reverse mode transposes the rule. Define it with `defjvp` or `defjvps`.
@@ -192,6 +192,7 @@ class custom_jvp(_Custom):  # noqa: N801 - JAX's name
         self.defjvp(rule)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result."""
         if self.jvp is None:
             raise _no_rule("custom_jvp", self.fun, "f.defjvp(rule)")
         return self._apply(CUSTOM_JVP, _FlatJvp, args, kwargs)
@@ -202,7 +203,8 @@ class _FlatJvp(_Flat):
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         keep = self.custom.symbolic_zeros
-        given = [_instantiated(t, shape_of(p), keep) for t, p in zip(tangents, primals, strict=True)]
+        shapes = map(shape_of, primals)
+        given = [_instantiated(t, shape, keep) for t, shape in zip(tangents, shapes, strict=True)]
         with at_own_lines():
             pair = self.custom.jvp(
                 *self.nondiff.values(),
@@ -215,7 +217,7 @@ class _FlatJvp(_Flat):
         return outputs, _matching("custom_jvp", "tangent", pair[1], self.result_tree)
 
 
-class custom_vjp(_Custom):  # noqa: N801 - JAX's name
+class custom_vjp(_Custom):
     """A function with a reverse derivative rule of the user's (JAX: custom_vjp).
 
     Args:
@@ -247,15 +249,14 @@ class custom_vjp(_Custom):  # noqa: N801 - JAX's name
         self.symbolic_zeros = symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result."""
         if self.fwd is None or self.bwd is None:
             raise _no_rule("custom_vjp", self.fun, "f.defvjp(fwd, bwd)")
         return self._apply(CUSTOM_VJP, _FlatVjp, args, kwargs)
 
 
 class _FlatVjp(_Flat):
-    def forward(
-        self, operands: Sequence[Any], active: Sequence[bool]
-    ) -> tuple[Sequence[Any], Any]:
+    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         if self.custom.symbolic_zeros:
             operands = list(map(CustomVJPPrimal, operands, active))
         with at_own_lines():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
+from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.errors import ConcretizationError, TransformError, explain
@@ -65,7 +65,7 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
 def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
     if isinstance(leaf, ReferenceTracer):
         leaf = leaf.data
-    if isinstance(leaf, (Tracer, jax.core.Tracer)):
+    if isinstance(leaf, (Tracer, JaxTracer)):
         raise explain(
             ConcretizationError,
             "reference",

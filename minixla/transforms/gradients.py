@@ -84,9 +84,7 @@ def _split_aux(subject: str, out: Any) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def _leaving_aux(
-    value_of: Callable[[Any], Any], aux: Any, parent: Trace, subject: str
-) -> Any:
+def _leaving_aux(value_of: Callable[[Any], Any], aux: Any, parent: Trace, subject: str) -> Any:
     """Auxiliary data with the parent's values; what is no tracer passes as it is."""
 
     def leave(leaf: Any) -> Any:
@@ -143,7 +141,7 @@ def _wrong_structure(
 
 
 def _checked_tangent(
-    subject: str, what: str, index: int, tangent: Any, primal: Any, lift: Callable[[Any], Any]
+    subject: str, what: str, index: int, tangent: Any, primal: Any, lift: Callable[[Any, str], Any]
 ) -> Any:
     """A tangent or cotangent as a value, None for a float0 zero."""
     primal_shape = shape_of(primal)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.attributes import spelling
+from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.tracing import (
@@ -102,13 +104,13 @@ class _Nested:
         shapes = tuple(map(shape_of, leaves))
         weak = tuple(map(weak_type_of, leaves))
         static = [*((number, args[number]) for number in numbers), *sorted(static_kwargs.items())]
-        mode = jax.config.jax_enable_x64
+        mode = canonical_element_type(S64)
         key = (tree, shapes, weak, tuple(map(_static_key, static)), len(args), mode)
         found = self._cache.get(key)
         if found is None:
             found = self._trace(rebuild, static_kwargs, tree, shapes, weak)
             # A graph that reads tracers of this very call must not serve another.
-            if not any(isinstance(each, (Tracer, jax.core.Tracer)) for each in found.read):
+            if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
                 self._cache[key] = found
         results = call(found.graph, *found.read, *leaves)
         for result, flag in zip(results, found.weak, strict=True):
@@ -149,7 +151,8 @@ class _Nested:
     def _split_names(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
-        by_number = {self._parameters[n] for n in self._argnums if -len(self._parameters) <= n < len(self._parameters)}
+        count = len(self._parameters)
+        by_number = {self._parameters[n] for n in self._argnums if -count <= n < count}
         names = by_number.union(self._argnames)
         static = {name: value for name, value in kwargs.items() if name in names}
         return args, static, {n: v for n, v in kwargs.items() if n not in static}
@@ -158,9 +161,8 @@ class _Nested:
         """The graph of the function for these arguments."""
         args, static_kwargs, kwargs = self._split_names(args, kwargs)
         fun = functools.partial(self._fun, **static_kwargs) if static_kwargs else self._fun
-        return make_graph(named_after(lambda *a, **k: fun(*a, **k), self._fun), self._static_numbers(args))(
-            *args, **kwargs
-        )
+        named = named_after(lambda *a, **k: fun(*a, **k), self._fun)
+        return make_graph(named, self._static_numbers(args))(*args, **kwargs)
 
 
 def _static_key(item: tuple[Any, Any]) -> Any:

@@ -93,7 +93,9 @@ CASES = {
         {"numbers": "1b0f_0io1->f01b", "strides": (1, 2), "padding": [(1, 0), (0, 1)]},
     ),
     "any order, feature groups": ((4, 5, 2), (2, 2, 6), {"numbers": "f0b_i0o->0fb", "groups": 2}),
-    "any order, batch groups": ((5, 2, 4), (2, 4, 2), {"numbers": "0fb_0oi->fb0", "batch_groups": 2}),
+    "any order, batch groups": (
+        (5, 2, 4), (2, 4, 2), {"numbers": "0fb_0oi->fb0", "batch_groups": 2},
+    ),
     "batch size 0": ((0, 2, 4), (3, 2, 2), {}),
     "input features size 0": ((1, 0, 4), (3, 0, 2), {}),
     "output features size 0": ((1, 2, 4), (0, 2, 2), {}),
@@ -139,7 +141,8 @@ def jax_convolution(
         return lax.conv_general_dilated(
             x, lax.rev(w, backwards), given["window_strides"], given["padding"],
             given["lhs_dilation"], given["rhs_dilation"],
-            lax.ConvDimensionNumbers(numbers.lhs, numbers.rhs, numbers.output), groups, batch_groups,
+            lax.ConvDimensionNumbers(numbers.lhs, numbers.rhs, numbers.output),
+            groups, batch_groups,
         )  # fmt: skip
 
     return function
@@ -249,7 +252,10 @@ def test_rounding_errors_are_bounded(dtype, groups):
     truth = reference(function, *(each.astype(np.float64) for each in operands))
     magnitudes = reference(function, *(np.abs(each.astype(np.float64)) for each in operands))
     bound = rounding_bound(magnitudes, np.abs(truth), 72, dtype)
-    results = [reference(function, *operands), *run_xla(graph_of(function, operands).stablehlo(), operands)]
+    results = [
+        reference(function, *operands),
+        *run_xla(graph_of(function, operands).stablehlo(), operands),
+    ]
     with jax.enable_x64(True):
         results.append(function(*map(jnp.asarray, operands)))
     for result in results:
@@ -264,7 +270,13 @@ def test_padding_is_zeros_that_are_multiplied():
 
 
 def test_large_inputs_are_convolved_in_blocks(monkeypatch):
-    for case in ("two dimensions", "strides", "channels last", "batch groups", "no spatial dimensions"):
+    for case in (
+        "two dimensions",
+        "strides",
+        "channels last",
+        "batch groups",
+        "no spatial dimensions",
+    ):
         lhs, rhs, given = CASES[case]
         operands = [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)]
         whole = reference(convolution(**given), *operands)
@@ -348,9 +360,12 @@ def test_text():
     ) in str(graph)
     assert (
         "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [2, 1], "
-        "pad = [[1, 0], [-1, 2]], lhs_dilate = [1, 1], rhs_dilate = [1, 2], reverse = [false, true]}"
+        "pad = [[1, 0], [-1, 2]], lhs_dilate = [1, 1], rhs_dilate = [1, 2], "
+        "reverse = [false, true]}"
     ) in graph.stablehlo()
-    check(convolution(**given), [exact_values(x.shape, np.float32), exact_values(w.shape, np.float32)])
+    check(
+        convolution(**given), [exact_values(x.shape, np.float32), exact_values(w.shape, np.float32)]
+    )
 
 
 def test_fact_output_z_is_as_many_filters():
@@ -391,7 +406,9 @@ def test_fact_depthwise_filters_are_reshaped():
     result = reference(convolution(numbers=LAST, groups=channels), x, kernel)
     for channel in range(channels):
         alone = reference(
-            convolution(numbers=LAST), x[..., channel : channel + 1], filters[:, :, channel, None, :]
+            convolution(numbers=LAST),
+            x[..., channel : channel + 1],
+            filters[:, :, channel, None, :],
         )
         first = channel * multiplier
         np.testing.assert_array_equal(result[..., first : first + multiplier], alone)
@@ -399,9 +416,7 @@ def test_fact_depthwise_filters_are_reshaped():
 
 def test_fact_batch_groups_pair_batch_and_output_features():
     x, w = exact_values((4, 2, 5), np.float32), exact_values((6, 2, 2), np.float32, 1)
-    parts = [
-        reference(convolution(), x[2 * i : 2 * i + 2], w[3 * i : 3 * i + 3]) for i in range(2)
-    ]
+    parts = [reference(convolution(), x[2 * i : 2 * i + 2], w[3 * i : 3 * i + 3]) for i in range(2)]
     whole = reference(convolution(batch_groups=2), x, w)
     np.testing.assert_array_equal(whole, np.concatenate(parts, 1))
 
@@ -464,7 +479,8 @@ REJECTED = {
     "C8 groups": ((1, 4, 4), (2, 1, 2), {"groups": 2}, ShapeError, "the kernel takes 2"),
     "C9": ((1, 4, 4), (3, 2, 2), {"groups": 2}, ShapeError, "2 groups do not divide the 3"),
     "C10 batch": ((3, 1, 4), (2, 1, 2), {"batch_groups": 2}, ShapeError, "a batch of 3"),
-    "C10 features": ((2, 1, 4), (3, 1, 2), {"batch_groups": 2}, ShapeError, "the 3 output features"),
+    "C10 features": ((2, 1, 4), (3, 1, 2), {"batch_groups": 2}, ShapeError,
+                     "the 3 output features"),
 }  # fmt: skip
 
 
@@ -495,7 +511,12 @@ def test_malformed_attributes(given, phrase):
 
 
 DIFFERENTIABLE = [case for case in CASES if "size 0" not in case]
-SECOND_ORDER = ["both dilated, strides", "reversal, dilated", "feature groups", "batch groups, strided"]
+SECOND_ORDER = [
+    "both dilated, strides",
+    "reversal, dilated",
+    "feature groups",
+    "batch groups, strided",
+]
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE)
@@ -520,7 +541,10 @@ def test_complex_derivatives():
 
 
 def test_derivatives_with_preferred_element_type():
-    x, w = exact_values((1, 2, 4), ml_dtypes.bfloat16), exact_values((2, 2, 2), ml_dtypes.bfloat16, 1)
+    x, w = (
+        exact_values((1, 2, 4), ml_dtypes.bfloat16),
+        exact_values((2, 2, 2), ml_dtypes.bfloat16, 1),
+    )
     cotangent = exact_values((1, 2, 3), np.float32, 2)
 
     def pulled(function, *operands):
@@ -552,7 +576,9 @@ def test_a_gradient_is_two_convolutions():
         result, pullback = mx.vjp(convolution(padding="SAME", numbers=LAST), x, w)
         return pullback(result)
 
-    graph = graph_of(pulled, [np.zeros((2, 5, 5, 3), np.float32), np.zeros((3, 3, 3, 4), np.float32)])
+    graph = graph_of(
+        pulled, [np.zeros((2, 5, 5, 3), np.float32), np.zeros((3, 3, 3, 4), np.float32)]
+    )
     names = [each.operation.name for each in graph.pruned().instructions]
     assert sorted(names) == ["ConvGeneralDilated"] * 3 + ["Rev"]
 
@@ -574,7 +600,10 @@ def test_batches_of_sizes_0_and_1():
 
 def test_a_batch_makes_one_convolution():
     for axes in ((0, None), (None, 0), (0, 0)):
-        shapes = [(3, *lhs) if a == 0 else lhs for lhs, a in zip(((2, 4, 5), (6, 2, 2)), axes, strict=True)]
+        shapes = [
+            (3, *lhs) if a == 0 else lhs
+            for lhs, a in zip(((2, 4, 5), (6, 2, 2)), axes, strict=True)
+        ]
         mapped = mx.vmap(convolution(groups=2), in_axes=axes)
         graph = graph_of(mapped, [np.zeros(sizes, np.float32) for sizes in shapes])
         names = [each.operation.name for each in graph.instructions]

@@ -19,8 +19,8 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
-from tests.oracles import ALL_TYPES, run_stablehlo, run_xla
 from tests.minixla_ops.products import exact_values, rounding_bound
+from tests.oracles import ALL_TYPES, run_stablehlo, run_xla
 
 # Shapes of lhs and rhs, ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
 CASES = {
@@ -167,19 +167,23 @@ def test_dimension_numbers_in_all_forms():
     graphs = [graph_of(product(form), operands) for form in forms]
     assert all(graph == graphs[0] for graph in graphs)
     (instruction,) = graphs[0].instructions
-    assert instruction.attributes["dimension_numbers"] == DotDimensionNumbers((2,), (1,), (0,), (2,))
+    assert instruction.attributes["dimension_numbers"] == DotDimensionNumbers(
+        (2,), (1,), (0,), (2,)
+    )
 
 
 def test_text():
     operands = [exact_values((2, 3, 4), np.float32), exact_values((2, 4), np.float32)]
     numbers = (((2,), (1,)), ((0,), (0,)))
-    graph = graph_of(product(numbers, precision_config=("highest", lax.Precision.DEFAULT)), operands)
+    graph = graph_of(
+        product(numbers, precision_config=("highest", lax.Precision.DEFAULT)), operands
+    )
     text = str(graph)
     assert "dot(%arg0.1, %arg1.2), lhs_batch_dims={0}, lhs_contracting_dims={2}" in text
     assert "operand_precision={highest,default}" in text
     assert (
-        "stablehlo.dot_general %arg0, %arg1, batching_dims = [0] x [0], contracting_dims = [2] x [1]"
-        ", precision = [HIGHEST, DEFAULT] : " in graph.stablehlo()
+        "stablehlo.dot_general %arg0, %arg1, batching_dims = [0] x [0], "
+        "contracting_dims = [2] x [1], precision = [HIGHEST, DEFAULT] : " in graph.stablehlo()
     )
     check_operation(product(numbers, precision_config="HIGH"), operands)
 

@@ -468,8 +468,8 @@ def test_the_derivative_of_an_extreme_goes_to_the_initial_value_where_it_wins():
             lambda x, i: ops.reduce(ops.reduce(x, i, ops.max, [1]), 0.0, ops.add, [0]),
             argnums=(0, 1),
         )(operand, 1.0)
-    assert of_operand.tolist() == [[0, 0], [1, 0]]
-    assert of_start == 1
+        assert of_operand.tolist() == [[0, 0], [1, 0]]
+        assert of_start == 1
 
 
 def test_the_derivative_of_an_extreme_of_nothing_is_that_of_the_initial_value():
@@ -559,6 +559,22 @@ def test_integers_have_no_tangents():
     )
     assert primal == 3
     assert tangent.dtype == jax.dtypes.float0
+
+
+def test_pairs_in_a_jvp_rule_are_transposed():
+    @mx.custom_jvp
+    def product(x):
+        return ops.reduce(x, 1.0, ops.mul, [0])
+
+    @product.defjvp
+    def _(primals, tangents):
+        def step(a, ta, b, tb):
+            return a * b, ta * b + a * tb
+
+        return ops.reduce([*primals, *tangents], [1.0, 0.0], step, [0])
+
+    operand = X[:, 0].astype(np.float32)
+    np.testing.assert_allclose(mx.grad(product)(operand), jax.grad(jnp.prod)(operand), rtol=1e-6)
 
 
 def test_only_sums_are_linear():

@@ -299,7 +299,7 @@ WINDOW = ((2, 2), (2, 2), "VALID")
         (
             "C1",
             ShapeError,
-            lambda x, s: builder(
+            lambda x, s: ops.select_and_scatter(
                 x, ops.ge, *WINDOW, ops.convert_element_type(s, "s32"), 0.0, ops.add
             ),
             ["source s32[2,3]", "f32[4,6]"],

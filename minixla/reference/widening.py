@@ -1,0 +1,72 @@
+"""Programs in double: what `mx.reference(f, precision="float64")` computes with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minixla.core.attributes import Literal
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.shapes import AnyShape, Shape, TupleShape
+
+__all__ = ["wide_type", "widened"]
+
+
+def widened(value: Any) -> Any:
+    """An attribute for computing in double: types, and programs with all that they hold."""
+    if isinstance(value, ElementType):
+        return wide_type(value)
+    if isinstance(value, Graph):
+        return _wide_graph(value)
+    if type(value) is tuple:
+        return tuple(map(widened, value))
+    return value
+
+
+def wide_type(declared: ElementType) -> ElementType:
+    """f64 or c128 for floats and complex numbers, other types as they are."""
+    if declared.is_float:
+        return ELEMENT_TYPES["f64"]
+    return ELEMENT_TYPES["c128"] if declared.is_complex else declared
+
+
+def _wide_shape(shape: AnyShape) -> AnyShape:
+    if isinstance(shape, TupleShape):
+        return TupleShape(map(_wide_shape, shape.elements))
+    if isinstance(shape, Shape):
+        return shape.with_element_type(wide_type(shape.element_type))
+    return shape
+
+
+def _wide_graph(graph: Graph) -> Graph:
+    """The program in double, for the reference rules of operations that run it."""
+    found = graph.memo.get("wide")
+    if found is None:
+        values = {
+            id(value): Value(_wide_shape(value.shape), None, value.index) for value in graph.inputs
+        }
+        instructions = []
+        for step in graph.instructions:
+            operands = tuple([values[id(value)] for value in step.operands])
+            attributes = {name: _wide_inside(value) for name, value in step.attributes.items()}
+            shapes = tuple(map(_wide_shape, step.shapes))
+            results = shapes[0] if step.single else shapes
+            wide = Instruction(step.operation, operands, attributes, results, step.source)
+            instructions.append(wide)
+            values.update(zip(map(id, step.results), wide.results, strict=True))
+        inputs = [values[id(value)] for value in graph.inputs]
+        outputs = [values[id(value)] for value in graph.outputs]
+        found = graph.memo["wide"] = Graph(inputs, instructions, outputs, graph.name)
+    return found
+
+
+def _wide_inside(value: Any) -> Any:
+    """An attribute inside a program, where nobody widens results afterwards."""
+    if isinstance(value, (Shape, TupleShape)):
+        return _wide_shape(value)
+    if isinstance(value, Literal):
+        shape = value.shape.with_element_type(wide_type(value.shape.element_type))
+        if value.is_splat:
+            return Literal.splat(value.scalar, shape)
+        return Literal(value.array.astype(shape.dtype), shape)
+    return widened(value)

@@ -1,0 +1,311 @@
+"""array[index] and array.at[index] against JAX: every kind of index, bounds, derivatives."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.numpy.tables import assert_close, values
+
+BF16 = ml_dtypes.bfloat16
+F32, S32 = np.float32, np.int32
+X = np.arange(60, dtype=F32).reshape(3, 4, 5) + 1
+I2 = np.array([0, 2])
+MASK = np.array([True, False, True])
+GRID = (X[:, :, 0] % 2) == 0
+
+STATIC = [
+    0,
+    -1,
+    (1, 2),
+    (0, -1, 3),
+    slice(1, 3),
+    slice(None, None, -1),
+    (slice(None), slice(1, 3)),
+    (slice(None), slice(3, 0, -2), 1),
+    (slice(2, 1), 0),
+    (Ellipsis, 0),
+    (0, Ellipsis, slice(1, 4, 2)),
+    (None, 1, None, slice(None), None),
+    Ellipsis,
+    (),
+    (slice(-2, None), slice(None), slice(None, -1)),
+    (np.int64(1), np.uint8(2)),
+    7,  # clamped, as in JAX
+    -9,
+]
+ARRAYS = [
+    I2,
+    np.array([[0, 1], [2, -1]]),
+    (slice(None), I2),
+    (I2, np.array([1, 3])),
+    (I2, slice(None), np.array([1, 3])),
+    (slice(None), I2, np.array([1, 3])),
+    (0, slice(None), I2),
+    (0, I2),
+    (I2, None, 1),
+    (I2[:, None], np.array([0, 1, 3])),
+    (Ellipsis, I2, slice(1, 3)),
+    (slice(1, 3), I2, slice(4, 0, -2)),
+    (None, I2, Ellipsis, I2),
+    np.array([5, -7]),  # clamped
+    np.array([], S32),
+    (np.array(1), np.array(2, np.uint8)),
+    MASK,
+    (slice(None), np.array([True, False, True, True])),
+    (MASK, I2),
+    GRID,
+    (GRID, 0),
+    (Ellipsis, np.array([True, False, True, True, False])),
+    True,
+    (False,),
+    (slice(None), True, 0),
+    (np.array(0), slice(0, 2)),
+]
+
+
+def by_jax(index: Any) -> Any:
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype != bool else leaf,
+        index,
+        is_leaf=lambda leaf: leaf is None or isinstance(leaf, slice),
+    )
+
+
+def shown(index: Any) -> str:
+    return repr(index).replace("\n", "")[:50]
+
+
+@pytest.mark.parametrize("index", STATIC + ARRAYS, ids=shown)
+def test_read(index: Any) -> None:
+    expected = jnp.asarray(X)[by_jax(index)]
+    assert_close(mx.reference(lambda x: x[index])(X), expected)
+
+
+@pytest.mark.parametrize("index", ARRAYS[:16], ids=shown)
+def test_read_with_traced_indices(index: Any) -> None:
+    members = index if isinstance(index, tuple) else (index,)
+    arrays = [each for each in members if isinstance(each, np.ndarray)]
+
+    def read(x, *traced):
+        waiting = iter(traced)
+        return x[tuple(next(waiting) if isinstance(each, np.ndarray) else each for each in members)]
+
+    expected = jnp.asarray(X)[by_jax(index)]
+    assert_close(mx.reference(read)(X, *arrays), expected)
+
+
+@pytest.mark.parametrize("index", STATIC[:16] + ARRAYS[:12] + ARRAYS[16:20], ids=shown)
+def test_gradient_of_read(index: Any) -> None:
+    def loss(x):
+        return (x[index] ** 2).sum()
+
+    expected = np.zeros_like(X)
+    np.add.at(expected, index, 2 * X[index])
+    assert_close(mx.reference(mx.grad(loss))(X), expected)
+
+
+UPDATES = ["set", "add", "subtract", "multiply", "divide", "min", "max", "power"]
+UPDATED = [
+    0,
+    (1, 2, 3),
+    (slice(None), slice(1, 3)),
+    (slice(None, None, 2), 1),
+    (Ellipsis, slice(None, None, -1)),
+    (None, 1),
+    I2,
+    np.array([0, 2, 0]),
+    (slice(None), I2, slice(1, 4)),
+    (I2, slice(None), np.array([1, 3])),
+    MASK,
+    (GRID, 2),
+    9,  # dropped
+    np.array([0, 5, -8]),  # the last two are dropped
+    np.array([], S32),
+    slice(2, 1),
+]
+
+
+@pytest.mark.parametrize("index", UPDATED, ids=shown)
+@pytest.mark.parametrize("method", ["set", "add"])
+def test_update(method: str, index: Any) -> None:
+    if method == "set" and shown(index) == shown(np.array([0, 2, 0])):
+        pytest.skip("which of two values is kept is open")
+    taken = np.shape(np.asarray(jnp.asarray(X)[by_jax(index)]))
+    new = values(F32, *taken[1:])
+    expected = getattr(jnp.asarray(X).at[by_jax(index)], method)(new)
+    assert_close(mx.reference(lambda x: getattr(x.at[index], method)(new))(X), expected)
+
+
+@pytest.mark.parametrize("method", UPDATES)
+def test_methods_of_at(method: str) -> None:
+    for index in (I2, (slice(0, 2), 1), np.array([1, 1])):
+        expected = getattr(jnp.asarray(X).at[by_jax(index)], method)(2.0)
+        assert_close(mx.reference(lambda x, i=index: getattr(x.at[i], method)(2.0))(X), expected)
+
+
+def test_apply() -> None:
+    for index in (I2, (0, slice(1, 3))):
+        expected = jnp.asarray(X).at[by_jax(index)].apply(jnp.sin)
+        assert_close(mx.reference(lambda x, i=index: x.at[i].apply(mnp.sin))(X), expected)
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "drop", "fill", "promise_in_bounds"])
+def test_modes(mode: str | None) -> None:
+    for index in (np.array([0, 7, -9]), 8, (I2, np.array([1, 9]))):
+        if mode != "promise_in_bounds":
+            expected = jnp.asarray(X).at[by_jax(index)].set(7.0, mode=mode)
+            assert_close(mx.reference(lambda x, i=index: x.at[i].set(7.0, mode=mode))(X), expected)
+        expected = jnp.asarray(X).at[by_jax(index)].get(mode=mode)
+        assert_close(mx.reference(lambda x, i=index: x.at[i].get(mode=mode))(X), expected)
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16, S32, np.uint8, np.bool_, np.complex64])
+def test_fill(dtype: type) -> None:
+    x = values(dtype, 3, 2)
+    index = np.array([1, 4])
+    assert_close(
+        mx.reference(lambda x: x.at[index].get(mode="fill"))(x),
+        jnp.asarray(x).at[by_jax(index)].get(mode="fill"),
+    )
+    if dtype is F32:
+        actual = mx.reference(lambda x: x.at[index].get(mode="fill", fill_value=3))(x)
+        assert_close(actual, jnp.asarray(x).at[by_jax(index)].get(mode="fill", fill_value=3))
+
+
+def test_types_of_updates() -> None:
+    for dtype, value in [(S32, 2), (S32, np.int8(3)), (BF16, 2.5), (np.bool_, True), (F32, S32(2))]:
+        x = values(dtype, 3, 2)
+        expected = jnp.asarray(x).at[1].set(value)
+        assert_close(mx.reference(lambda x, v=value: x.at[1].set(v))(x), expected)
+
+
+@pytest.mark.parametrize("index", UPDATED[:6] + UPDATED[8:12], ids=shown)
+@pytest.mark.parametrize("method", ["set", "add", "multiply"])
+def test_gradient_of_update(method: str, index: Any) -> None:
+    taken = X[index].shape
+    new = values(F32, *taken)
+
+    def loss(x, new, at):
+        return (getattr(x.at[at], method)(new, unique_indices=True) ** 2).sum()
+
+    expected = jax.grad(loss, (0, 1))(jnp.asarray(X), new, by_jax(index))
+    actual = mx.reference(mx.grad(lambda x, new: loss(x, new, index), (0, 1)))(X, new)
+    assert_close(actual, expected, 64)
+
+
+def test_dynamic_indices_become_dynamic_slices() -> None:
+    graph = mx.make_graph(lambda x, i: x[i, :, 1:3])(X, S32(1))
+    names = [each.operation.name for each in graph.instructions]
+    assert "DynamicSlice" in names
+    assert "Gather" not in names
+    for at in (-9, -1, 0, 2, 7):
+        actual = mx.jit(lambda x, i: x[i, :, 1:3])(X, S32(at))
+        assert_close(actual, jnp.asarray(X)[S32(at), :, 1:3])
+
+
+def test_static_indices_become_slices() -> None:
+    def names(function):
+        return [each.operation.name for each in mx.make_graph(function)(X).instructions]
+
+    assert names(lambda x: x[0]) == ["Slice", "Reshape"]
+    assert names(lambda x: x[:, 1:3]) == ["Slice"]
+    assert names(lambda x: x[::-1]) == ["Rev"]
+    assert names(lambda x: x[None]) == ["Reshape"]
+    assert names(lambda x: x[...]) == []
+
+
+def test_compiled_and_batched() -> None:
+    def both(x, i):
+        return x[i], x[i, 1:3], x[:, i], x.at[i].add(1.0), x.at[i, ::2].set(0.0)
+
+    single = (X, np.array([2, 0]))
+    expected = [np.asarray(y) for y in both(jnp.asarray(X), jnp.asarray(single[1]))]
+    assert_close(mx.jit(both)(*single), tuple(expected))
+    many = (np.stack([X, X * 2]), np.array([[2, 0], [1, 1]]))
+    actual = mx.reference(mx.vmap(both))(*many)
+    for at in range(2):
+        expected = both(jnp.asarray(many[0][at]), jnp.asarray(many[1][at]))
+        assert_close(tuple(each[at] for each in actual), tuple(expected))
+    scalars = mx.reference(mx.vmap(lambda x, i: (x[i], x.at[i].set(0.0))))(many[0], np.array([2, 0]))
+    assert_close(scalars[0], np.stack([many[0][0, 2], many[0][1, 0]]))
+
+
+def test_eager_derivatives_take_masks() -> None:
+    x = np.float32([1, -2, 3])
+    np.testing.assert_array_equal(mx.grad(lambda x: (x[x > 0] ** 2).sum())(x), [2, 0, 6])
+
+
+def test_iteration_and_length() -> None:
+    assert mx.reference(lambda x: [len(x), *[row.sum() for row in x]])(X)[0] == 3
+    with pytest.raises(TypeError, match="iteration over a 0-dimensional"):
+        mx.reference(lambda x: list(x))(F32(1))
+
+
+ERRORS = [
+    ((0, 0, 0, 0), IndexError, "there are 4 indices for 3 dimensions"),
+    ((Ellipsis, Ellipsis), IndexError, "two ellipses"),
+    (np.array([True, False]), IndexError, r"a mask of shape \(2,\) is for axes of sizes \(3,\)"),
+    (1.5, TypeError, r"f32\[\] is no index"),
+    ("name", TypeError, "str is no index"),
+    (np.array([0.5]), TypeError, r"f32\[1\] is no index"),
+    (slice(0.5, 2), TypeError, "a bound of a slice is not an integer"),
+]
+
+
+@pytest.mark.parametrize(("index", "kind", "message"), ERRORS, ids=lambda x: shown(x))
+def test_errors(index: Any, kind: type, message: str) -> None:
+    for function in (lambda x: x[index], lambda x: x.at[index].set(0.0)):
+        with pytest.raises(kind, match=f"indexing: .*{message}") as caught:
+            mx.reference(function)(X)
+        assert "called at" in str(caught.value)
+
+
+def test_an_axis_of_size_0_has_no_element() -> None:
+    with pytest.raises(IndexError, match="size 0 has no element"):
+        mx.reference(lambda x: x[0])(np.ones((0, 2), F32))
+    with pytest.raises(IndexError, match="size 0 has no element"):
+        mx.reference(lambda x: x[I2])(np.ones((0, 2), F32))
+
+
+def test_traced_masks_are_explained() -> None:
+    with pytest.raises(mx.ConcretizationError, match=r"(?s)indexing: .*mx\.numpy\.where") as caught:
+        mx.jit(lambda x: x[x > 0])(X)
+    assert "test_indexing.py" in str(caught.value)
+
+
+def test_traced_bounds_are_explained() -> None:
+    with pytest.raises(mx.ConcretizationError, match=r"(?s)a bound of a slice .*dynamic_slice"):
+        mx.jit(lambda x, n: x[:n])(X, 2)
+
+
+def test_assignment_is_explained() -> None:
+    def assign(x):
+        x[0] = 1
+
+    with pytest.raises(TypeError, match=r"(?s)cannot be assigned to.*x\.at\[index\]\.set"):
+        mx.jit(assign)(X)
+
+
+@pytest.mark.parametrize("index", [0, (slice(None), slice(1, 3))], ids=shown)
+def test_static_indexing_is_cheap_to_trace(index: Any) -> None:
+    def many(x):
+        for _ in range(500):
+            x[index]
+        return x
+
+    best = 1.0
+    for _ in range(5):
+        start = time.perf_counter()
+        mx.make_graph(many)(X)
+        best = min(best, (time.perf_counter() - start) / 500)
+    # 15 us on an idle machine; three times that where tests share it.
+    assert best < 45e-6

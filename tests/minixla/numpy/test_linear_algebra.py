@@ -1,0 +1,200 @@
+"""Products, einsum and norms against jax.numpy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.numpy.tables import check, check_gradient, run, values
+
+BF16 = ml_dtypes.bfloat16
+F32, S32, PRED, C64 = np.float32, np.int32, np.bool_, np.complex64
+
+
+def a(*shape: int, dtype: type = F32) -> np.ndarray:
+    return values(dtype, *shape)
+
+
+def b(*shape: int, dtype: type = F32) -> np.ndarray:
+    return values(dtype, *shape, seed=1)
+
+
+CALLS = [
+    ("cross", (a(2, 3), b(2, 3)), {}),
+    ("cross", (a(2, 2), b(2, 3)), {}),
+    ("cross", (a(4, 2), b(4, 2)), {}),
+    ("cross", (a(3, 2), b(3, 2)), {"axis": 0}),
+    ("dot", (a(3), b(3)), {}),
+    ("dot", (a(2, 3), b(3)), {}),
+    ("dot", (a(2, 3), b(4, 3, 2)), {}),
+    ("dot", (a(2, 3), np.float32(2)), {}),
+    ("inner", (a(2, 3), b(4, 3)), {}),
+    ("inner", (a(2, 3), np.float32(2)), {}),
+    ("kron", (a(2, 3), b(3, 2)), {}),
+    ("kron", (a(2), b(3, 2)), {}),
+    ("matmul", (a(2, 3), b(3, 4)), {}),
+    ("matmul", (a(3), b(3)), {}),
+    ("matmul", (a(3), b(5, 3, 2)), {}),
+    ("matmul", (a(5, 2, 3), b(3)), {}),
+    ("matmul", (a(5, 2, 3), b(3, 4)), {}),
+    ("matmul", (a(5, 2, 3), b(5, 3, 4)), {}),
+    ("matmul", (a(5, 1, 2, 3), b(4, 3, 2)), {}),
+    ("matmul", (a(1, 2, 3), b(5, 3, 2)), {}),
+    ("matmul", (a(2, 5, 2, 3), b(2, 1, 3, 2)), {}),
+    ("matmul", (a(1, 1, 2, 3), b(1, 3, 2)), {}),
+    ("matmul", (a(2, 0), b(0, 3)), {}),
+    ("matvec", (a(5, 2, 3), b(3)), {}),
+    ("outer", (a(2, 2), b(3)), {}),
+    ("tensordot", (a(2, 3, 4), b(3, 4, 5)), {}),
+    ("tensordot", (a(2, 3), b(4)), {"axes": 0}),
+    ("tensordot", (a(2, 3, 4), b(4, 2)), {"axes": ([0, 2], [1, 0])}),
+    ("tensordot", (a(2, 3), b(3, 2)), {"axes": (1, 0)}),
+    ("vdot", (a(2, 3), b(2, 3)), {}),
+    ("vdot", (a(3, dtype=C64), b(3, dtype=C64)), {}),
+    ("vecdot", (a(4, 3, dtype=C64), b(3, dtype=C64)), {}),
+    ("vecdot", (a(3, 4), b(3, 4)), {"axis": 0}),
+    ("vecmat", (a(3), b(5, 3, 2)), {}),
+    ("linalg.matrix_power", (a(3, 3), 3), {}),
+    ("linalg.matrix_power", (a(2, 3, 3), 0), {}),
+    ("linalg.multi_dot", ([a(2, 3), b(3, 4), a(4, 2)],), {}),
+    ("linalg.multi_dot", ([a(3), b(3, 4), a(4)],), {}),
+    ("linalg.norm", (a(2, 3),), {}),
+    ("linalg.norm", (a(2, 3, dtype=C64),), {"axis": 1}),
+    ("linalg.norm", (a(2, 3),), {"ord": np.inf, "axis": 1}),
+    ("linalg.norm", (a(2, 3),), {"ord": -np.inf, "axis": 0}),
+    ("linalg.norm", (a(2, 3),), {"ord": 3, "axis": 1, "keepdims": True}),
+    ("linalg.norm", (a(2, 3),), {"ord": 1}),
+    ("linalg.norm", (a(2, 3),), {"ord": np.inf}),
+    ("linalg.norm", (a(4, 2, 3),), {"ord": "fro", "axis": (1, 2), "keepdims": True}),
+    ("linalg.norm", (a(4, 2, 3),), {"ord": -1, "axis": (0, 2)}),
+    ("linalg.norm", (a(5),), {"ord": 0}),
+    ("linalg.vector_norm", (a(2, 3),), {"ord": 1}),
+    ("linalg.matrix_norm", (a(4, 2, 3),), {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+)
+def test_call(name: str, args: tuple, options: dict) -> None:
+    check(name, *args, units=64, **options)
+
+
+SUBSCRIPTS = [
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ij,jk->ki", (2, 3), (3, 4)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("bij,bkj->ibk", (5, 2, 3), (5, 4, 3)),
+    ("...ij,jk->...ik", (5, 2, 3), (3, 4)),
+    ("...i,...i", (5, 3), (3,)),
+    ("i,i->", (3,), (3,)),
+    ("i,j->ij", (3,), (2,)),
+    ("i,j->ji", (3,), (2,)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("iij->ji", (3, 3, 2)),
+    ("iii->i", (2, 2, 2)),
+    ("ijk->kj", (2, 3, 4)),
+    ("ij->", (2, 3)),
+    ("ij,ij->ij", (2, 3), (2, 3)),
+    ("ii,ij->j", (3, 3), (3, 2)),
+    ("ijk,k->i", (2, 3, 4), (4,)),
+    ("ij,kl->", (2, 3), (3, 2)),
+    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
+    ("ab,bc,cd,de->ae", (2, 3), (3, 2), (2, 4), (4, 3)),
+    ("bhqd,bhkd->bhqk", (2, 2, 3, 4), (2, 2, 3, 4)),
+    ("ij,jk->ik", (2, 1), (3, 4)),
+    ("i...->...", (2, 3, 4)),
+    ("ij, j -> i", (2, 3), (3,)),
+]
+
+
+@pytest.mark.parametrize("row", SUBSCRIPTS, ids=[row[0] + str(at) for at, row in enumerate(SUBSCRIPTS)])
+def test_einsum(row: tuple) -> None:
+    subscripts, *shapes = row
+    arrays = [values(F32, *shape, seed=at) for at, shape in enumerate(shapes)]
+    check("einsum", subscripts, *arrays, units=64)
+
+
+@pytest.mark.parametrize("subscripts", ["bij,bjk->bik", "ij,jk,kl->li"])
+def test_einsum_compiled_and_differentiated(subscripts: str) -> None:
+    rank = subscripts.index(",")
+    arrays = [values(F32, *(2, 3, 3)[-rank:], seed=at) for at in range(subscripts.count(",") + 1)]
+    check("einsum", subscripts, *arrays, units=64, jit=True)
+    check_gradient("einsum", subscripts, *arrays, units=256)
+
+
+def test_forms_of_einsum() -> None:
+    x, y = a(2, 3), b(3, 4)
+    check("einsum", x, [0, 1], y, [1, 2], [0, 2])
+    check("einsum", x, [Ellipsis, 1], y, [1, 2])
+    for optimize in (False, True, "greedy", [(0, 1), (0, 1)]):
+        check("einsum", "ij,jk,k->i", x, y, b(4), optimize=optimize, units=64)
+    check("einsum", "ij,jk->ik", x.astype(BF16), y.astype(BF16), preferred_element_type=np.float32)
+    check("einsum", "ij,jk->ik", x.astype(BF16), values(S32, 3, 4))
+    path, _ = mnp.einsum_path("ij,jk,kl->il", x, y, b(4, 2))
+    assert sorted(len(step) for step in path) == [2, 2]
+
+
+def test_einsum_is_one_product_without_transposition() -> None:
+    graph = mx.make_graph(lambda x, y: mnp.einsum("bqd,bkd->bqk", x, y))(a(2, 3, 4), b(2, 5, 4))
+    assert [each.operation.name for each in graph.instructions] == ["DotGeneral"]
+
+
+TYPES = [(BF16, BF16), (S32, S32), (F32, S32), (PRED, PRED), (C64, F32), (BF16, F32)]
+
+
+@pytest.mark.parametrize(("first", "second"), TYPES)
+def test_types(first: type, second: type) -> None:
+    for name in ("matmul", "dot", "tensordot", "inner"):
+        args = (a(2, 3, dtype=first), b(3, 3, dtype=second))
+        check(name, *args, **({"axes": 1} if name == "tensordot" else {}))
+
+
+def test_accumulation_type() -> None:
+    x, y = a(2, 3, dtype=BF16), b(3, 2, dtype=BF16)
+    for name in ("matmul", "dot"):
+        check(name, x, y, preferred_element_type=np.float32, jit=name == "dot")
+    check("matmul", values(np.int8, 2, 3), values(np.int8, 3, 2), preferred_element_type=np.int32)
+
+
+@pytest.mark.parametrize("name", ["matmul", "dot", "inner", "outer", "kron", "vdot", "cross"])
+def test_gradient(name: str) -> None:
+    check_gradient(name, a(3, 3), b(3, 3), units=256)
+
+
+def test_gradient_of_a_broadcast_product() -> None:
+    check_gradient("matmul", a(5, 1, 2, 3), b(4, 3, 2), units=256)
+    check_gradient("linalg.norm", a(2, 3), axis=1)
+
+
+def test_operators() -> None:
+    x, y = a(2, 3), b(3, 2)
+    expected = x @ y
+    for left in (lambda x: x @ y, lambda x: x @ mnp.asarray(y), lambda x: (y.T @ x.T).T):
+        np.testing.assert_allclose(mx.reference(left)(x), expected, rtol=1e-5)
+
+
+ERRORS = [
+    ("matmul", (a(2, 3), b(2, 3)), TypeError, "contracting dimensions differ"),
+    ("matmul", (np.float32(2), b(2, 3)), TypeError, "an operand is a scalar"),
+    ("matmul", (a(2, 2, 3), b(3, 3, 2)), TypeError, "do not broadcast"),
+    ("einsum", ("ij,jk->ik", a(2, 3), b(2, 3)), ValueError, "subscripts do not fit"),
+    ("einsum", ("ijk->i", a(2, 3)), ValueError, "subscripts do not fit"),
+    ("einsum", ("ij->q", a(2, 3)), ValueError, "subscripts do not fit"),
+    ("tensordot", (a(2, 3), b(2), 2), ValueError, "axes does not pair"),
+    ("linalg.norm", (a(2, 2), "nuc"), ValueError, "singular values"),
+    ("linalg.norm", (a(2, 2, 2), 2), ValueError, "3 axes"),
+    ("linalg.matrix_power", (a(2, 3), 2), TypeError, "square"),
+    ("cross", (a(4), b(4)), TypeError, "no vector product"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kind", "message"), ERRORS)
+def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=f"(?s)(?=.*{message}).*called at"):
+        run(name, args, {})

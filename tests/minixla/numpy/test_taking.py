@@ -1,0 +1,124 @@
+"""Taking by index, finding, differences and interpolation, against jax.numpy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.numpy.tables import assert_close, check, check_gradient, run, values
+
+F32, S32, PRED = np.float32, np.int32, np.bool_
+X = values(F32, 3, 4)
+V = values(F32, 6)
+I = np.array([[0, 3], [2, 1], [1, 1]])  # noqa: E741
+SORTED = np.sort(V)
+
+CALLS = [
+    ("argwhere", (np.array([[0, 1], [2, 0]]),), {}),
+    ("bincount", (np.array([0, 2, 2, 5]),), {}),
+    ("bincount", (np.array([0, 2, 2]), F32([1, 2, 3])), {"length": 2}),
+    ("bincount", (np.array([1, 1]),), {"minlength": 4}),
+    ("choose", (np.array([0, 1, 0]), [V[:3], V[3:]]), {}),
+    ("choose", (np.array([0, 5, -1]), [V[:3], V[3:]]), {"mode": "wrap"}),
+    ("choose", (np.array([0, 5, -1]), [V[:3], V[3:]]), {"mode": "clip"}),
+    ("compress", (np.array([True, False, True]), X, 0), {}),
+    ("cumulative_sum", (V,), {}),
+    ("diff", (X,), {}),
+    ("diff", (X,), {"n": 2, "axis": 0}),
+    ("diff", (values(PRED, 6),), {}),
+    ("diff", (V,), {"prepend": 1.0, "append": V[:2]}),
+    ("ediff1d", (X,), {"to_end": V[:2], "to_begin": 1.0}),
+    ("extract", (X > 0, X), {}),
+    ("gradient", (V,), {}),
+    ("gradient", (X,), {}),
+    ("gradient", (X, 2.0), {"axis": 1}),
+    ("gradient", (X, 2.0, 3.0), {}),
+    ("interp", (values(F32, 5, low=-4, high=4, seed=2), SORTED, V), {}),
+    ("interp", (values(F32, 5, low=-4, high=4, seed=2), SORTED, V), {"left": 7.0, "right": -7.0}),
+    ("polyval", (V[:3], X), {}),
+    ("put_along_axis", (X, I, 9.0, 1), {"inplace": False}),
+    ("ravel_multi_index", ((np.array([0, 1]), np.array([2, 3])), (2, 4)), {}),
+    ("ravel_multi_index", ((np.array([0, 5]), np.array([-1, 3])), (2, 4)), {"mode": "clip"}),
+    ("ravel_multi_index", ((np.array([0, 1]), np.array([2, 3])), (2, 4)), {"order": "F"}),
+    ("searchsorted", (SORTED, V), {}),
+    ("searchsorted", (np.array([1, 2, 2, 3]), np.array([[2, 0], [3, 4]])), {"side": "right"}),
+    ("take", (X, I), {}),
+    ("take", (X, np.array([2, -1])), {"axis": 1}),
+    ("take", (X, np.array([2, 9, -9])), {"axis": 0}),
+    ("take", (X, np.array([2, 9, -9])), {"axis": 0, "mode": "clip"}),
+    ("take", (X, np.array([2, 9, -9])), {"axis": 0, "mode": "wrap"}),
+    ("take", (X, np.array([9])), {"axis": 0, "fill_value": 5.0}),
+    ("take", (values(S32, 3), np.array([7])), {}),
+    ("take", (X, 1), {"axis": 1}),
+    ("take_along_axis", (X, I), {"axis": 1}),
+    ("take_along_axis", (X, I[:1]), {"axis": 1}),
+    ("take_along_axis", (X, np.array([[0, 1, 2, 0]])), {"axis": 0}),
+    ("take_along_axis", (X, np.array([[0, 9, -9, -1]])), {"axis": 0}),
+    ("take_along_axis", (X, np.array([1, 5])), {"axis": None}),
+    ("trapezoid", (X,), {}),
+    ("trapezoid", (X, V[:4]), {}),
+    ("trapezoid", (X,), {"dx": 2.0, "axis": 0}),
+    ("unravel_index", (np.array([0, 5, 11]), (3, 4)), {}),
+    ("unwrap", (F32([0, 2, 4, 6, 0.5, -3]),), {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+)
+def test_call(name: str, args: tuple, options: dict) -> None:
+    check(name, *args, **options)
+
+
+GRADIENTS = "diff gradient interp polyval trapezoid ediff1d".split()
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient(name: str) -> None:
+    call = next(each for each in CALLS if each[0] == name)
+    check_gradient(*call[:1], *call[1], **call[2])
+
+
+def test_gradients_of_taking() -> None:
+    check_gradient("take", X, np.array([2, 2]), axis=1)
+    check_gradient("take_along_axis", X, I, axis=1)
+
+
+def test_batched_and_compiled() -> None:
+    def taken(x, i):
+        return mnp.take_along_axis(x, i, 1), mnp.take(x, i[0], 1)
+
+    expected = np.take_along_axis(X, I, 1), np.take(X, I[0], 1)
+    assert_close(mx.jit(taken)(X, I), expected)
+    batched = mx.reference(mx.vmap(taken, in_axes=(None, 0)))(X, np.stack([I, I[::-1]]))
+    assert_close(batched[0][1], np.take_along_axis(X, I[::-1], 1))
+    assert_close(batched[1][1], np.take(X, I[-1], 1))
+
+
+def test_other_types() -> None:
+    for dtype in (ml_dtypes.bfloat16, PRED, np.complex64):
+        check("take", values(dtype, 3), np.array([0, 8]))
+        check("take_along_axis", values(dtype, 3), np.array([0, 8]))
+
+
+ERRORS = [
+    ("take", (X, np.array([0.5])), TypeError, "indices are of type f32"),
+    ("take", (X, np.array([1]), 5), ValueError, "axis 5 is out of bounds"),
+    ("take", (X, np.array([1]), 0, None, "strange"), ValueError, "mode 'strange' is unknown"),
+    ("take_along_axis", (X, np.array([1])), TypeError, "different ranks"),
+    ("nonzero", (F32(1),), TypeError, "the array is a scalar"),
+    ("choose", (np.array([3]), [V]), ValueError, "a number is out of range"),
+    ("searchsorted", (V, V, "middle"), ValueError, "side 'middle'"),
+    ("interp", (V, X, V), TypeError, "not vectors of one size"),
+    ("diff", (V, -1), ValueError, "n is -1"),
+    ("gradient", (V[:1],), ValueError, "the arguments do not fit"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kind", "message"), ERRORS)
+def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=f"(?s)(?=.*{message}).*called at"):
+        run(name, args, {})
