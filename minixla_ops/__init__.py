@@ -39,7 +39,8 @@ from minixla_ops.convolution_builders import (
 )
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.creation import constant, iota
-from minixla_ops.dot import DotDimensionNumbers, dot, dot_general
+from minixla_ops.dot import dot, dot_general
+from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integers, Optional, TypeAttribute
+from minixla.core.attributes import Optional, TypeAttribute
 from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, shape_of
+from minixla_ops.dot_dimensions import (
+    DotDimensionNumbers,
+    DotDimensions,
+    batched_numbers,
+    free_dimensions,
+    transposed_numbers,
+)
 from minixla_ops.operators import convert
 from minixla_ops.products import (
     Precision,
@@ -28,43 +35,7 @@ from minixla_ops.products import (
 from minixla_ops.reshaping import transpose
 from minixla_ops.rules import array_shape
 
-__all__ = ["DotDimensionNumbers", "dot", "dot_general"]
-
-
-class DotDimensionNumbers(NamedTuple):
-    """Which dimensions of the operands are summed over, and which they have in common.
-
-    Attributes:
-        lhs_contracting_dimensions: dimensions of lhs to sum over.
-        rhs_contracting_dimensions: the dimension of rhs that each of those is paired with.
-        lhs_batch_dimensions: dimensions of lhs that index separate products.
-        rhs_batch_dimensions: the dimension of rhs that each of those is paired with.
-    """
-
-    lhs_contracting_dimensions: Sequence[int]
-    rhs_contracting_dimensions: Sequence[int]
-    lhs_batch_dimensions: Sequence[int] = ()
-    rhs_batch_dimensions: Sequence[int] = ()
-
-
-class DotDimensions(Attribute):
-    """The DotDimensionNumbers; also in the form in which JAX's dot_general takes them."""
-
-    is_ambiguous = False
-
-    description = (
-        "DotDimensionNumbers, or ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))"
-    )
-
-    def canonical(self, value: Any) -> DotDimensionNumbers:
-        """The DotDimensionNumbers, its fields tuples of integers."""
-        fields = list(value)
-        if len(fields) == 2:
-            (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = fields
-            fields = [lhs_contracting, rhs_contracting, lhs_batch, rhs_batch]
-        if len(fields) != 4:
-            raise TypeError(f"there must be four lists of dimensions, not {len(fields)}")
-        return DotDimensionNumbers(*map(Integers().canonical, fields))
+__all__ = ["dot", "dot_general"]
 
 
 @register
@@ -115,8 +86,8 @@ class DotGeneral(Product):
         self._check_names("rhs", rhs, rhs_contracting, rhs_batch)
         self._check_sizes("C6", "batch", lhs, rhs, lhs_batch, rhs_batch)
         self._check_sizes("C7", "contracting", lhs, rhs, lhs_contracting, rhs_contracting)
-        kept = [(lhs, lhs_batch), (lhs, _free(lhs.rank, lhs_contracting, lhs_batch))]
-        kept.append((rhs, _free(rhs.rank, rhs_contracting, rhs_batch)))
+        kept = [(lhs, lhs_batch), (lhs, free_dimensions(lhs.rank, lhs_contracting, lhs_batch))]
+        kept.append((rhs, free_dimensions(rhs.rank, rhs_contracting, rhs_batch)))
         sizes = [shape.dimensions[each] for shape, named in kept for each in named]
         return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
 
@@ -181,8 +152,8 @@ class DotGeneral(Product):
         preferred_element_type: ElementType | None,
     ) -> np.ndarray:
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = dimension_numbers
-        lhs_free = _free(lhs.ndim, lhs_contracting, lhs_batch)
-        rhs_free = _free(rhs.ndim, rhs_contracting, rhs_batch)
+        lhs_free = free_dimensions(lhs.ndim, lhs_contracting, lhs_batch)
+        rhs_free = free_dimensions(rhs.ndim, rhs_contracting, rhs_batch)
         batch = [lhs.shape[each] for each in lhs_batch]
         rows = [lhs.shape[each] for each in lhs_free]
         inner = [lhs.shape[each] for each in lhs_contracting]
@@ -245,7 +216,7 @@ class DotGeneral(Product):
     ) -> Any:
         own, other = array_shape(operands[index]), operands[1 - index]
         ranks = own.rank, array_shape(other).rank
-        is_reversed, numbers, permutation = _transposed(dimension_numbers, ranks, index)
+        is_reversed, numbers, permutation = transposed_numbers(dimension_numbers, ranks, index)
         if preferred_element_type is not None:
             cotangent, other = in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
@@ -270,7 +241,7 @@ class DotGeneral(Product):
         preferred_element_type: ElementType | None,
     ) -> tuple[Any, int]:
         ranks = array_shape(operands[0]).rank, array_shape(operands[1]).rank
-        numbers, dimension = _batched(dimension_numbers, ranks, tuple(dimensions))
+        numbers, dimension = batched_numbers(dimension_numbers, ranks, tuple(dimensions))
         result = dot_general(
             operands[0], operands[1], numbers, precision_config, preferred_element_type
         )
@@ -347,11 +318,6 @@ def dot(
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)
 
 
-def _free(rank: int, *named: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions that are in none of the lists."""
-    return tuple([each for each in range(rank) if not any(each in some for some in named)])
-
-
 @lru_cache(maxsize=4096)
 def _attributes_text(numbers: DotDimensionNumbers, precision: Precision | None) -> str:
     """The attributes in StableHLO's short form."""
@@ -364,82 +330,3 @@ def _attributes_text(numbers: DotDimensionNumbers, precision: Precision | None) 
     if precision:
         texts.append(f"precision = [{', '.join(precision)}]")
     return ", ".join(texts)
-
-
-@lru_cache(maxsize=4096)
-def _transposed(
-    numbers: DotDimensionNumbers, ranks: tuple[int, int], index: int
-) -> tuple[bool, DotDimensionNumbers, tuple[int, ...] | None]:
-    """How the cotangent of operand `index` is a product of the result's and the other operand.
-
-    Args:
-        numbers: those of the product that is transposed.
-        ranks: of the operand, and of the other.
-        index: 0 for lhs, 1 for rhs.
-
-    Returns:
-        Whether the other operand comes first, the dimension numbers, and the permutation that
-        brings the product's dimensions into the operand's order, or None where they are.
-    """
-    contracting, other_contracting = _own_first(numbers[:2], index)
-    batch, other_batch = _own_first(numbers[2:], index)
-    free = _free(ranks[0], contracting, batch)
-    other_free = _free(ranks[1], other_contracting, other_batch)
-    # Where the other operand's free dimensions are in the result.
-    start = len(batch) + (0 if index else len(free))
-    summed = tuple(range(start, start + len(other_free)))
-    common = tuple(range(len(batch)))
-    # Contracting dimensions come out in the other operand's order.
-    pairs = sorted(zip(other_contracting, contracting, strict=True))
-    restored = tuple([own for _, own in pairs])
-    after = _permutation((*batch, *free, *restored))
-    before = _permutation((*batch, *restored, *free))
-    if after is not None and before is None:
-        return True, DotDimensionNumbers(other_free, summed, other_batch, common), None
-    return False, DotDimensionNumbers(summed, other_free, common, other_batch), after
-
-
-def _own_first(pair: Sequence[Any], index: int) -> Sequence[Any]:
-    return pair[::-1] if index else pair
-
-
-def _permutation(order: Sequence[int]) -> tuple[int, ...] | None:
-    """The transposition that sorts dimensions given in `order`; None where they are sorted."""
-    permutation = tuple(sorted(range(len(order)), key=order.__getitem__))
-    return None if permutation == tuple(range(len(order))) else permutation
-
-
-@lru_cache(maxsize=4096)
-def _batched(
-    numbers: DotDimensionNumbers, ranks: tuple[int, int], dimensions: tuple[int | None, int | None]
-) -> tuple[DotDimensionNumbers, int]:
-    """The dimension numbers over a batch, and where the batch is in the result.
-
-    A batch of both operands is one more batch dimension; of one operand, one more free dimension.
-
-    Args:
-        numbers: those of one member.
-        ranks: of the operands, batch dimensions included.
-        dimensions: where the batch is in each operand, or None.
-    """
-    lhs_dimension, rhs_dimension = dimensions
-    lhs_contracting, lhs_batch = _shifted(numbers[0::2], lhs_dimension)
-    rhs_contracting, rhs_batch = _shifted(numbers[1::2], rhs_dimension)
-    if lhs_dimension is not None and rhs_dimension is not None:
-        lhs_batch, rhs_batch = (lhs_dimension, *lhs_batch), (rhs_dimension, *rhs_batch)
-        position = 0
-    elif lhs_dimension is not None:
-        free = _free(ranks[0], lhs_contracting, lhs_batch)
-        position = len(lhs_batch) + free.index(lhs_dimension)
-    else:
-        assert rhs_dimension is not None
-        free = _free(ranks[1], rhs_contracting, rhs_batch)
-        position = ranks[0] - len(lhs_contracting) + free.index(rhs_dimension)
-    return DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch), position
-
-
-def _shifted(parts: Sequence[Sequence[int]], dimension: int | None) -> list[tuple[int, ...]]:
-    """Dimension numbers of an array that has one more dimension at `dimension`."""
-    if dimension is None:
-        return [tuple(each) for each in parts]
-    return [tuple([number + (number >= dimension) for number in each]) for each in parts]

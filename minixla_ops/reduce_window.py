@@ -31,6 +31,7 @@ from minixla_ops.windows import (
     PaddingPairs,
     Window,
     dilated_size,
+    is_dynamic,
     resolve_window,
     window_of,
     window_text,
@@ -105,7 +106,8 @@ class ReduceWindow(Fold):
         **attributes: Any,
     ) -> Sequence[str]:
         window = window_of(**attributes)
-        if monoid_of(computation) is None and math.prod(window.sizes) <= _MOST_ELEMENTS:
+        is_small = math.prod(window.sizes) <= _MOST_ELEMENTS and not is_dynamic(shapes)
+        if is_small and monoid_of(computation) is None:
             program = self.program(tuple(shapes), computation=computation, **attributes)
             call = Call.instance  # type: ignore[attr-defined]
             return call.stablehlo(emit, operands, shapes, results, computation=program)

@@ -27,6 +27,7 @@ from minixla_ops.windows import (
     PaddingPairs,
     Window,
     dilated_size,
+    is_dynamic,
     padded_base,
     resolve_window,
     window_of,
@@ -152,7 +153,8 @@ class SelectAndScatter(Operation):
         **attributes: Any,
     ) -> Sequence[str]:
         window = window_of(**attributes)
-        if not window.overlaps and math.prod(window.sizes) <= _MOST_ELEMENTS:
+        is_small = math.prod(window.sizes) <= _MOST_ELEMENTS >= math.prod(window.strides)
+        if is_small and not window.overlaps and not is_dynamic(shapes):
             program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
             call = Call.instance  # type: ignore[attr-defined]
             return call.stablehlo(emit, operands, shapes, results, computation=program)

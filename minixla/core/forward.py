@@ -7,11 +7,11 @@ from typing import Any
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape, TupleShape
+from minixla.core.tracer import concrete_primal
 from minixla.core.tracing import (
     Trace,
     Tracer,
     _state,
-    concrete_primal,
     shape_of,
     weak_type_of,
 )

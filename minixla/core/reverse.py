@@ -11,11 +11,11 @@ from minixla.core.linear import add_cotangents, require_linear
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source, find_source
+from minixla.core.tracer import concrete_primal
 from minixla.core.tracing import (
     Trace,
     Tracer,
     _state,
-    concrete_primal,
     shape_of,
     weak_type_of,
 )

@@ -1,4 +1,4 @@
-"""Traces, tracers and `bind`: how a call of an operation becomes whatever is being made of it.
+"""Traces and `bind`: how a call of an operation becomes whatever is being made of it.
 
 Each thread has one current trace. `bind` hands it the operation; the trace treats values that are
 not its own tracers as constants and, for what it computes, binds under its parent.
@@ -15,21 +15,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.errors import (
-    AttributeValueError,
-    ConcretizationError,
-    LeakedTracerError,
-    ShapeError,
-    TransformError,
-    explain,
-)
+from minixla.core.errors import ConcretizationError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.roles import role
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, shape_of_data
+from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
+from minixla.core.tracer import (
+    Tracer,
+    host_array,
+    leaked,
+    not_a_value,
+    shape_of,
+    weak_type_of,
+)
 from minixla.core.tuples import TupleValue
 
 __all__ = [
@@ -39,7 +40,14 @@ __all__ = [
     "Tracer",
     "at_own_lines",
     "bind",
+    "closed_graph",
     "current_trace",
+    "default_trace",
+    "evaluate_graph",
+    "host_array",
+    "leaked",
+    "not_a_value",
+    "set_default_trace",
     "shape_of",
     "trace_to_graph",
     "tracing",
@@ -180,160 +188,6 @@ class tracing:
             gc.enable()
 
 
-class Tracer:
-    """A value that a trace knows more about than its number.
-
-    It follows NumPy's protocols: operators, methods and attributes of arrays are installed on this
-    class by the operation set and by `minixla.numpy`.
-    """
-
-    __slots__ = ("__weakref__", "_shape", "_trace")
-    _trace: Any
-    _shape: AnyShape
-    # NumPy's and JAX's arrays leave binary operators to us.
-    __array_priority__ = 1000
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimension sizes."""
-        return self._array_shape().dimensions
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The NumPy dtype of the elements."""
-        return self._array_shape().dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._array_shape().dimensions)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._array_shape().size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone, so that promotion favours the other side."""
-        return False
-
-    def _mark_weak(self) -> None:
-        """Sets `weak_type`, where the trace keeps it."""
-
-    def _array_shape(self) -> Shape:
-        if not isinstance(self._shape, Shape):
-            raise explain(
-                ShapeError,
-                type(self).__name__,
-                "an array was expected",
-                [f"the value is {self._shape}"],
-                "Take the members out of a tuple with get_tuple_element.",
-            )
-        return self._shape
-
-    def _concrete(self, wanted: str) -> Any:
-        """The value itself, for Python's sake; staged tracers raise ConcretizationError."""
-        raise NotImplementedError
-
-    def __bool__(self) -> bool:
-        return bool(self._concrete("a Python bool"))
-
-    def __int__(self) -> int:
-        return int(self._concrete("a Python int"))
-
-    def __float__(self) -> float:
-        return float(self._concrete("a Python float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._concrete("a Python complex"))
-
-    def __index__(self) -> int:
-        return self._concrete("a Python index").__index__()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self._concrete("a NumPy array"), dtype=dtype)
-
-    def item(self) -> Any:
-        """The only element as a Python scalar."""
-        return self._concrete("a Python scalar").item()
-
-    def tolist(self) -> Any:
-        """The elements as nested lists."""
-        return self._concrete("a list").tolist()
-
-    def __len__(self) -> int:
-        sizes = self.shape
-        if not sizes:
-            raise TypeError("len() of a 0-dimensional value")
-        return sizes[0]
-
-    def __hash__(self) -> int:
-        raise TypeError(f"unhashable type: {type(self).__name__!r}")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self._shape}>"
-
-
-def weak_type_of(value: Any) -> bool:
-    """Whether `value` is weakly typed: a Python scalar, or made from such alone."""
-    if isinstance(value, np.generic):  # np.float64 is a Python float too, but strong
-        return False
-    return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))
-
-
-def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
-    """The shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape itself.
-
-    Raises:
-        ShapeError: `value` is none of these; the message begins with `subject`.
-    """
-    if isinstance(value, Tracer):
-        return value._shape
-    shape = shape_of_data(value)
-    if shape is not None:
-        return shape
-    if isinstance(value, TupleValue):
-        return TupleShape(map(shape_of, value.elements))
-    if isinstance(value, (Shape, TupleShape, TokenShape)):
-        return value
-    raise not_a_value(value, subject)
-
-
-def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeError:
-    """The error for something that is no array."""
-    problem = f"{what} of type {type(value).__name__} is not an array"
-    if hasattr(value, "dtype"):
-        problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
-    return explain(
-        ShapeError,
-        subject,
-        problem,
-        [repr(value)[:200]],
-        "Give an array, a NumPy scalar or a Python number; take containers apart first.",
-    )
-
-
-def host_array(value: Any, shape: Shape, subject: str) -> np.ndarray:
-    """A NumPy array or Python number as an array of the element type of `shape`.
-
-    Raises:
-        AttributeValueError: a Python int that does not fit the type.
-    """
-    if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value, shape.dtype)
-    try:
-        return np.asarray(value, shape.dtype)
-    except OverflowError:
-        raise explain(
-            AttributeValueError,
-            subject,
-            f"a Python int does not fit {shape.element_type}",
-            [str(value)],
-            "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64.",
-        ) from None
-
-
 class GraphTracer(Tracer):
     """A value that a graph under construction will compute."""
 
@@ -357,28 +211,6 @@ class GraphTracer(Tracer):
         raise _staged(self, wanted)
 
 
-#: What may be asked of a value that is being differentiated: its derivative is zero anyway.
-_PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index"))
-
-
-def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
-    """The value that is asked for of a tracer that carries a derivative.
-
-    Raises:
-        ConcretizationError: `wanted` would lose the derivative.
-    """
-    if wanted not in _PIECEWISE_CONSTANT:
-        raise explain(
-            ConcretizationError,
-            tracer._trace.transformation,
-            f"{wanted} was asked for from a value that is being differentiated",
-            [f"the value is {tracer!r}"],
-            "Its derivative would be lost: compute with mx.numpy, or say that it is not wanted "
-            "with mx.stop_gradient.",
-        )
-    return primal._concrete(wanted) if isinstance(primal, Tracer) else primal
-
-
 def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
     instruction = tracer._value.instruction
     if instruction is None:
@@ -394,28 +226,6 @@ def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
         "mx.numpy.where instead of Python's if, mark the argument static (static_argnums), or "
         "move this line outside the staged function.",
     )
-
-
-def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
-    """The error for a tracer whose trace has ended or is not an enclosing one."""
-    trace = tracer._trace
-    given = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
-    instruction = getattr(getattr(tracer, "_value", None), "instruction", None)
-    if instruction is not None:
-        given.append(f"it was made by {instruction.operation.builder_name} at {instruction.source}")
-    if trace.alive:
-        problem = "a tracer is used outside its transformation, which has not ended"
-        advice = (
-            "Pass the value as an argument: a function that runs outside (a custom_jvp or "
-            "custom_vjp rule, mx.reference, a callback) cannot read it from an enclosing one."
-        )
-    else:
-        problem = "a tracer is used after its transformation has ended"
-        advice = (
-            "Return the value from the transformed function instead of storing it in a global, an "
-            "attribute or a list that outlives the call."
-        )
-    return explain(LeakedTracerError, subject, problem, given, advice)
 
 
 class GraphTrace(Trace):

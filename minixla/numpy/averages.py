@@ -127,7 +127,8 @@ def var(
         axis: an axis or several; None for all.
         dtype: the type to compute in; default: that of `a`, at least float.
         out: not supported.
-        ddof, correction: a number to subtract from the count that the sum is divided by.
+        ddof: a number to subtract from the count that the sum is divided by.
+        correction: another name of `ddof`.
         keepdims: whether the axes stay, with size 1.
         where: booleans that broadcast with `a`: which elements count.
         mean: the mean, with the axes kept, where it is known.

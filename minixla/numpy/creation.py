@@ -237,7 +237,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
-        return lifted(np.arange(start, stop, step, np.bool_))
+        return lifted(np.arange(start, stop, step).astype(np.bool_))
     counted = ops.iota(Shape(work, (size,)), 0)
     if step is not None and step != 1:
         counted = counted * lifted(splat(step, Shape(work)))
@@ -258,7 +258,8 @@ def linspace(
     """`num` numbers evenly from `start` to `stop`, which is the last unless `endpoint` is False.
 
     Args:
-        start, stop: arrays, which broadcast together.
+        start: an array.
+        stop: an array, which broadcasts with `start`.
         num: how many.
         endpoint: whether `stop` is included.
         retstep: whether to return the distance too.

@@ -205,5 +205,5 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """The running product along an axis; arguments as for `cumulative_sum`; integers stay narrow."""
+    """The running product along an axis; as `cumulative_sum`, but integers stay narrow."""
     return _from_initial("cumulative_prod", x, axis, dtype, _product, 1, include_initial)

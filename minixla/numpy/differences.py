@@ -30,13 +30,14 @@ def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """The difference of each element and the one before, `n` times; of booleans whether they differ.
+    """The difference of each element and the one before, `n` times; of booleans if they differ.
 
     Args:
         a: an array.
         n: how often.
         axis: along which axis.
-        prepend, append: what to put before and after `a` first; scalars are repeated.
+        prepend: what to put before `a` first; a scalar is repeated.
+        append: what to put after it.
 
     Raises:
         AttributeValueError: `n` is negative.
@@ -148,7 +149,8 @@ def interp(
         x: where values are wanted.
         xp: the points' places, an ascending vector.
         fp: the points' values.
-        left, right: the values before the first and after the last point; default: the points'.
+        left: the value before the first point; default: the point's.
+        right: the value after the last point; default: the point's.
         period: not supported.
 
     Raises:

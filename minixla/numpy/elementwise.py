@@ -291,7 +291,8 @@ def nan_to_num(
         x: an array; integers stay as they are.
         copy: has no effect.
         nan: in place of NaN.
-        posinf, neginf: in place of infinities; default: the type's largest and least number.
+        posinf: in place of inf; default: the type's largest number.
+        neginf: in place of -inf; default: the type's least number.
     """
     kind = operand_shape(x, "nan_to_num").element_type
     x = lifted(x)

@@ -62,7 +62,7 @@ class IndexUpdate:
         mode: Any = None,
         fill_value: Any = None,
     ) -> Any:
-        """array[index]; `mode="fill"` gives `fill_value` (default NaN) for what is out of bounds."""
+        """array[index]; mode "fill" gives `fill_value` (default NaN) for what is out of bounds."""
         return getitem(self.array, self.index, checked_mode(mode), fill_value)
 
     def set(self, values: Any, **options: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: b
     ary = lifted(ary)
     return [
         keep_weak(ops.slice_in_dim(ary, start, max(start, limit), place), ary)
-        for start, limit in zip(bounds, bounds[1:], strict=False)
+        for start, limit in pairwise(bounds)
     ]
 
 
@@ -303,7 +304,7 @@ def repeat(
 
 def _static_count(repeats: Any) -> int | None:
     """The one count that is the same for all indices, where it is known."""
-    if operand_shape(np.asarray(repeats) if isinstance(repeats, list) else repeats, "repeat").rank:
+    if isinstance(repeats, (list, tuple)) or operand_shape(repeats, "repeat").rank:
         return None
     try:
         return operator.index(repeats)

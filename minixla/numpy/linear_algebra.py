@@ -63,7 +63,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
 
     Args:
-        a, b: arrays; with a scalar it is the product.
+        a: an array.
+        b: an array; where one of the two is a scalar, this is the product.
         precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
         preferred_element_type: the type to accumulate in and return.
 
@@ -181,7 +182,8 @@ def tensordot(
     """The sum of products over pairs of axes.
 
     Args:
-        a, b: arrays.
+        a: an array.
+        b: an array.
         axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
             axes of `b` that they are paired with.
         precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
@@ -294,8 +296,11 @@ def cross(
     """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
 
     Args:
-        a, b: arrays.
-        axisa, axisb, axisc: where the vectors are in `a`, `b` and the result.
+        a: an array.
+        b: an array; the other axes broadcast.
+        axisa: where the vectors are in `a`.
+        axisb: where the vectors are in `b`.
+        axisc: where the vectors are in the result.
         axis: all three.
 
     Raises:

@@ -192,8 +192,10 @@ def where(
 
     Args:
         condition: an array of booleans (or numbers: true where not zero).
-        x, y: arrays; all three broadcast together.
-        size, fill_value: see `nonzero`.
+        x: an array.
+        y: an array; all three broadcast together.
+        size: see `nonzero`.
+        fill_value: see `nonzero`.
 
     Raises:
         AttributeValueError: only one of x and y is given.
@@ -207,7 +209,7 @@ def where(
             AttributeValueError,
             "where",
             "its arguments do not go together",
-            advice="Give the condition, x and y; or the condition alone, with size if it is traced.",
+            advice="Give the condition, x and y; or the condition, with size if it is traced.",
         )
     mask = as_bool(condition, "where")
     (x, y), _, weak = promote_any("where", x, y)

@@ -115,7 +115,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     Args:
         a: an array.
         offset: how far above the main diagonal it is.
-        axis1, axis2: the axes of the matrices.
+        axis1: the axis of the matrices' rows.
+        axis2: the axis of their columns.
 
     Raises:
         AttributeValueError: the array has fewer than two dimensions, or the axes are one.

@@ -37,7 +37,6 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
-    "checked_mask",
     "count_nonzero",
     "max",
     "min",

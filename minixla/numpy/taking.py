@@ -85,7 +85,8 @@ def take(
         out: not supported.
         mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
             nearest element, "wrap" the element of the remainder.
-        unique_indices, indices_are_sorted: promises, which have no effect.
+        unique_indices: a promise, which has no effect.
+        indices_are_sorted: a promise, which has no effect.
         fill_value: default: NaN, or an integer type's extreme value.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Convolutions: against the oracles and JAX, and the facts of XLA's operation semantics."""
+"""Convolutions: against the oracles, and the facts of XLA's operation semantics."""
 
 from __future__ import annotations
 
@@ -16,142 +16,13 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla_ops import ConvolutionDimensionNumbers
 from minixla_ops.convolution_lowering import cpu_program
-from tests.harness import (
-    check_batching,
-    check_derivatives,
-    check_operation,
-    check_rejected,
-    graph_of,
-)
+from tests.harness import check_operation, check_rejected, graph_of
+from tests.minixla_ops.convolutions import CASES, GROUPED, LAST, convolution, reference
 from tests.minixla_ops.products import exact_values, rounding_bound
 from tests.oracles import ALL_TYPES, run_xla
 
-ORDER = ("NCH", "OIH", "NCH")
-LAST = ("NHWC", "HWIO", "NHWC")
-
-# Shapes of lhs and rhs, and the attributes; `numbers` are the dimension numbers.
-CASES = {
-    "no spatial dimensions": ((2, 3), (4, 3), {}),
-    "one dimension": ((2, 3, 5), (4, 3, 2), {}),
-    "two dimensions": ((1, 2, 4, 3), (2, 2, 2, 2), {}),
-    "three dimensions": ((1, 1, 3, 2, 2), (2, 1, 2, 1, 2), {}),
-    "strides": ((1, 2, 7), (2, 2, 2), {"strides": (3,)}),
-    "strides that do not divide": ((1, 1, 6, 5), (1, 1, 3, 2), {"strides": (2, 3)}),
-    "padding": ((1, 1, 4), (1, 1, 3), {"padding": [(2, 1)]}),
-    "negative padding": ((1, 1, 5, 4), (1, 1, 2, 2), {"padding": [(-1, 2), (1, -2)]}),
-    "padding takes all away": ((1, 1, 3), (1, 1, 2), {"padding": [(-2, -1)]}),
-    "padding beyond the kernel": ((1, 1, 2), (1, 1, 2), {"padding": [(3, 4)]}),
-    "same": ((2, 1, 6, 5), (1, 1, 3, 2), {"padding": "SAME", "strides": (2, 1)}),
-    "lhs dilation": ((1, 1, 3), (1, 1, 3), {"lhs_dilation": (2,), "padding": [(1, 2)]}),
-    "rhs dilation": ((1, 1, 6), (1, 1, 2), {"rhs_dilation": (3,), "padding": [(1, 0)]}),
-    "both dilated, strides": (
-        (1, 2, 4, 3),
-        (2, 2, 2, 2),
-        {
-            "lhs_dilation": (2, 3),
-            "rhs_dilation": (2, 1),
-            "strides": (2, 3),
-            "padding": [(1, -1), (0, 2)],
-        },
-    ),
-    "reversal": ((1, 1, 4, 3), (1, 1, 3, 2), {"reversal": (True, False)}),
-    "reversal, dilated": (
-        (1, 1, 6),
-        (1, 1, 3),
-        {"reversal": (True,), "rhs_dilation": (2,), "strides": (2,), "padding": [(1, 2)]},
-    ),
-    "feature groups": ((2, 4, 5), (6, 2, 2), {"groups": 2}),
-    "feature groups, strided": (
-        (1, 6, 5, 4),
-        (3, 2, 2, 2),
-        {"groups": 3, "strides": (2, 1), "padding": [(1, 1), (0, 1)], "rhs_dilation": (1, 2)},
-    ),
-    "depthwise": ((2, 3, 5), (3, 1, 3), {"groups": 3, "padding": "SAME"}),
-    "depthwise, multiplied, reversed": (
-        (1, 2, 5, 4),
-        (4, 1, 2, 3),
-        {"groups": 2, "lhs_dilation": (2, 1), "padding": [(1, -1), (2, 1)],
-         "reversal": (True, False), "strides": (2, 1)},
-    ),
-    "batch groups": ((4, 2, 5), (6, 2, 2), {"batch_groups": 2}),
-    "batch groups, strided": (
-        (6, 1, 5, 4),
-        (3, 1, 2, 2),
-        {"batch_groups": 3, "strides": (2, 1), "padding": [(1, 1), (0, 1)], "lhs_dilation": (1, 2)},
-    ),
-    "a batch group a member": (
-        (3, 2, 5),
-        (3, 2, 3),
-        {"batch_groups": 3, "padding": [(1, 1)], "rhs_dilation": (2,), "reversal": (True,)},
-    ),
-    "groups of many features": ((2, 16, 6), (4, 8, 3), {"groups": 2, "padding": "SAME"}),
-    "batch groups of many features": ((4, 9, 4), (2, 9, 2), {"batch_groups": 2}),
-    "channels last": ((2, 4, 3, 2), (2, 2, 2, 3), {"numbers": LAST}),
-    "any order": (
-        (3, 2, 4, 2),
-        (2, 2, 3, 3),
-        {"numbers": "1b0f_0io1->f01b", "strides": (1, 2), "padding": [(1, 0), (0, 1)]},
-    ),
-    "any order, feature groups": ((4, 5, 2), (2, 2, 6), {"numbers": "f0b_i0o->0fb", "groups": 2}),
-    "any order, batch groups": (
-        (5, 2, 4), (2, 4, 2), {"numbers": "0fb_0oi->fb0", "batch_groups": 2},
-    ),
-    "batch size 0": ((0, 2, 4), (3, 2, 2), {}),
-    "input features size 0": ((1, 0, 4), (3, 0, 2), {}),
-    "output features size 0": ((1, 2, 4), (0, 2, 2), {}),
-    "spatial size 0": ((1, 2, 0), (3, 2, 2), {"padding": [(1, 2)]}),
-    "kernel larger than input": ((1, 2, 2), (3, 2, 4), {}),
-    "size 1": ((1, 1, 1), (1, 1, 1), {}),
-}  # fmt: skip
-GROUPED = [case for case, (_, _, given) in CASES.items() if {"groups", "batch_groups"} & {*given}]
-
-
 # "Incompatible index and shape found while flattening index", and the interpreter aborts.
 ABORTS = ["any order", "any order, feature groups", "input features size 0"]
-
-
-def convolution(
-    strides=None, padding="VALID", lhs_dilation=None, rhs_dilation=None, numbers=None, groups=1,
-    batch_groups=1, reversal=None, **others,
-):  # fmt: skip
-    def function(x, w):
-        return ops.conv_general_dilated(
-            x, w, strides or (1,) * (len(np.shape(x)) - 2), padding, lhs_dilation, rhs_dilation,
-            numbers, groups, batch_groups, window_reversal=reversal, **others,
-        )  # fmt: skip
-
-    return function
-
-
-def jax_convolution(
-    lhs, rhs, strides=None, padding="VALID", lhs_dilation=None, rhs_dilation=None, numbers=None,
-    groups=1, batch_groups=1, reversal=None,
-):  # fmt: skip
-    (instruction,) = graph_of(
-        convolution(strides, padding, lhs_dilation, rhs_dilation, numbers, groups, batch_groups,
-                    reversal),
-        [np.zeros(lhs), np.zeros(rhs)],
-    ).instructions  # fmt: skip
-    given = instruction.attributes
-    numbers = given["dimension_numbers"]
-    flags = zip(numbers.kernel_spatial_dimensions, given["window_reversal"], strict=True)
-    backwards = [dimension for dimension, flag in flags if flag]
-
-    def function(x, w):
-        return lax.conv_general_dilated(
-            x, lax.rev(w, backwards), given["window_strides"], given["padding"],
-            given["lhs_dilation"], given["rhs_dilation"],
-            lax.ConvDimensionNumbers(numbers.lhs, numbers.rhs, numbers.output),
-            groups, batch_groups,
-        )  # fmt: skip
-
-    return function
-
-
-def reference(function, *operands):
-    with jax.enable_x64(True):
-        (result,) = mx.reference(lambda *xs: (function(*xs),))(*operands)
-    return result
 
 
 def check(function, operands, **options):
@@ -184,21 +55,17 @@ def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
     graph = graph_of(convolution(**given), [np.zeros(lhs, np.float32), np.zeros(rhs, np.float32)])
     (instruction,) = graph.instructions
     program = cpu_program(
-        instruction.operation, *graph.input_shapes, *graph.output_shapes,
-        next(iter_attributes(instruction)),
-    )  # fmt: skip
+        instruction.operation,
+        *graph.input_shapes,
+        *graph.output_shapes,
+        Convolution(**instruction.attributes),
+    )
     assert program is not None
     for each in program.instructions:
         assert each.operation.name != "ConvGeneralDilated" or (
             each.attributes["batch_group_count"] == 1
         )
     assert "stablehlo.convolution" in graph.stablehlo()
-
-
-def iter_attributes(instruction):
-    from minixla_ops.convolution_rules import Convolution
-
-    yield Convolution(**instruction.attributes)
 
 
 @pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
@@ -508,103 +375,3 @@ def test_rejected(case):
 def test_malformed_attributes(given, phrase):
     operands = [np.zeros((1, 4, 1), np.float32), np.zeros((2, 1, 1), np.float32)]
     check_rejected(convolution(**given), operands, AttributeValueError, phrase)
-
-
-DIFFERENTIABLE = [case for case in CASES if "size 0" not in case]
-SECOND_ORDER = [
-    "both dilated, strides",
-    "reversal, dilated",
-    "feature groups",
-    "batch groups, strided",
-]
-
-
-@pytest.mark.parametrize("case", DIFFERENTIABLE)
-def test_derivatives(case):
-    lhs, rhs, given = CASES[case]
-    generator = np.random.default_rng(0)
-    operands = [generator.standard_normal(lhs), generator.standard_normal(rhs)]
-    is_second = case in SECOND_ORDER
-    # JAX's rules, whose compilation takes most of the time, where groups and lists meet.
-    jax_function = jax_convolution(lhs, rhs, **given) if is_second else None
-    check_derivatives(convolution(**given), operands, jax_function, order=1 + is_second)
-
-
-def test_complex_derivatives():
-    lhs, rhs, given = CASES["both dilated, strides"]
-    generator = np.random.default_rng(0)
-    operands = [
-        generator.standard_normal(sizes) + 1j * generator.standard_normal(sizes)
-        for sizes in (lhs, rhs)
-    ]
-    check_derivatives(convolution(**given), operands, jax_convolution(lhs, rhs, **given), order=1)
-
-
-def test_derivatives_with_preferred_element_type():
-    x, w = (
-        exact_values((1, 2, 4), ml_dtypes.bfloat16),
-        exact_values((2, 2, 2), ml_dtypes.bfloat16, 1),
-    )
-    cotangent = exact_values((1, 2, 3), np.float32, 2)
-
-    def pulled(function, *operands):
-        return mx.reference(lambda *xs: mx.vjp(function, *xs[:2])[1](xs[2]))(*operands)
-
-    narrow = pulled(convolution(preferred_element_type="f32"), x, w, cotangent)
-    wide = pulled(convolution(), x.astype(np.float32), w.astype(np.float32), cotangent)
-    for one, other in zip(narrow, wide, strict=True):
-        assert one.dtype == ml_dtypes.bfloat16
-        np.testing.assert_array_equal(one.astype(np.float32), other)
-
-
-@pytest.mark.parametrize("case", ["batch size 0", "kernel larger than input", "spatial size 0"])
-def test_gradients_of_empty_convolutions_are_zero(case):
-    lhs, rhs, given = CASES[case]
-    operands = [np.ones(lhs, np.float32), np.ones(rhs, np.float32)]
-
-    def pulled(x, w):
-        result, pullback = mx.vjp(convolution(**given), x, w)
-        return pullback(result)
-
-    for operand, slope in zip(operands, mx.reference(pulled)(*operands), strict=True):
-        expected = 0 if reference(convolution(**given), *operands).size == 0 else slope
-        np.testing.assert_array_equal(slope, np.broadcast_to(expected, operand.shape))
-
-
-def test_a_gradient_is_two_convolutions():
-    def pulled(x, w):
-        result, pullback = mx.vjp(convolution(padding="SAME", numbers=LAST), x, w)
-        return pullback(result)
-
-    graph = graph_of(
-        pulled, [np.zeros((2, 5, 5, 3), np.float32), np.zeros((3, 3, 3, 4), np.float32)]
-    )
-    names = [each.operation.name for each in graph.pruned().instructions]
-    assert sorted(names) == ["ConvGeneralDilated"] * 3 + ["Rev"]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_batching(case):
-    lhs, rhs, given = CASES[case]
-    operands = [exact_values(lhs, np.float64), exact_values(rhs, np.float64, 1)]
-    check_batching(convolution(**given), operands, size=2)
-
-
-def test_batches_of_sizes_0_and_1():
-    lhs, rhs, given = CASES["feature groups"]
-    operands = [exact_values(lhs, np.float64), exact_values(rhs, np.float64, 1)]
-    check_batching(convolution(**given), operands, size=1)
-    empty = mx.reference(mx.vmap(convolution(**given)))(np.zeros((0, *lhs)), np.zeros((0, *rhs)))
-    assert empty.shape == (0, 2, 6, 4)
-
-
-def test_a_batch_makes_one_convolution():
-    for axes in ((0, None), (None, 0), (0, 0)):
-        shapes = [
-            (3, *lhs) if a == 0 else lhs
-            for lhs, a in zip(((2, 4, 5), (6, 2, 2)), axes, strict=True)
-        ]
-        mapped = mx.vmap(convolution(groups=2), in_axes=axes)
-        graph = graph_of(mapped, [np.zeros(sizes, np.float32) for sizes in shapes])
-        names = [each.operation.name for each in graph.instructions]
-        assert names.count("ConvGeneralDilated") == 1

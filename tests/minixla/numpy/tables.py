@@ -86,8 +86,38 @@ def run(
     return by(lambda *xs: function(*rebuild(xs), **kwargs))(*arrays)
 
 
-def check(name: str, *args: Any, units: float | None = None, jit: bool = False, **kwargs: Any) -> None:
-    """Asserts that our function and JAX's agree, in NumPy evaluation and, with `jit`, compiled."""
+def check_batched(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Asserts that vmap over the first array of floats gives what single calls give."""
+    arrays, rebuild = split(args)
+    place = next((at for at, x in enumerate(arrays) if x.dtype.kind in "fcV"), None)
+    if place is None:
+        return
+    function = named(name, mnp)
+    members = [arrays[place], (arrays[place] * 0.9).astype(arrays[place].dtype)]
+
+    def call(x: Any) -> Any:
+        return function(*rebuild([*arrays[:place], x, *arrays[place + 1 :]]), **kwargs)
+
+    batched = mx.reference(mx.vmap(call, in_axes=-1))(np.stack(members, -1))
+    for at, member in enumerate(members):
+        one = jax.tree.map(lambda leaf, at=at: leaf[at], batched)
+        assert_close(one, mx.reference(call)(member), 64)
+
+
+def check(
+    name: str,
+    *args: Any,
+    units: float | None = None,
+    jit: bool = False,
+    batch: bool = True,
+    **kwargs: Any,
+) -> None:
+    """Asserts that our function and JAX's agree, in NumPy evaluation and, with `jit`, compiled.
+
+    With `batch`, also that our function can be batched.
+    """
+    if batch:
+        check_batched(name, args, kwargs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # JAX's, of narrowed dtypes
         arrays, rebuild = split(args)

@@ -127,7 +127,9 @@ def test_a_traced_function_has_no_large_constants() -> None:
     )
     names = [instruction.operation.name for instruction in graph.instructions]
     assert "Iota" in names
-    literals = [i.attributes["literal"] for i in graph.instructions if i.operation.name == "Constant"]
+    literals = [
+        i.attributes["literal"] for i in graph.instructions if i.operation.name == "Constant"
+    ]
     assert all(literal.is_splat for literal in literals)
 
 
@@ -198,11 +200,15 @@ def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
 
 
 def test_traced_bounds_are_explained() -> None:
-    with pytest.raises(mx.ConcretizationError, match="arange: its result's shape depends on values"):
+    with pytest.raises(
+        mx.ConcretizationError, match="arange: its result's shape depends on values"
+    ):
         mx.jit(mnp.arange)(3)
 
 
 def test_eager_arrays_are_jax_arrays() -> None:
     for made in (mnp.zeros(3), mnp.arange(3), mnp.eye(2), mnp.array([1, 2]), mnp.linspace(0, 1, 3)):
         assert isinstance(made, jax.Array)
-    assert_close(mnp.fromfunction(lambda i, j: i + j, (2, 3)), jnp.fromfunction(lambda i, j: i + j, (2, 3)))
+    assert_close(
+        mnp.fromfunction(lambda i, j: i + j, (2, 3)), jnp.fromfunction(lambda i, j: i + j, (2, 3))
+    )

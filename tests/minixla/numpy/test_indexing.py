@@ -74,7 +74,9 @@ ARRAYS = [
 
 def by_jax(index: Any) -> Any:
     return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype != bool else leaf,
+        lambda leaf: (
+            jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype != bool else leaf
+        ),
         index,
         is_leaf=lambda leaf: leaf is None or isinstance(leaf, slice),
     )
@@ -235,7 +237,9 @@ def test_compiled_and_batched() -> None:
     for at in range(2):
         expected = both(jnp.asarray(many[0][at]), jnp.asarray(many[1][at]))
         assert_close(tuple(each[at] for each in actual), tuple(expected))
-    scalars = mx.reference(mx.vmap(lambda x, i: (x[i], x.at[i].set(0.0))))(many[0], np.array([2, 0]))
+    scalars = mx.reference(mx.vmap(lambda x, i: (x[i], x.at[i].set(0.0))))(
+        many[0], np.array([2, 0])
+    )
     assert_close(scalars[0], np.stack([many[0][0, 2], many[0][1, 0]]))
 
 

@@ -113,7 +113,9 @@ SUBSCRIPTS = [
 ]
 
 
-@pytest.mark.parametrize("row", SUBSCRIPTS, ids=[row[0] + str(at) for at, row in enumerate(SUBSCRIPTS)])
+@pytest.mark.parametrize(
+    "row", SUBSCRIPTS, ids=[row[0] + str(at) for at, row in enumerate(SUBSCRIPTS)]
+)
 def test_einsum(row: tuple) -> None:
     subscripts, *shapes = row
     arrays = [values(F32, *shape, seed=at) for at, shape in enumerate(shapes)]

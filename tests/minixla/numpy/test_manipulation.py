@@ -121,7 +121,21 @@ DIFFERENTIABLE = [
     call
     for call in CALLS
     if call[0]
-    in "append array_split block broadcast_to flip insert pad repeat roll rot90 tile unstack moveaxis".split()
+    in [
+        "append",
+        "array_split",
+        "block",
+        "broadcast_to",
+        "flip",
+        "insert",
+        "pad",
+        "repeat",
+        "roll",
+        "rot90",
+        "tile",
+        "unstack",
+        "moveaxis",
+    ]
     and call[2].get("mode") not in ("maximum",)
 ]
 

@@ -68,7 +68,21 @@ NANS = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]], F32)
 
 
 @pytest.mark.parametrize(
-    "name", "max min argmax argmin nanmax nanmin nansum nanprod nanmean nanvar nanargmax nanargmin".split()
+    "name",
+    [
+        "max",
+        "min",
+        "argmax",
+        "argmin",
+        "nanmax",
+        "nanmin",
+        "nansum",
+        "nanprod",
+        "nanmean",
+        "nanvar",
+        "nanargmax",
+        "nanargmin",
+    ],
 )
 def test_nan(name: str) -> None:
     check(name, NANS, axis=1)
@@ -162,7 +176,21 @@ def test_cumulative_of_the_array_api() -> None:
 
 
 def _gradient_cases() -> list:
-    names = "sum mean prod max min var std nansum nanmean average ptp cumsum cumprod".split()
+    names = [
+        "sum",
+        "mean",
+        "prod",
+        "max",
+        "min",
+        "var",
+        "std",
+        "nansum",
+        "nanmean",
+        "average",
+        "ptp",
+        "cumsum",
+        "cumprod",
+    ]
     return [(name, axis) for name in names for axis in ({}, {"axis": 1})]
 
 

@@ -73,7 +73,7 @@ def test_call(name: str, args: tuple, options: dict) -> None:
     check(name, *args, **options)
 
 
-GRADIENTS = "diff gradient interp polyval trapezoid ediff1d".split()
+GRADIENTS = ["diff", "gradient", "interp", "polyval", "trapezoid", "ediff1d"]
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
