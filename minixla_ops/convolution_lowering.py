@@ -1,8 +1,9 @@
 """Grouped convolutions on CPU, where XLA runs some of them ten to a hundred times too slowly.
 
-Batch groups become feature groups, whose products are the same; a depthwise convolution becomes a
-sum of shifted and scaled inputs, one for each element of the kernel, and its kernel's gradient a
-sum of products for each of its elements. XLA fuses these into loops over the result.
+A convolution of few features in a group becomes a sum of shifted and scaled inputs, one for each
+element of the kernel, and the gradient of a depthwise kernel a sum of products for each of its
+elements, which XLA fuses into loops over the result. Other groups become convolutions one by one,
+or, if there are many, batch groups become feature groups.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
-from minixla.core.element_types import F32, ElementType
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -24,6 +24,7 @@ from minixla_ops.composed import without_lines
 from minixla_ops.convolution_rules import Convolution
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
 from minixla_ops.operators import convert
+from minixla_ops.products import summing_type
 from minixla_ops.reshaping import reshape, rev, transpose
 from minixla_ops.rules import add_cotangents, array_shape, splat, sum_over
 
@@ -112,7 +113,8 @@ def _by_feature_groups(
 
 def _by_elements(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
     """The sum over the elements of a kernel of a part of lhs times a weight."""
-    numbers, wide = it.dimension_numbers, _wide(result.element_type)
+    numbers = it.dimension_numbers
+    wide = summing_type(array_shape(lhs).element_type, result.element_type)
     feature, groups = numbers.output_feature_dimension, it.feature_group_count
     # Of all arrays the features become two dimensions: groups, and the features of a group.
     order = _matched(numbers.output, numbers.lhs)
@@ -157,7 +159,8 @@ def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int
 
 def _depthwise_gradient(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
     """One output feature for each member of the batch: sums of products at each position."""
-    numbers, wide = it.dimension_numbers, _wide(result.element_type)
+    numbers = it.dimension_numbers
+    wide = summing_type(array_shape(lhs).element_type, result.element_type)
     # rhs in the order of lhs: its output features stand at the batch, its input features at those.
     kernel = _transposed(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
     spatial = numbers.input_spatial_dimensions
@@ -182,10 +185,6 @@ def _depthwise_gradient(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> A
     where.append(numbers.output_batch_dimension)
     permutation = [where.index(each) for each in range(result.rank)]
     return convert(_transposed(reshape(joined, sizes), permutation), result.element_type)
-
-
-def _wide(kind: ElementType) -> ElementType:
-    return F32 if kind.is_float and kind.bits < 32 else kind
 
 
 def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:

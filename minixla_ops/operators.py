@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -158,12 +159,38 @@ def promote(
     Raises:
         ShapeError: they do not broadcast, or have no common type.
     """
-    shapes = [_array_shape(operand, subject) for operand in operands]
-    types = [(s.element_type, weak_type_of(o)) for s, o in zip(shapes, operands, strict=True)]
-    kind, weak = result_type(types)
-    kind = kind if adjust is None else adjust(kind)
+    shapes = tuple([_array_shape(operand, subject) for operand in operands])
+    weak = tuple([weak_type_of(operand) for operand in operands])
+    wide = canonical_element_type(S64) is S64
+    common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
+    fitted = [_fitted(*pair, common) for pair in zip(operands, shapes, strict=True)]
+    return fitted, stays_weak
+
+
+@lru_cache(maxsize=4096)
+def _common_shape(
+    subject: str,
+    shapes: tuple[Shape, ...],
+    weak: tuple[bool, ...],
+    adjust: Adjustment | None,
+    wide: bool,  # whether 64-bit mode is on, which the common type depends on
+) -> tuple[Shape, bool]:
+    """The shape that operands are brought to, and whether it is weakly typed."""
+    types = zip([shape.element_type for shape in shapes], weak, strict=True)
+    kind, stays_weak = result_type(types)
     sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
-    return [broadcast_to(convert(operand, kind), sizes) for operand in operands], weak
+    return Shape(kind if adjust is None else adjust(kind), sizes), stays_weak
+
+
+def _fitted(operand: Any, shape: Shape, common: Shape) -> Any:
+    """An operand of shape `shape`, converted and broadcast to `common`."""
+    if isinstance(operand, (int, float, complex)) and not isinstance(operand, np.generic):
+        return _filled(operand, common)
+    if shape.element_type is not common.element_type:
+        operand = convert(operand, common.element_type)
+    if shape.dimensions != common.dimensions:
+        operand = broadcast_to(operand, common.dimensions)
+    return operand
 
 
 def _array_shape(value: Any, subject: str = "operator") -> Shape:

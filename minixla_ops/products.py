@@ -22,6 +22,7 @@ __all__ = [
     "matrix_product",
     "precision_hlo",
     "reordered",
+    "summing_type",
 ]
 
 Precision = tuple[str, str]
@@ -149,13 +150,17 @@ def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
     one, other = array_shape(first).element_type, array_shape(second).element_type
     if one is other:
         return first, second
-    wide = element_type(np.result_type(_wide(one), _wide(other)))
+    wide = summing_type(one, other)
     return convert(first, wide), convert(second, wide)
 
 
-def _wide(kind: ElementType) -> np.dtype:
-    """The type in which products of an inexact type are summed."""
-    return kind.dtype if kind.bits >= 32 else F32.dtype
+def summing_type(own: ElementType, result: ElementType) -> ElementType:
+    """The type in which products of elements of type `own` are summed to one of type `result`."""
+    if not result.is_inexact:
+        return result
+    # Integers that a float type accumulates are rounded to it first.
+    kinds = [F32 if each.bits < 32 else each for each in (own, result) if each.is_inexact]
+    return element_type(np.result_type(*(each.dtype for each in kinds)))
 
 
 def matrix_product(
@@ -170,8 +175,7 @@ def matrix_product(
     result = preferred_element_type or own
     with np.errstate(all="ignore"):
         if result.is_inexact:
-            # Integers that a float type accumulates are rounded to it first.
-            wide = np.result_type(_wide(own if own.is_inexact else result), _wide(result))
+            wide = summing_type(own, result).dtype
             product = _contiguous(lhs, wide) @ _contiguous(rhs, wide)
             return product.astype(result.dtype, copy=False)
         if result.kind == "pred":

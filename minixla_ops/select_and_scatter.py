@@ -37,8 +37,8 @@ from minixla_ops.windows import (
 
 __all__ = ["select_and_scatter"]
 
-#: Windows of up to so many elements that do not overlap are lowered as programs, which XLA:CPU runs
-#: many times faster. (Those that overlap it would compute anew for each place of the result.)
+#: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
+#: runs many times faster. (Where they overlap it would compute all anew for each element.)
 _MOST_ELEMENTS = 64
 
 
@@ -153,8 +153,8 @@ class SelectAndScatter(Operation):
         **attributes: Any,
     ) -> Sequence[str]:
         window = window_of(**attributes)
-        is_small = math.prod(window.sizes) <= _MOST_ELEMENTS >= math.prod(window.strides)
-        if is_small and not window.overlaps and not is_dynamic(shapes):
+        is_tiling = not window.overlaps and math.prod(window.strides) <= _MOST_ELEMENTS
+        if is_tiling and not is_dynamic(shapes):
             program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
             call = Call.instance  # type: ignore[attr-defined]
             return call.stablehlo(emit, operands, shapes, results, computation=program)

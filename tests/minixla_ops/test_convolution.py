@@ -16,6 +16,7 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla_ops import ConvolutionDimensionNumbers
 from minixla_ops.convolution_lowering import cpu_program
+from minixla_ops.convolution_rules import Convolution
 from tests.harness import check_operation, check_rejected, graph_of
 from tests.minixla_ops.convolutions import CASES, GROUPED, LAST, convolution, reference
 from tests.minixla_ops.products import exact_values, rounding_bound
@@ -41,11 +42,12 @@ def test_against_oracles(case):
 def test_as_the_engine_runs_it(case):
     # On CPU grouped convolutions are lowered to other operations.
     lhs, rhs, given = CASES[case]
-    for dtype in (np.complex64, np.int32, ml_dtypes.bfloat16):
+    for dtype, preferred in ((np.complex64, None), (np.int8, "s32"), (ml_dtypes.bfloat16, None)):
         operands = [exact_values(lhs, dtype), exact_values(rhs, dtype, 1)]
-        expected = reference(convolution(**given), *operands)
-        result = convolution(**given)(*map(jnp.asarray, operands))
-        assert result.dtype == dtype
+        function = convolution(**given, preferred_element_type=preferred)
+        expected = reference(function, *operands)
+        result = function(*map(jnp.asarray, operands))
+        assert result.dtype == expected.dtype
         np.testing.assert_array_equal(np.asarray(result), expected)
 
 
