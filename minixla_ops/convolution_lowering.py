@@ -22,11 +22,13 @@ from minixla_ops.batching import merge_dimension, split_dimension
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.composed import without_lines
 from minixla_ops.convolution_rules import Convolution
-from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
+from minixla_ops.movement import concat_in_dim
 from minixla_ops.operators import convert
+from minixla_ops.padding import pad
 from minixla_ops.products import summing_type
 from minixla_ops.reshaping import reshape, rev, transpose
 from minixla_ops.rules import add_cotangents, array_shape, splat, sum_over
+from minixla_ops.slicing import slice, slice_in_dim
 
 __all__ = ["cpu_program"]
 

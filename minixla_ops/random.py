@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Enumeration, ShapeAttribute
-from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracing import bind
+from minixla_ops.batching import batch_size, to_front
 from minixla_ops.random_bits import default_bits, philox_bits, threefry_bits
+from minixla_ops.random_programs import BATCHED_GENERATORS, unsigned_type
 
 __all__ = ["rng_bit_generator"]
 
@@ -91,7 +92,7 @@ class RngBitGenerator(Operation):
         shape: Shape,
     ) -> Sequence[str]:
         # For any other type XLA returns the unsigned type without saying so.
-        unsigned = _unsigned(shape)
+        unsigned = shape.with_element_type(unsigned_type(shape.element_type))
         state, data = emit.operation(
             "stablehlo.rng_bit_generator",
             operands,
@@ -114,7 +115,7 @@ class RngBitGenerator(Operation):
         algorithm: str,
         shape: Shape,
     ) -> str:
-        unsigned = _unsigned(shape)
+        unsigned = shape.with_element_type(unsigned_type(shape.element_type))
         both = TupleShape([shapes[0], unsigned])
         pair = emit.instruction(self.hlo_name, operands, both, algorithm=algorithm)
         if unsigned is shape:
@@ -124,10 +125,20 @@ class RngBitGenerator(Operation):
         data = emit.instruction("bitcast-convert", [bits], shape)
         return emit.instruction("tuple", [state, data], result)
 
-
-def _unsigned(shape: Shape) -> Shape:
-    """The shape of the bits of an array of `shape`, one unsigned integer for each element."""
-    return shape.with_element_type(ELEMENT_TYPES[f"u{shape.element_type.bits}"])
+    def batch(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        /,
+        *,
+        algorithm: str,
+        shape: Shape,
+    ) -> tuple[Any, Any]:
+        program = BATCHED_GENERATORS.get(algorithm)
+        if program is None or batch_size(operands, dimensions) == 0:
+            return super().batch(operands, dimensions, algorithm=algorithm, shape=shape)
+        (states,), _ = to_front(operands, dimensions)
+        return program(states, shape), (0, 0)
 
 
 def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:

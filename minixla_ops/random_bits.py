@@ -111,7 +111,7 @@ def threefry_bits(
         return _advanced(state, math.prod(dimensions)), _elements(_join(*words), dtype, dimensions)
     # A block's two words become neighbours along one dimension, which is cut if its size is odd.
     sizes = dimensions or (1,)
-    axis = _paired_dimension(sizes)
+    axis = paired_dimension(sizes)
     before, size, after = sizes[:axis], sizes[axis], sizes[axis + 1 :]
     blocks = (*before, (size + 1) // 2, *after)
     pairs = threefry2x32(_low_high(key), _low_high(_count(counter, blocks)))
@@ -242,7 +242,7 @@ def _advanced(state: U64, block_count: int) -> U64:
     return state + np.array([0, block_count], np.uint64)
 
 
-def _paired_dimension(sizes: tuple[int, ...]) -> int:
+def paired_dimension(sizes: tuple[int, ...]) -> int:
     """The first dimension of even size; where there is none, the first of the largest size."""
     even = (axis for axis, size in enumerate(sizes) if size % 2 == 0)
     return next(even, sizes.index(max(sizes)))

@@ -173,13 +173,7 @@ class Graph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
-        if self is other or self._identity is other._identity:
-            return True
-        if not _same_program(self, other):
-            return False
-        # Found once: programs that share computations compare in linear time.
-        other._identity = self._identity
-        return True
+        return self is other or _same_program(self, other)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -219,6 +213,25 @@ def live_instructions(
 
 
 def _same_program(first: Graph, second: Graph) -> bool:
+    # A list of pairs to compare: programs may be nested deeper than Python's recursion goes.
+    pending = [(first, second)]
+    compared: dict[tuple[int, int], tuple[Graph, Graph]] = {}
+    while pending:
+        one, other = pending.pop()
+        key = (id(one), id(other))
+        if one._identity is other._identity or key in compared:
+            continue
+        compared[key] = (one, other)
+        if not _same_steps(one, other, pending):
+            return False
+    for one, other in compared.values():
+        # Found once: programs that share computations compare in linear time.
+        other._identity = one._identity
+    return True
+
+
+def _same_steps(first: Graph, second: Graph, pending: list[tuple[Graph, Graph]]) -> bool:
+    """Whether two programs do the same if the programs added to `pending` do."""
     if (
         hash(first) != hash(second)
         or first.input_shapes != second.input_shapes
@@ -232,20 +245,35 @@ def _same_program(first: Graph, second: Graph) -> bool:
             return False
         if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
             return False
-        if not _same_attributes(one, other):
+        if not _same_attributes(one, other, pending):
             return False
         match.update(zip(map(id, one.results), map(id, other.results), strict=True))
     return [match[id(value)] for value in first.outputs] == [id(each) for each in second.outputs]
 
 
-def _same_attributes(one: Instruction, other: Instruction) -> bool:
+def _same_attributes(
+    one: Instruction, other: Instruction, pending: list[tuple[Graph, Graph]]
+) -> bool:
     if one.attributes is other.attributes:
         return True
-    if one.attributes != other.attributes:
+    if one.attributes.keys() != other.attributes.keys():
         return False
-    if not one.operation.is_ambiguous:
-        return True
-    return spelling((*one.attributes.values(),)) == spelling((*other.attributes.values(),))
+    if one.operation.is_ambiguous and _spelling(one) != _spelling(other):
+        return False
+    pairs = [(value, other.attributes[name]) for name, value in one.attributes.items()]
+    while pairs:
+        left, right = pairs.pop()
+        if type(left) is Graph and type(right) is Graph:
+            pending.append((left, right))
+        elif type(left) is tuple and type(right) is tuple and len(left) == len(right):
+            pairs.extend(zip(left, right, strict=True))
+        elif left is not right and left != right:
+            return False
+    return True
+
+
+def _spelling(instruction: Instruction) -> Any:
+    return [spelling(instruction.attributes[name]) for name in sorted(instruction.attributes)]
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:

@@ -1,80 +1,177 @@
-"""Activations and the soft functions."""
+"""Activations: element-wise functions of floats, whose results are weakly typed where x is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 import minixla.numpy as np
 import minixla_ops as ops
-from minixla.transforms import stop_gradient
+from minixla.core.element_types import F32
+from minixla.core.errors import ShapeError, explain
+from minixla.core.promotion import numeric_type
+from minixla.numpy.operands import axis_of, inexact_operand, keep_weak, lifted, operand_shape
+from minixla_ops.operators import convert
+from minixla_ops.rules import full_like
 
 __all__ = [
+    "celu",
     "elu",
     "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
     "leaky_relu",
     "log_sigmoid",
-    "log_softmax",
-    "logsumexp",
+    "mish",
     "relu",
+    "relu6",
+    "selu",
     "sigmoid",
     "silu",
-    "softmax",
+    "soft_sign",
     "softplus",
+    "squareplus",
     "swish",
 ]
 
-Axis = int | Sequence[int] | None
+Activation = TypeVar("Activation", bound=Callable[..., Any])
 
 
+def _of_floats(function: Activation) -> Activation:
+    """`function` of a float array, for any array or number."""
+
+    @wraps(function)
+    def activation(x: Any, *args: Any, **kwargs: Any) -> Any:
+        number = inexact_operand(x, function.__name__)
+        return keep_weak(function(number, *args, **kwargs), x, *args, *kwargs.values())
+
+    return activation  # type: ignore[return-value]
+
+
+def _of_numbers(function: Activation) -> Activation:
+    """Like `_of_floats`, but integers stay integers."""
+
+    @wraps(function)
+    def activation(x: Any) -> Any:
+        kind = operand_shape(x, function.__name__).element_type
+        return keep_weak(function(lifted(convert(x, numeric_type(kind)))), x)
+
+    return activation  # type: ignore[return-value]
+
+
+# Piecewise linear. The ends of the pieces are where JAX has them, so derivatives there agree.
+
+
+@_of_numbers
 def relu(x: Any) -> Any:
     """max(x, 0), with derivative 0 at 0; NaN stays NaN (JAX: nn.relu)."""
     # Not np.maximum: its derivative at the tie is 1/2.
-    x = np.asarray(x)
-    return np.where(x <= 0, np.zeros_like(x), x)
+    return ops.select(x <= 0, full_like(x, 0), x)
 
 
+@_of_floats
+def relu6(x: Any) -> Any:
+    """x brought between 0 and 6, with derivative 0 at both (JAX: nn.relu6)."""
+    return ops.select(x <= 0, full_like(x, 0), ops.select(x >= 6, full_like(x, 6), x))
+
+
+@_of_numbers
+def hard_tanh(x: Any) -> Any:
+    """x brought between -1 and 1, with derivative 1 at both (JAX: nn.hard_tanh)."""
+    return ops.select(x > 1, full_like(x, 1), ops.select(x < -1, full_like(x, -1), x))
+
+
+@_of_floats
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6 (JAX: nn.hard_sigmoid)."""
+    return relu6(x + 3) / 6
+
+
+@_of_floats
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x) (JAX: nn.hard_silu)."""
+    return x * hard_sigmoid(x)
+
+
+#: The other name of `hard_silu`.
+hard_swish = hard_silu
+
+
+@_of_floats
+def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+    """x where x >= 0, negative_slope * x elsewhere (JAX: nn.leaky_relu)."""
+    return np.where(x >= 0, x, negative_slope * x)
+
+
+# Exponential.
+
+
+@_of_floats
 def sigmoid(x: Any) -> Any:
     """The logistic function, 1 / (1 + exp(-x)) (JAX: nn.sigmoid)."""
-    return ops.logistic(_inexact(x))
+    return ops.logistic(x)
 
 
+@_of_floats
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)), without overflow (JAX: nn.log_sigmoid)."""
-    return -softplus(-_inexact(x))
+    return -softplus(-x)
 
 
+@_of_floats
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow (JAX: nn.softplus)."""
-    x = _inexact(x)
-    return np.logaddexp(x, np.zeros_like(x))
+    return np.logaddexp(x, 0)
 
 
+@_of_floats
 def silu(x: Any) -> Any:
     """x * sigmoid(x) (JAX: nn.silu)."""
-    x = _inexact(x)
-    return x * sigmoid(x)
+    return x * ops.logistic(x)
 
 
 #: The other name of `silu`.
 swish = silu
 
 
+@_of_floats
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x)) (JAX: nn.mish)."""
+    return x * np.tanh(softplus(x))
+
+
+@_of_floats
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x where positive, alpha * (exp(x) - 1) elsewhere (JAX: nn.elu)."""
-    x = _inexact(x)
-    # Inside the branch not taken, x is replaced: exp must not overflow into the derivative.
-    negative = np.where(x > 0, np.zeros_like(x), x)
-    return np.where(x > 0, x, alpha * np.expm1(negative))
+    return np.where(x > 0, x, alpha * ops.expm1(_negative_part(x)))
 
 
-def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
-    """x where x >= 0, negative_slope * x elsewhere (JAX: nn.leaky_relu)."""
-    x = _inexact(x)
-    return np.where(x >= 0, x, negative_slope * x)
+@_of_floats
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """x where positive, alpha * (exp(x / alpha) - 1) elsewhere (JAX: nn.celu)."""
+    return np.where(x > 0, x, alpha * np.expm1(_negative_part(x) / alpha))
 
 
+@_of_floats
+def selu(x: Any) -> Any:
+    """elu, scaled so that it keeps mean 0 and variance 1 (JAX: nn.selu).
+
+    Source: G. Klambauer and others, Self-Normalizing Neural Networks (2017).
+    """
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+def _negative_part(x: Any) -> Any:
+    """min(x, 0): in a branch that is not taken, exp must not overflow into the derivative."""
+    return ops.select(x > 0, full_like(x, 0), x)
+
+
+@_of_floats
 def gelu(x: Any, approximate: bool = True) -> Any:
     """The Gaussian error linear unit, x * Phi(x) (JAX: nn.gelu).
 
@@ -82,72 +179,48 @@ def gelu(x: Any, approximate: bool = True) -> Any:
         x: an array; integers become floats.
         approximate: whether Phi is the tanh approximation of Hendrycks and Gimpel (2016).
     """
-    x = _inexact(x)
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
-        return x * (0.5 * (1.0 + np.tanh(inner)))
-    return 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
+        return x * (0.5 * (1.0 + ops.tanh(inner)))
+    kind = operand_shape(x, "gelu").element_type
+    # 1 + erf cancels where x is negative: 16 bits would keep few digits.
+    wide = convert(x, F32) if kind.bits < 32 else x
+    return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
 
 
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """exp(x) divided by its sum over `axis` (JAX: nn.softmax).
+# Rational.
 
-    Args:
-        x: an array; integers become floats.
-        axis: the dimension or dimensions that sum to 1.
-        where: which elements take part; the others give 0.
+
+@_of_floats
+def soft_sign(x: Any) -> Any:
+    """x / (1 + |x|) (JAX: nn.soft_sign)."""
+    return x / (abs(x) + 1)
+
+
+@_of_floats
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x**2 + b)) / 2, a smooth relu (JAX: nn.squareplus)."""
+    return (x + np.sqrt(x * x + b)) / 2
+
+
+# Of two halves.
+
+
+@_of_floats
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu).
+
+    Raises:
+        ShapeError: the dimension has an odd size.
     """
-    exponentials = np.exp(_shifted(x, axis, where))
-    if where is not None:
-        exponentials = np.where(where, exponentials, np.zeros_like(exponentials))
-    return exponentials / np.sum(exponentials, axis=axis, keepdims=True)
-
-
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """log(softmax(x)), accurate where softmax underflows (JAX: nn.log_softmax).
-
-    Arguments are those of `softmax`; elements left out by `where` give -inf.
-    """
-    shifted = _shifted(x, axis, where)
-    total = np.sum(np.exp(shifted), axis=axis, keepdims=True, where=where)
-    result = shifted - np.log(total)
-    return result if where is None else np.where(where, result, -math.inf)
-
-
-def _shifted(x: Any, axis: Axis, where: Any) -> Any:
-    """x minus its maximum, which derivatives need not know: it cancels."""
-    x = _inexact(x)
-    initial = None if where is None else -math.inf
-    top = np.max(x, axis=axis, keepdims=True, where=where, initial=initial)
-    return x - stop_gradient(top)
-
-
-def logsumexp(
-    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, where: Any = None
-) -> Any:
-    """log(sum(b * exp(a))) over `axis`, without overflow (JAX: nn.logsumexp).
-
-    Args:
-        a: an array; integers become floats.
-        axis: the dimensions to sum over; None for all.
-        b: weights.
-        keepdims: whether the summed dimensions stay, with size 1.
-        where: which elements take part.
-    """
-    a = _inexact(a)
-    if b is not None:
-        a = np.where(np.asarray(b) != 0, a, -math.inf)
-    top = stop_gradient(np.max(a, axis=axis, keepdims=True, where=where, initial=-math.inf))
-    # Where all is -inf (or one is inf), subtracting the maximum would give NaN.
-    top = np.where(np.isfinite(top), top, np.zeros_like(top))
-    exponentials = np.exp(a - top)
-    if b is not None:
-        exponentials = exponentials * b
-    total = np.sum(exponentials, axis=axis, keepdims=keepdims, where=where)
-    return np.log(total) + (top if keepdims else np.reshape(top, np.shape(total)))
-
-
-def _inexact(x: Any) -> Any:
-    """`x` as an array of floats."""
-    x = np.asarray(x)
-    return x if np.issubdtype(x.dtype, np.inexact) else x.astype(np.result_type(x, float))
+    place = axis_of(axis, x.ndim, "glu")
+    if x.shape[place] % 2:
+        raise explain(
+            ShapeError,
+            "glu",
+            "the dimension cannot be cut into halves",
+            [f"x has dimensions {tuple(x.shape)}", f"axis = {axis}"],
+            "Its size must be even.",
+        )
+    value, gate = np.split(x, 2, place)
+    return value * ops.logistic(gate)

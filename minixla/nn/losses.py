@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import minixla.numpy as np
-from minixla.core.errors import ShapeError, explain
-from minixla.nn.activations import log_softmax
+import minixla_ops as ops
+from minixla.core.element_types import S32
+from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.shapes import Shape
+from minixla.nn.soft_functions import log_softmax
+from minixla.numpy.operands import (
+    axis_of,
+    default_float,
+    inexact_operand,
+    operand_shape,
+    requested_type,
+    static_int,
+)
+from minixla_ops.operators import broadcast_to, convert
 
 __all__ = ["cross_entropy", "one_hot"]
 
@@ -19,13 +31,34 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         num_classes: the size of the new dimension.
         dtype: of the result; default: the default float type.
         axis: where the new dimension stands in the result.
+
+    Raises:
+        ShapeError: x has other elements than integers.
+        AttributeValueError: the axis is out of range, or num_classes negative.
     """
-    x = np.asarray(x)
-    axis = axis % (x.ndim + 1)
-    sizes = [1] * (x.ndim + 1)
-    sizes[axis] = num_classes
-    classes = np.arange(num_classes, dtype=x.dtype).reshape(sizes)
-    return (np.expand_dims(x, axis) == classes).astype(np.result_type(float) if dtype is None else dtype)
+    kind = default_float() if dtype is None else requested_type(dtype, "one_hot")
+    return convert(_is_class(x, num_classes, axis, "one_hot"), kind)
+
+
+def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
+    """Whether each integer names each class, along a new axis."""
+    shape = operand_shape(x, subject)
+    if not shape.element_type.is_integer:
+        raise explain(
+            ShapeError,
+            subject,
+            "x does not hold integers",
+            [f"x {shape}"],
+            "Convert it: x.astype(mx.numpy.int32).",
+        )
+    place = axis_of(axis, shape.rank + 1, subject)
+    if static_int(count, subject, "num_classes") < 0:
+        raise explain(AttributeValueError, subject, f"num_classes is {count}", advice="Give >= 0.")
+    kind = shape.element_type
+    if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
+        x, kind = convert(x, S32), S32  # which holds all numbers of the classes
+    sizes = (*shape.dimensions[:place], count, *shape.dimensions[place:])
+    return ops.eq(broadcast_to(np.expand_dims(x, place), sizes), ops.iota(Shape(kind, sizes), place))
 
 
 def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
@@ -33,21 +66,31 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
 
     Args:
         logits: unnormalised log-probabilities of the classes along `axis`.
-        labels: integers without that dimension, or probabilities shaped like `logits`.
+        labels: integers without that dimension (those that name no class give 0), or probabilities
+            shaped like `logits`.
         axis: the dimension of the classes.
 
     Raises:
         ShapeError: the labels fit neither form.
+        AttributeValueError: the axis is out of range.
     """
-    logits, labels = np.asarray(logits), np.asarray(labels)
-    if np.issubdtype(labels.dtype, np.integer) and labels.ndim == logits.ndim - 1:
-        labels = one_hot(labels, logits.shape[axis], dtype=logits.dtype, axis=axis)
-    if labels.shape != logits.shape:
+    logits = inexact_operand(logits, "cross_entropy")
+    sizes = operand_shape(logits, "cross_entropy").dimensions
+    place = axis_of(axis, len(sizes), "cross_entropy")
+    given = operand_shape(labels, "cross_entropy")
+    log_probabilities = log_softmax(logits, place)
+    if given.element_type.is_integer and given.dimensions == sizes[:place] + sizes[place + 1 :]:
+        is_label = _is_class(labels, sizes[place], place, "cross_entropy")
+        # Not a product: classes ruled out by logits of -inf must not give 0 * inf.
+        chosen = np.where(is_label, log_probabilities, 0)
+    elif given.dimensions == sizes:
+        chosen = labels * log_probabilities
+    else:
         raise explain(
             ShapeError,
             "cross_entropy",
             "the labels fit the logits neither as classes nor as probabilities",
-            [f"logits {logits.dtype}{list(logits.shape)}", f"labels {labels.dtype}{list(labels.shape)}"],
+            [f"logits {operand_shape(logits, 'cross_entropy')}", f"labels {given}"],
             "Give integers without the class dimension, or probabilities of the logits' shape.",
         )
-    return -np.sum(labels * log_softmax(logits, axis=axis), axis=axis)
+    return -np.sum(chosen, place)

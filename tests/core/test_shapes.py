@@ -73,9 +73,8 @@ def test_ways_to_make_a_shape(name):
     shape = Shape(declared, (2, 3))
     for dimensions in ([2, 3], np.array([2, 3]), iter((2, 3)), (np.int8(2), np.uint64(3))):
         assert Shape(declared, dimensions) is shape
-    for flags in (None, (), (False, False), [0, 0]):
-        if flags != ():
-            assert Shape(name, (2, 3), flags) is shape
+    for flags in (None, (False, False), [0, 0]):
+        assert Shape(name, (2, 3), flags) is shape
     assert Shape(declared.dtype, (2, 3)) is shape
     assert shape != Shape(declared, (3, 2))
     assert shape != Shape(declared, (2, 3), (True, False))

@@ -210,7 +210,17 @@ def test_data_have_no_tangent():
 
 @pytest.mark.parametrize("case", STATES)
 def test_batching(case):
-    check_batching(generator(case, Shape("u16", (2, 3))), [state_of(case)])
+    shapes = [("u16", (2, 3)), ("u64", (3,)), ("s8", (5,)), ("f32", ()), ("u4", (0, 2))]
+    check_batching(generator(case, *(Shape(*each) for each in shapes)), [state_of(case)])
+
+
+@pytest.mark.parametrize("case", ["three_fry", "philox"])
+def test_a_batch_is_a_program_of_elementwise_operations(case):
+    states = np.tile(state_of(case), (100, 1))
+    graph = graph_of(mx.vmap(generator(case, Shape("u32", (4,)))), [states])
+    names = {each.operation.name for each in graph.instructions}
+    assert "RngBitGenerator" not in names
+    assert len(graph.instructions) < 300
 
 
 def test_batches_of_sizes_0_and_1():

@@ -127,7 +127,6 @@ DIFFERENTIABLE = [
         "block",
         "broadcast_to",
         "flip",
-        "insert",
         "pad",
         "repeat",
         "roll",

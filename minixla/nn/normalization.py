@@ -1,0 +1,116 @@
+"""Normalisation over the batch, or of each example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import minixla.numpy as np
+import minixla_ops as ops
+from minixla.core.errors import ShapeError, explain
+from minixla.numpy.operands import (
+    axes_of,
+    axis_of,
+    convert_all,
+    inexact_operand,
+    operand_shape,
+    widened,
+)
+from minixla_ops.operators import convert
+
+__all__ = ["batch_norm", "batch_norm_inference", "layer_norm"]
+
+
+def batch_norm(
+    inputs: Any, scale: Any, offset: Any, epsilon: float = 1e-5, axis: int = -1
+) -> tuple[Any, Any, Any]:
+    """Normalisation over the batch, for training (XLA: BatchNormTraining).
+
+    Args:
+        inputs: an array with features along `axis`.
+        scale, offset: vectors of the number of features; all three are converted to their common
+            type.
+        epsilon: added to the variance.
+        axis: the dimension of the features; the moments are taken over all others.
+
+    Returns:
+        The normalised inputs, and the mean and (biased) variance of each feature.
+
+    Raises:
+        AttributeValueError: the axis is out of range.
+        ShapeError: see `minixla_ops.batch_norm_training`.
+    """
+    operands = convert_all("batch_norm", [inputs, scale, offset])
+    feature = _feature_axis(inputs, axis, "batch_norm")
+    return ops.batch_norm_training(*operands, epsilon, feature)
+
+
+def batch_norm_inference(
+    inputs: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any,
+    variance: Any,
+    epsilon: float = 1e-5,
+    axis: int = -1,
+) -> Any:
+    """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
+    operands = convert_all("batch_norm_inference", [inputs, scale, offset, mean, variance])
+    feature = _feature_axis(inputs, axis, "batch_norm_inference")
+    return ops.batch_norm_inference(*operands, epsilon, feature)
+
+
+def _feature_axis(inputs: Any, axis: int, subject: str) -> int:
+    return axis_of(axis, operand_shape(inputs, subject).rank, subject)
+
+
+def layer_norm(
+    inputs: Any,
+    scale: Any = None,
+    offset: Any = None,
+    epsilon: float = 1e-5,
+    axis: int | Sequence[int] = -1,
+) -> Any:
+    """Normalisation of each example, then scaled and shifted.
+
+    Args:
+        inputs: an array; f16 and bf16 are computed in f32.
+        scale, offset: arrays of the sizes of the normalised dimensions, in ascending order; or
+            None.
+        epsilon: added to the variance.
+        axis: the dimension or dimensions to normalise over.
+
+    Returns:
+        An array of the shape of `inputs`, of the common type of all three.
+
+    Raises:
+        AttributeValueError: an axis is out of range or named twice.
+        ShapeError: scale or offset has other sizes.
+
+    Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
+    """
+    inputs = inexact_operand(inputs, "layer_norm")
+    shape = operand_shape(inputs, "layer_norm")
+    axes = tuple(sorted(axes_of(axis, shape.rank, "layer_norm")))
+    wide = convert(inputs, widened(shape.element_type))
+    centred = wide - np.mean(wide, axes, keepdims=True)
+    variance = np.mean(centred * centred, axes, keepdims=True)
+    result = convert(centred * ops.rsqrt(variance + epsilon), shape.element_type)
+    if scale is not None:
+        result = result * _along(axes, scale, shape.dimensions, "scale")
+    return result if offset is None else result + _along(axes, offset, shape.dimensions, "offset")
+
+
+def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:
+    """A parameter of the normalised dimensions, with size 1 in all others."""
+    own = operand_shape(parameter, "layer_norm").dimensions
+    if own != tuple([sizes[axis] for axis in axes]):
+        raise explain(
+            ShapeError,
+            "layer_norm",
+            f"{name} does not fit the normalised dimensions",
+            [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}", f"axis = {axes}"],
+            f"Give {name} the sizes of the dimensions that are normalised over.",
+        )
+    others = tuple([axis for axis in range(axes[0], len(sizes)) if axis not in axes])
+    return np.expand_dims(parameter, tuple([axis - axes[0] for axis in others])) if others else parameter

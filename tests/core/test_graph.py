@@ -1,0 +1,296 @@
+"""Graphs: structural equality and hash, side effects, pruning, hoisting of constants."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.attributes import Attribute, Float, Instance, Sequence
+from minixla.core.graph import Graph, hoist_constants
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.tracing import bind, trace_to_graph
+from minixla_ops.evaluation import reference_graph
+
+VECTOR = Shape("f32", (3,))
+X = np.arange(3, dtype=np.float32)
+
+
+class Identity(Operation):
+    """Its operand; the attributes are there to be compared."""
+
+    operand_names = ("operand",)
+    attributes = {"scale": Float(default=0.0), "tag": Attribute(default=None)}
+
+    def shape(self, operand, **attributes):
+        return operand
+
+    def reference(self, operand, **attributes):
+        return operand
+
+
+class Effect(Operation):
+    """An operation that must not be dropped."""
+
+    operand_names = ("operand",)
+    has_side_effect = True
+
+    def shape(self, operand):
+        return operand
+
+
+class Runs(Operation):
+    """Holds programs, one or in a tuple."""
+
+    operand_names = ("operand",)
+    attributes = {
+        "computation": Instance(Graph),
+        "branches": Sequence(Instance(Graph), default=()),
+    }
+
+    def shape(self, operand, *, computation, branches):
+        return computation.output_shapes
+
+
+IDENTITY, EFFECT, RUNS = Identity(), Effect(), Runs()
+
+
+def graph_of(function, *shapes):
+    return trace_to_graph(function, shapes or [VECTOR])[0]
+
+
+def constant_graph(value):
+    return graph_of(lambda x: [ops.add(x, value)])
+
+
+def f(x):
+    return [ops.mul(ops.tanh(x), x)]
+
+
+EQUAL = [
+    (graph_of(f), graph_of(f)),
+    (graph_of(f), trace_to_graph(f, [VECTOR], "another name")[0]),
+    (graph_of(lambda x: [x, x]), graph_of(lambda x: [x, x])),
+    (constant_graph(np.full(3, np.nan, "f4")), constant_graph(np.full(3, np.nan, "f4"))),
+    (constant_graph(np.full(3, 2, "f4")), constant_graph(np.broadcast_to(np.float32(2), 3))),
+    (constant_graph(X), constant_graph(jnp.asarray(X))),
+    (graph_of(lambda x: ops.call(f, x)), graph_of(lambda x: ops.call(f, x))),
+    (
+        graph_of(lambda x: [bind(IDENTITY, x, scale=float("nan"))]),
+        graph_of(lambda x: [bind(IDENTITY, x, scale=np.float32("nan"))]),
+    ),
+]
+DIFFERENT = [
+    ("operation", graph_of(lambda x: [ops.tanh(x)]), graph_of(lambda x: [ops.exp(x)])),
+    ("input shape", graph_of(f), graph_of(f, Shape("f32", (4,)))),
+    ("input type", graph_of(f), graph_of(f, Shape("f16", (3,)))),
+    ("number of inputs", graph_of(f), graph_of(lambda x, y: f(x), VECTOR, VECTOR)),
+    ("number of outputs", graph_of(lambda x: [x]), graph_of(lambda x: [x, x])),
+    (
+        "which input",
+        graph_of(lambda x, y: [x], VECTOR, VECTOR),
+        graph_of(lambda x, y: [y], VECTOR, VECTOR),
+    ),
+    (
+        "order of operands",
+        graph_of(lambda x, y: [ops.sub(x, y)], VECTOR, VECTOR),
+        graph_of(lambda x, y: [ops.sub(y, x)], VECTOR, VECTOR),
+    ),
+    (
+        "data flow",
+        graph_of(lambda x: [ops.mul(ops.tanh(x), ops.tanh(x))]),
+        graph_of(lambda x: (lambda y: [ops.tanh(x), ops.mul(y, y)][1:])(ops.tanh(x))),
+    ),
+    ("constant", constant_graph(X), constant_graph(X + 1)),
+    (
+        "sign of zero",
+        constant_graph(np.zeros(3, "f4")),
+        constant_graph(np.full(3, -0.0, "f4")),
+    ),
+    (
+        "computation",
+        graph_of(lambda x: ops.call(f, x)),
+        graph_of(lambda x: ops.call(lambda y: [ops.tanh(y)], x)),
+    ),
+    *[
+        (
+            f"attributes {one!r} and {other!r}",
+            graph_of(lambda x, one=one: [bind(IDENTITY, x, **one)]),
+            graph_of(lambda x, other=other: [bind(IDENTITY, x, **other)]),
+        )
+        for one, other in [
+            ({"scale": 1.0}, {"scale": 2.0}),
+            ({"scale": 0.0}, {"scale": -0.0}),
+            ({"tag": 1}, {"tag": 1.0}),
+            ({"tag": 1}, {"tag": True}),
+            ({"tag": (1, 0)}, {"tag": (1, False)}),
+        ]
+    ],
+]
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_equal_programs(one, other):
+    assert one == other
+    assert hash(one) == hash(other)
+    assert len({one, other}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [row[1:] for row in DIFFERENT], ids=[row[0] for row in DIFFERENT]
+)
+def test_different_programs(one, other):
+    assert one != other
+    assert other != one
+
+
+def test_a_graph_is_no_other_object():
+    assert graph_of(f) != "graph"
+
+
+def test_source_lines_do_not_count():
+    first = graph_of(lambda x: [ops.tanh(x)])
+    second = graph_of(lambda x: [ops.tanh(x)])
+    assert first.instructions[0].source != second.instructions[0].source
+    assert first == second
+
+
+def doubling(depth):
+    """A program whose computations each call the one before twice."""
+    graph = graph_of(f)
+    for _ in range(depth):
+        inner = graph
+        graph = graph_of(lambda x, inner=inner: ops.call(inner, *ops.call(inner, x)))
+    return graph
+
+
+def test_shared_computations_compare_in_linear_time():
+    # 2**60 calls; only pairs of computations are compared, each once.
+    assert doubling(60) == doubling(60)
+
+
+def chain(depth, innermost):
+    graph = innermost
+    for _ in range(depth):
+        graph = graph_of(lambda x, inner=graph: [bind(RUNS, x, computation=inner)[0]])
+    return graph
+
+
+def test_side_effects_are_found_5000_programs_deep():
+    assert chain(5000, graph_of(lambda x: [bind(EFFECT, x)])).has_side_effect
+    assert not chain(5000, graph_of(f)).has_side_effect
+
+
+PURE = graph_of(f)
+EFFECTFUL = graph_of(lambda x: [bind(EFFECT, x)])
+SIDE_EFFECTS = [
+    ("none", graph_of(f), False),
+    ("own", EFFECTFUL, True),
+    ("called", graph_of(lambda x: ops.call(EFFECTFUL, x)), True),
+    ("called, pure", graph_of(lambda x: ops.call(PURE, x)), False),
+    (
+        "in a tuple",
+        graph_of(lambda x: bind(RUNS, x, computation=PURE, branches=(PURE, EFFECTFUL))),
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"), [row[1:] for row in SIDE_EFFECTS], ids=[row[0] for row in SIDE_EFFECTS]
+)
+def test_side_effects(graph, expected):
+    assert graph.has_side_effect is expected
+    assert any(step.has_side_effect for step in graph.instructions) is expected
+
+
+def names(graph):
+    return [step.operation.name for step in graph.instructions]
+
+
+def test_pruning_drops_what_no_output_needs():
+    def function(x, y):
+        ops.exp(x)
+        kept = ops.tanh(x)
+        ops.mul(kept, y)
+        return [kept]
+
+    graph = graph_of(function, VECTOR, VECTOR)
+    assert names(graph) == ["Tanh", "Exp", "Mul"] or names(graph) == ["Exp", "Tanh", "Mul"]
+    pruned = graph.pruned()
+    assert names(pruned) == ["Tanh"]
+    assert pruned.input_shapes == graph.input_shapes
+    assert pruned.pruned() is pruned is graph.pruned()
+
+
+def test_pruning_keeps_side_effects_and_what_they_read_in_order():
+    def function(x):
+        bind(EFFECT, ops.exp(x))
+        ops.call(EFFECTFUL, ops.tanh(x))
+        ops.call(PURE, x)
+        bind(EFFECT, x)
+        return [x]
+
+    assert names(graph_of(function).pruned()) == ["Exp", "Effect", "Tanh", "Call", "Effect"]
+
+
+def test_pruning_keeps_a_step_one_of_whose_results_is_needed():
+    graph = graph_of(lambda x: [ops.call(lambda y: [y, ops.exp(y)], x)[1]])
+    assert names(graph.pruned()) == ["Call"]
+
+
+def test_a_program_without_superfluous_steps_is_its_own_pruned_form():
+    graph = graph_of(f)
+    assert graph.pruned() is graph
+
+
+def test_hoisting_makes_large_and_foreign_constants_inputs():
+    large, foreign = np.arange(2000, dtype=np.float32), jnp.arange(3.0)
+
+    def function(x):
+        return [ops.add(ops.mul(x, foreign), X), ops.add(large, np.float32(2))]
+
+    graph = graph_of(function)
+    hoisted, literals = hoist_constants(graph)
+    assert [str(literal.shape) for literal in literals] == ["f32[3]", "f32[2000]"]
+    assert [str(shape) for shape in hoisted.input_shapes] == ["f32[3]", "f32[2000]", "f32[3]"]
+    assert hoisted.instructions == tuple(
+        step
+        for step in graph.instructions
+        if step.operation.name != "Constant" or step.attributes["literal"].is_printed
+    )
+    expected = reference_graph(graph, [X])
+    found = reference_graph(hoisted, [*(literal.array for literal in literals), X])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_hoisting_nothing_gives_the_same_program():
+    graph = graph_of(lambda x: [ops.add(x, X)])
+    assert hoist_constants(graph) == (graph, [])
+
+
+def test_an_attribute_called_literal_is_no_constant():
+    class Negated(Operation):
+        """The negative of its attribute."""
+
+        attributes = {"literal": Attribute()}
+
+        def shape(self, *, literal):
+            return literal.shape
+
+    from minixla.core.attributes import Literal
+
+    graph = graph_of(lambda x: [bind(Negated(), literal=Literal(np.arange(5000.0)))])
+    assert hoist_constants(graph) == (graph, [])
+
+
+def test_texts():
+    graph = mx.make_graph(lambda x: ops.tanh(x))(X)
+    assert repr(graph) == "<Graph <lambda> (f32[3]) -> (f32[3]), 1 instructions>"
+    assert repr(graph.instructions[0]) == "<Instruction tanh -> (f32[3],)>"
+    assert repr(graph.inputs[0]) == "<Value f32[3] of input>"
+    assert repr(graph.outputs[0]) == "<Value f32[3] of tanh>"

@@ -1,0 +1,347 @@
+"""Operations: registry, attributes and their messages, the cache, and an operation of the user's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import jax
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core import operation as operation_module
+from minixla.core.attributes import Attribute, Float, Integer, Integers
+from minixla.core.errors import (
+    AttributeValueError,
+    DerivativeError,
+    ShapeError,
+    TransformError,
+)
+from minixla.core.operation import REGISTRY, Operation, operation_named, register
+from minixla.core.shapes import TOKEN, Shape, TupleShape
+from minixla.core.tracing import bind
+from minixla_ops.elementwise import FLOATS, Unary
+
+VECTOR = Shape("f32", (3,))
+X = np.array([0.5, -1.0, 2.0], np.float32)
+
+
+# Five lines make an operation.
+class SquarePlusOne(Unary):
+    """x**2 + 1."""
+
+    element_types = FLOATS
+    reference = staticmethod(lambda x, **_: x * x + x.dtype.type(1))
+    derivative = staticmethod(lambda operand, result: 2.0 * operand)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        square = emit.same_shape("stablehlo.multiply", operands * 2, shapes[0])
+        one = emit.constant(mx.core.Literal.splat(1, shapes[0]))
+        return emit.same_shape("stablehlo.add", [square[0], one], shapes[0])
+
+
+SQUARE = SquarePlusOne()
+
+
+def square(x):
+    return bind(SQUARE, x)
+
+
+def total(x):
+    return ops.reduce([square(x)], [np.float32(0)], ops.add, [0])
+
+
+USES = [
+    ("eager", square, X * X + 1),
+    ("jit", mx.jit(square), X * X + 1),
+    ("reference", mx.reference(square), X * X + 1),
+    ("grad", mx.grad(total), 2 * X),
+    ("jit of grad", mx.jit(mx.grad(total)), 2 * X),
+    ("reference of grad", mx.reference(mx.grad(total)), 2 * X),
+    ("vmap", mx.vmap(square), X * X + 1),
+    ("vmap of grad", mx.vmap(mx.grad(square)), 2 * X),
+    ("jvp", lambda x: mx.jvp(square, (x,), (x,))[1], 2 * X * X),
+    ("grad of grad", mx.vmap(mx.grad(mx.grad(square))), np.full(3, 2, "f4")),
+    ("inside jax.jit", jax.jit(square), X * X + 1),
+    ("inside jax.grad", jax.grad(total), 2 * X),
+    ("inside jax.vmap", jax.vmap(square), X * X + 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"), [row[1:] for row in USES], ids=[row[0] for row in USES]
+)
+def test_an_operation_of_the_users(function, expected):
+    np.testing.assert_allclose(function(X), expected, rtol=1e-6)
+
+
+def test_an_operation_of_the_users_prints():
+    text = str(mx.make_graph(square)(X))
+    assert "ROOT %square-plus-one.2 = f32[3] square-plus-one(%arg0.1)" in text
+    assert "test_operation.py" in text
+
+
+NAMES = [
+    ("BatchNormGrad", "batch_norm_grad", "batch-norm-grad"),
+    ("FFTLong", "fft_long", "fft-long"),
+    ("RngUniform", "rng_uniform", "rng-uniform"),
+    ("Add", "add", "add"),
+    ("Op2D", "op2_d", "op2-d"),
+]
+
+
+@pytest.mark.parametrize(("name", "builder_name", "hlo_name"), NAMES)
+def test_names_follow_from_the_class(name, builder_name, hlo_name):
+    made = type(name, (Operation,), {})
+    assert (made.name, made.builder_name, made.hlo_name) == (name, builder_name, hlo_name)
+    assert made.spec_names == (name,)
+
+
+@pytest.fixture
+def registry():
+    """The registry, with what a test adds taken out again."""
+    before = dict(REGISTRY)
+    yield REGISTRY
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+def test_registering(registry):
+    @register
+    class Fresh(Operation):
+        """New here."""
+
+    assert operation_named("Fresh") is Fresh.instance is registry["Fresh"]
+    assert repr(Fresh.instance) == "<Operation Fresh>"
+    for copied in (pickle.loads(pickle.dumps(Fresh.instance)), copy.deepcopy(Fresh.instance)):
+        assert copied is Fresh.instance
+
+
+def test_a_name_is_registered_once(registry):
+    before = registry["Add"]
+    with pytest.raises(ValueError, match="an operation named Add is registered already"):
+        register(type("Add", (Operation,), {"__doc__": "Another sum."}))
+    assert registry["Add"] is before
+
+
+def test_an_operation_needs_a_docstring(registry):
+    with pytest.raises(ValueError, match="operation Silent has no docstring"):
+        register(type("Silent", (Operation,), {"__doc__": ""}))
+    assert "Silent" not in registry
+
+
+def test_an_unknown_name():
+    with pytest.raises(KeyError, match="Nothing"):
+        operation_named("Nothing")
+
+
+class Window(Operation):
+    """Has attributes of several kinds."""
+
+    operand_names = ("operand", "others...")
+    attributes = {
+        "sizes": Integers(minimum=1),
+        "count": Integer(default=1),
+        "scale": Float(default=0.0),
+        "tag": Attribute(default=None),
+    }
+    inferences = 0
+
+    def shape(self, operand, *others, **attributes):
+        self.inferences += 1
+        return operand
+
+
+WRONG_ATTRIBUTES = [
+    ({}, "window: attribute sizes is missing.", "Give sizes: a sequence, each member an integer."),
+    ({"size": 1}, "window: there is no attribute 'size'.", "sizes, count, scale, tag."),
+    ({"sizes": 1}, "attribute sizes has a value that it cannot take", "must be a sequence, not 1"),
+    ({"sizes": [0]}, "sizes = [0]", "must be >= 1, not 0"),
+    ({"sizes": [1], "count": 1.5}, "count = 1.5", "count must be an integer."),
+    ({"sizes": [1], "count": "x" * 5000}, "count = 'xxx", "count must be an integer."),
+]
+
+
+@pytest.mark.parametrize(("attributes", "problem", "advice"), WRONG_ATTRIBUTES)
+def test_wrong_attributes(attributes, problem, advice):
+    with pytest.raises(AttributeValueError) as caught:
+        mx.make_graph(lambda x: bind(Window(), x, **attributes))(X)
+    for phrase in (problem, advice, "called at", "test_operation.py", "<lambda>"):
+        assert phrase in str(caught.value)
+
+
+class Two(Operation):
+    """Takes two operands."""
+
+    operand_names = ("lhs", "rhs")
+
+    def shape(self, lhs, rhs):
+        return self.array_shapes([lhs, rhs])[0]
+
+
+WRONG_OPERANDS = [
+    (Two(), [], "two: 0 operands were given.", "It takes lhs, rhs."),
+    (Two(), [X], "two: 1 operands were given.", "operand 0: f32[3]"),
+    (Two(), [X, X, X], "two: 3 operands were given.", "operand 2: f32[3]"),
+    (Window(), [], "window: 0 operands were given.", "It takes operand, others..."),
+    (Two(), [X, "text"], "an operand of type str is not an array", "'text'"),
+    (Two(), [X, None], "an operand of type NoneType is not an array", "None"),
+]
+
+
+@pytest.mark.parametrize(("operation", "operands", "problem", "given"), WRONG_OPERANDS)
+def test_wrong_operands(operation, operands, problem, given):
+    with pytest.raises(ShapeError) as caught:
+        mx.make_graph(lambda: bind(operation, *operands, **default_attributes(operation)))()
+    for phrase in (problem, given, "called at", "test_operation.py"):
+        assert phrase in str(caught.value)
+
+
+def default_attributes(operation):
+    return {"sizes": (1,)} if isinstance(operation, Window) else {}
+
+
+@pytest.mark.parametrize("shape", [TOKEN, TupleShape([VECTOR])], ids=str)
+def test_an_operand_that_is_no_array(shape):
+    with pytest.raises(ShapeError) as caught:
+        Two().infer((VECTOR, shape), {})
+    for phrase in ("two: operand rhs is not an array", f"rhs {shape}", "get_tuple_element"):
+        assert phrase in str(caught.value)
+
+
+def test_operand_labels():
+    assert Two().operand_labels(2) == ["lhs", "rhs"]
+    assert Window().operand_labels(3) == ["operand", "others[0]", "others[1]"]
+    assert Window().operand_labels(1) == ["operand"]
+
+
+def test_rejections_carry_their_label():
+    with pytest.raises(ShapeError) as caught:
+        Two().reject("C7", "the sizes differ", ["lhs 3", "rhs 4"], "Make them equal.")
+    assert str(caught.value).startswith("two: (C7) the sizes differ.\n  lhs 3\n  rhs 4\n")
+    assert str(caught.value).endswith("\n  Make them equal.")
+    with pytest.raises(AttributeValueError, match=r"two: \(C8\) too large"):
+        Two().reject_attribute("C8", "too large", [], "")
+
+
+def test_inference_is_done_once():
+    window = Window()
+    for sizes in ((1, 2), [1, 2], np.array([1, 2]), (np.int8(1), 2)):
+        shape, attributes = window.infer((VECTOR,), {"sizes": sizes})
+        assert shape is VECTOR
+        assert attributes == {"sizes": (1, 2), "count": 1, "scale": 0.0, "tag": None}
+        assert list(map(type, attributes["sizes"])) == [int, int]
+    assert window.inferences <= 3
+
+
+DISTINCT = [
+    ("scale", 0.0, -0.0),
+    ("tag", 1, True),
+    ("tag", 1, 1.0),
+    ("tag", (0, 1), (False, 1)),
+    ("tag", 0.0, -0.0),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "second"), DISTINCT)
+def test_equal_attributes_that_differ_are_not_mixed_up(name, first, second):
+    window = Window()
+    for value in (first, second, first):
+        _, attributes = window.infer((VECTOR,), {"sizes": (1,), name: value})
+        assert repr(attributes[name]) == repr(value)
+
+
+class Tagged(Unary):
+    """Its attribute in every element."""
+
+    attributes = {"tag": Float()}
+
+    def shape(self, operand, *, tag):
+        return operand
+
+    def reference(self, operand, *, tag):
+        return np.full_like(operand, tag)
+
+    def stablehlo(self, emit, operands, shapes, results, *, tag):
+        return [emit.constant(mx.core.Literal.splat(tag, shapes[0]))]
+
+
+def test_the_engine_does_not_mix_up_attributes_either():
+    tagged = Tagged()
+    for value in (0.0, -0.0, 0.0):
+        assert np.signbit(bind(tagged, X, tag=value)).all() == np.signbit(value)
+
+
+def test_the_cache_of_inferences_is_bounded(monkeypatch):
+    monkeypatch.setattr(operation_module, "_MOST_INFERRED", 10)
+    window = Window()
+    for count in range(35):
+        window.infer((VECTOR,), {"sizes": (1,), "count": count})
+    assert len(window._inferred) <= 10
+    assert window.infer((VECTOR,), {"sizes": (1,), "count": 0})[1]["count"] == 0
+
+
+def test_errors_are_not_cached():
+    window = Window()
+    for _ in range(2):
+        with pytest.raises(AttributeValueError):
+            window.infer((VECTOR,), {"sizes": (0,)})
+
+
+class Bare(Operation):
+    """Says only its shape."""
+
+    operand_names = ("operand",)
+
+    def shape(self, operand):
+        return operand
+
+
+class BareWithReference(Bare):
+    """Says what it is, but not how it is differentiated."""
+
+    def reference(self, operand):
+        return operand
+
+
+MISSING = [
+    ("shape", lambda: Operation().shape(), TransformError),
+    ("reference", lambda: mx.reference(lambda x: bind(Bare(), x))(X), TransformError),
+    ("stablehlo", lambda: mx.make_graph(lambda x: bind(Bare(), x))(X).stablehlo(), TransformError),
+    (
+        "jvp",
+        lambda: mx.reference(mx.grad(lambda x: bind(BareWithReference(), x)))(1.0),
+        DerivativeError,
+    ),
+    (
+        "jvp",
+        lambda: mx.reference(lambda x: mx.jvp(lambda y: bind(BareWithReference(), y), (x,), (x,)))(
+            X
+        ),
+        DerivativeError,
+    ),
+    ("transpose", lambda: Operation().transpose(None, [], []), DerivativeError),
+]
+
+
+@pytest.mark.parametrize(("rule", "call", "error"), MISSING)
+def test_a_missing_rule_is_named(rule, call, error):
+    with pytest.raises(error) as caught:
+        call()
+    for phrase in (f"the operation has no {rule} rule", f"the rule {rule}", "called at"):
+        assert phrase in str(caught.value)
+
+
+def test_no_batch_rule_is_needed():
+    found = mx.reference(mx.vmap(lambda x: bind(BareWithReference(), x)))(X)
+    np.testing.assert_array_equal(found, X)
+
+
+def test_linearity():
+    add, mul, tanh = (REGISTRY[name] for name in ("Add", "Mul", "Tanh"))
+    assert add.is_linear_in([True, True])
+    assert mul.is_linear_in([True, False])
+    assert not mul.is_linear_in([True, True])
+    assert not tanh.is_linear_in([True])
