@@ -8,58 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
-_MODULES = {
-    "core": "minixla.core",
-    "nn": "minixla.nn",
-    "numpy": "minixla.numpy",
-    "ops": "minixla_ops",
-    "reference": "minixla.reference",
-}
-_FUNCTIONS = dict.fromkeys(
-    (
-        "custom_jvp",
-        "custom_vjp",
-        "grad",
-        "jit",
-        "jvp",
-        "make_graph",
-        "stop_gradient",
-        "value_and_grad",
-        "vjp",
-        "vmap",
-    ),
-    "minixla.transforms",
-) | dict.fromkeys(
-    (
-        "AttributeValueError",
-        "ConcretizationError",
-        "DeadlockError",
-        "DerivativeError",
-        "ElementType",
-        "ForeignCallError",
-        "Graph",
-        "ImportError_",
-        "Instruction",
-        "LeakedTracerError",
-        "MinixlaError",
-        "Operation",
-        "Shape",
-        "ShapeError",
-        "Tracer",
-        "TransformError",
-        "TupleShape",
-        "bind",
-        "element_type",
-        "parse_shape",
-        "shape_of",
-    ),
-    "minixla.core",
-)
-
-__all__ = ["__version__", *sorted([*_MODULES, *_FUNCTIONS])]  # pyright: ignore[reportUnsupportedDunderAll]
-
 if TYPE_CHECKING:
     import minixla_ops as ops
     from minixla import core, nn, numpy, reference
@@ -99,14 +47,62 @@ if TYPE_CHECKING:
         vmap,
     )
 
+__all__ = [
+    "AttributeValueError",
+    "ConcretizationError",
+    "DeadlockError",
+    "DerivativeError",
+    "ElementType",
+    "ForeignCallError",
+    "Graph",
+    "ImportError_",
+    "Instruction",
+    "LeakedTracerError",
+    "MinixlaError",
+    "Operation",
+    "Shape",
+    "ShapeError",
+    "Tracer",
+    "TransformError",
+    "TupleShape",
+    "bind",
+    "core",
+    "custom_jvp",
+    "custom_vjp",
+    "element_type",
+    "grad",
+    "jit",
+    "jvp",
+    "make_graph",
+    "nn",
+    "numpy",
+    "ops",
+    "parse_shape",
+    "reference",
+    "shape_of",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+
+__version__ = "0.1.0"
+
+# Where a name is looked for, cheapest first; other names are submodules.
+_HOMES = ("minixla.core", "minixla.transforms")
+_MODULES = {"ops": "minixla_ops"} | {
+    name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
+}
+
 
 def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'minixla' has no attribute {name!r}")
     if name in _MODULES:
         value: Any = importlib.import_module(_MODULES[name])
-    elif name in _FUNCTIONS:
-        value = getattr(importlib.import_module(_FUNCTIONS[name]), name)
     else:
-        raise AttributeError(f"module 'minixla' has no attribute {name!r}")
+        homes = map(importlib.import_module, _HOMES)
+        value = next(getattr(home, name) for home in homes if name in home.__all__)
     globals()[name] = value
     return value
 

@@ -1,9 +1,10 @@
 """The pullback of a scatter with repeated targets and any computation: one window at a time.
 
-A first loop over the windows applies the updates and keeps what each one found; a second goes back
-and takes the computation's pullback there. That is right for every computation, in K sequential
-steps for K windows, each as long as a window is large; between the loops it keeps arrays as large
-as the updates. Derivatives of it are those of loops.
+Going forwards over the windows applies the updates and keeps what each one found; going back takes
+the computation's pullback there. That is right for every computation. It costs K sequential steps
+for K windows, each as long as a window is large, and arrays as large as the updates in between.
+The steps are written out one after another, so the program grows with K, too: promise
+`unique_indices` where it holds.
 """
 
 from __future__ import annotations

@@ -68,7 +68,12 @@ def check_operation(
     text = graph.stablehlo()
     oracles = [
         ("XLA", run_xla, xla, ulp if xla_ulp is None else xla_ulp),
-        ("interpreter", run_stablehlo, interpreter, ulp if interpreter_ulp is None else interpreter_ulp),
+        (
+            "interpreter",
+            run_stablehlo,
+            interpreter,
+            ulp if interpreter_ulp is None else interpreter_ulp,
+        ),
     ]
     for name, run, wanted, bound in oracles:
         if wanted:
@@ -185,7 +190,9 @@ def _check_order(
             _check_order(
                 _derivative(flat, mode, tangents, cotangents, floats),
                 operands,
-                None if jax_function is None else _jax_derivative(jax_function, mode, tangents, cotangents, floats),
+                None
+                if jax_function is None
+                else _jax_derivative(jax_function, mode, tangents, cotangents, floats),
                 order - 1,
                 step,
                 max(rtol, 1e-5),
@@ -259,12 +266,16 @@ def _compare_with_jax(
         expected = jax.jvp(flat, tuple(operands), tuple(tangents))[1]
         for one, other in zip(slopes, expected, strict=True):
             if _has_value(one):
-                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg="jvp against JAX")
+                np.testing.assert_allclose(
+                    one, other, rtol=1e-12, atol=1e-12, err_msg="jvp against JAX"
+                )
     if pulled is not None:
         expected = jax.vjp(flat, *operands)[1](tuple(cotangents))
         for one, other in zip(pulled, expected, strict=True):
             if _has_value(one):
-                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg="vjp against JAX")
+                np.testing.assert_allclose(
+                    one, other, rtol=1e-12, atol=1e-12, err_msg="vjp against JAX"
+                )
 
 
 def check_batching(
@@ -289,7 +300,13 @@ def check_batching(
     choices = range(len(operands)) if batched is None else batched
     generator = np.random.default_rng(0)
     members = [
-        [np.asarray(x), *(generator.permuted(np.asarray(x).ravel()).reshape(np.shape(x)) for _ in range(size - 1))]
+        [
+            np.asarray(x),
+            *(
+                generator.permuted(np.asarray(x).ravel()).reshape(np.shape(x))
+                for _ in range(size - 1)
+            ),
+        ]
         for x in operands
     ]
     with jax.enable_x64(True):
@@ -309,14 +326,18 @@ def _check_batch(
     rtol: float,
 ) -> None:
     axes = tuple(position if i in chosen else None for i in range(len(operands)))
-    stacked = [np.stack(m, a) if a is not None else m[0] for m, a in zip(members, axes, strict=True)]
+    stacked = [
+        np.stack(m, a) if a is not None else m[0] for m, a in zip(members, axes, strict=True)
+    ]
 
     def flat(*xs: Any) -> tuple[Any, ...]:
         return tuple(jax.tree.leaves(function(*xs)))
 
     actual = mx.reference(mx.vmap(flat, in_axes=axes))(*stacked)
     rows = [
-        mx.reference(flat)(*[m[k] if a is not None else m[0] for m, a in zip(members, axes, strict=True)])
+        mx.reference(flat)(
+            *[m[k] if a is not None else m[0] for m, a in zip(members, axes, strict=True)]
+        )
         for k in range(size)
     ]
     for one, column in zip(actual, zip(*rows, strict=True), strict=True):
@@ -325,7 +346,11 @@ def _check_batch(
         if one.dtype.kind in "fcV":
             wide = np.complex128 if one.dtype.kind == "c" else np.float64
             np.testing.assert_allclose(
-                one.astype(wide), expected.astype(wide), rtol=rtol, atol=rtol, err_msg=f"in_axes={axes}"
+                one.astype(wide),
+                expected.astype(wide),
+                rtol=rtol,
+                atol=rtol,
+                err_msg=f"in_axes={axes}",
             )
         else:
             np.testing.assert_array_equal(one, expected, err_msg=f"in_axes={axes}")

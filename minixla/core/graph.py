@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minixla.core.attributes import spelling
@@ -138,8 +138,10 @@ class Graph:
     @property
     def has_side_effect(self) -> bool:
         """Whether an instruction, or one of a program that it runs, has a side effect."""
-        if "has_side_effect" not in self.memo:
-            _note_side_effects(self)
+        for graph in _innermost_first(self, lambda each: "has_side_effect" in each.memo):
+            # What a step runs is noted already, so this does not recurse.
+            effects = any(step.has_side_effect for step in graph.instructions)
+            graph.memo["has_side_effect"] = effects
         return self.memo["has_side_effect"]
 
     def pruned(self) -> Graph:
@@ -177,25 +179,29 @@ class Graph:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            operations = tuple([each.operation.name for each in self.instructions])
-            self._hash = hash((self.input_shapes, self.output_shapes, operations))
-        return self._hash
+            for graph in _innermost_first(self, lambda each: each._hash is not None):
+                steps = [(step.operation.name, *step.computations) for step in graph.instructions]
+                graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
+        return self._hash  # type: ignore[return-value]  # the loop ends with this graph
 
 
-def _note_side_effects(graph: Graph) -> None:
-    """Writes `has_side_effect` into the memo of a graph and of all that it runs."""
+def _innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[Graph]:
+    """A graph and the programs that it runs, as far as they are not done, inner before outer."""
     # An explicit stack: programs may be nested deeper than Python's recursion goes.
     stack = [graph]
     while stack:
-        memo = stack[-1].memo
-        nested = [each for step in stack[-1].instructions for each in step.computations]
-        unknown = [each for each in nested if "has_side_effect" not in each.memo]
-        if unknown:
-            stack.extend(unknown)
-            continue
-        steps = stack.pop().instructions
-        own = any(step.operation.has_side_effect for step in steps)
-        memo["has_side_effect"] = own or any(each.memo["has_side_effect"] for each in nested)
+        waiting = [
+            each
+            for step in stack[-1].instructions
+            for each in step.computations
+            if not is_done(each)
+        ]
+        if waiting:
+            stack.extend(waiting)
+        else:
+            innermost = stack.pop()
+            if not is_done(innermost):
+                yield innermost
 
 
 def live_instructions(

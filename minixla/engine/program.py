@@ -78,6 +78,13 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
     platforms = module_context.platforms
     platform = platforms[0] if len(platforms) == 1 else None
     text = Emitter(locations=True, prefix=prefix, platform=platform).module(graph.pruned())
+    if "xf6E" in text or "<f6E" in text:
+        raise explain(
+            TransformError,
+            graph.name,
+            "the program has 6-bit floats, which XLA does not run",
+            advice="Evaluate it in NumPy with mx.reference, or convert to a wider type.",
+        )
     parsed = ir.Module.parse(text, context=module_context.context)
     main: Any = None
     for function in list(parsed.body.operations):

@@ -25,7 +25,7 @@ from minixla.numpy.operands import (
 )
 from minixla.numpy.reductions import Axis, checked_mask, nansum
 from minixla.numpy.reductions import sum as total_of
-from minixla_ops.operators import convert
+from minixla_ops.operators import convert, divide, subtract
 from minixla_ops.rules import full_like, splat
 
 __all__ = ["average", "corrcoef", "cov", "mean", "nanmean", "nanstd", "nanvar", "std", "var"]
@@ -37,8 +37,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
     if mask is not None:
         counted = broadcast_to(mask, shape.dimensions)
         return total_of(counted, axis, kind, None, keepdims)
-    sizes = [shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")]
-    return lifted(splat(math.prod(sizes), Shape(kind)))
+    return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
 
 
 def mean(
@@ -67,12 +66,7 @@ def mean(
     work = widened(kind) if dtype is None else kind
     count = _count(a, axis, keepdims, mask, work)
     total = total_of(a, axis, work, None, keepdims, None, mask)
-    return lifted(convert(_divided(total, count), kind))
-
-
-def _divided(total: Any, count: Any) -> Any:
-    sizes = operand_shape(total, "mean").dimensions
-    return ops.div(total, broadcast_to(count, sizes))
+    return lifted(convert(divide(total, count), kind))
 
 
 def _computation_types(
@@ -142,11 +136,11 @@ def var(
     work, kind = _computation_types(operand_shape(a, "var").element_type, dtype, "var")
     x = lifted(convert(a, work))
     center = _mean(x, axis, work, True, where=mask) if mean is None else convert(mean, work)
-    squares = _squared(x - lifted(center))
+    squares = _squared(subtract(x, center))
     work = work.real
-    count = _count(a, axis, keepdims, mask, work) - convert(correction, work)
+    count = _count(a, axis, keepdims, mask, work) - correction
     total = total_of(squares, axis, work, None, keepdims, None, mask)
-    return _where_positive(count, _divided(total, count), kind)
+    return _where_positive(count, total, kind)
 
 
 def _mean(x: Any, axis: Axis, kind: ElementType, keepdims: bool, **options: Any) -> Any:
@@ -160,9 +154,13 @@ def _squared(x: Any) -> Any:
     return x * x
 
 
-def _where_positive(count: Any, result: Any, kind: ElementType) -> Any:
-    result = convert(result, kind)
-    return where(lifted(count) > 0, result, full_like(result, math.nan))
+def _where_positive(count: Any, total: Any, kind: ElementType) -> Any:
+    """`total` divided by the count, NaN where that is not positive."""
+    if isinstance(count, (int, float)):
+        result = divide(total, count) if count > 0 else full_like(total, math.nan)
+        return lifted(convert(result, kind))
+    result = convert(divide(total, count), kind)
+    return where(count > 0, result, full_like(result, math.nan))
 
 
 def std(
@@ -205,7 +203,7 @@ def average(
     if weights is None:
         result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
         kind = operand_shape(result, "average").element_type
-        total = _count(a, axis, keepdims, None, kind)
+        total = lifted(splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
     else:
         a, weights = (inexact_operand(x, "average") for x in convert_all("average", [a, weights]))
         weights = _aligned_weights(a, weights, axis)

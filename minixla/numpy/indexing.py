@@ -70,7 +70,11 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
     key = static_key(index)
     if key is not None and mode != "fill":
         return keep_weak(_apply_box(lifted(array), sizes, box_of(sizes, key)), array)
-    cut, parsed = _without_slices(lifted(array), parse_index(index, sizes))
+    parsed = _leading(index, sizes)
+    if parsed is None:
+        cut, parsed = _without_slices(lifted(array), parse_index(index, sizes))
+    else:
+        cut = lifted(array)
     if mode != "fill" and not parsed.has_arrays:
         return keep_weak(_dynamic(cut, parsed), array)
     from minixla.numpy.index_plans import gathered
@@ -374,6 +378,18 @@ def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape:
             "Indices are integers, slices, None, ..., and arrays of integers or booleans.",
         )
     return shape
+
+
+def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
+    """The parsed form of the most common index, one traced array of integers; None for others."""
+    if not isinstance(index, Tracer) or not sizes or not sizes[0]:
+        return None
+    shape = index._array_shape()
+    if not shape.element_type.is_integer:
+        return None
+    first = Entry("array" if shape.rank else "scalar", index, 0)
+    whole = [Entry("slice", _WHOLE, axis) for axis in range(1, len(sizes))]
+    return Parsed(tuple(sizes), [first, *whole], True)
 
 
 def index_dtype(sizes: Sequence[int]) -> np.dtype:

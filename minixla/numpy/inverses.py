@@ -59,21 +59,25 @@ def _with_derivative(function: Function, derivative: Function) -> Function:
     return lambda x: made()(x)
 
 
-def _own(name: str, real: Function, complex: Function, derivative: Function, text: str) -> Any:
-    def function(x: Any) -> Any:
-        return (complex if _is_complex(x) else real)(x)
-
-    computed = _with_derivative(function, derivative)
+def _own(
+    name: str,
+    real: Function,
+    complex: Function,
+    derivative: Function,
+    text: str,
+    is_smooth: bool = False,
+) -> Any:
+    """A function by its formulas; with `is_smooth` the real one can be differentiated as it is."""
+    real = real if is_smooth else _with_derivative(real, derivative)
+    complex = _with_derivative(complex, derivative)
 
     def in_f32(x: Any) -> Any:
         kind = operand_shape(x, name).element_type
-        return convert(computed(convert(x, F32)), kind) if kind.bits < 32 else computed(x)
+        if kind.is_complex:
+            return complex(x)
+        return convert(real(convert(x, F32)), kind) if kind.bits < 32 else real(x)
 
     return of_inexact(name, in_f32, text)
-
-
-def _is_complex(x: Any) -> bool:
-    return operand_shape(x, "function").element_type.is_complex
 
 
 def _is_huge(x: Any) -> Any:
@@ -192,8 +196,9 @@ arctan = atan = _own(
     _complex_arctan,
     lambda x: 1 / (1 + x * x),
     "The angle in [-pi/2, pi/2] whose tangent is x.",
+    is_smooth=True,
 )
-sinh = _own("sinh", _sinh, _complex_sinh, ops.cosh, "The hyperbolic sine.")
+sinh = _own("sinh", _sinh, _complex_sinh, ops.cosh, "The hyperbolic sine.", is_smooth=True)
 arcsinh = asinh = _own(
     "arcsinh",
     _arcsinh,
@@ -214,6 +219,7 @@ arctanh = atanh = _own(
     _complex_arctanh,
     lambda x: 1 / ((1 - x) * (1 + x)),
     "The number whose hyperbolic tangent is x.",
+    is_smooth=True,
 )
 
 

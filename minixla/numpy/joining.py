@@ -12,6 +12,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.core.tracing import weak_type_of
 from minixla.numpy.manipulation import (
     atleast_1d,
     atleast_2d,
@@ -28,6 +29,7 @@ from minixla.numpy.operands import (
     keep_weak,
     lifted,
     listed,
+    marked,
     operand_shape,
     refuse_out,
     static_int,
@@ -97,7 +99,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     place = axis_of(axis, shapes[0].rank, "concatenate")
     converted = [lifted(each) for each in convert_all("concatenate", members, dtype)]
     result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
-    return result if dtype is not None else keep_weak(result, *members)
+    return marked(result, dtype is None and all(map(weak_type_of, members)))
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import minixla_ops as ops
@@ -106,13 +107,10 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
             [f"a {left}", f"b {right}"],
             "Use multiply.",
         )
-    plan = _BatchPlan(left, right)
-    # b's contracted axis is its last but one, or its only one.
-    b_axis = len(plan.b_sizes) - (2 if right.rank > 1 else 1)
-    numbers = (((len(plan.a_sizes) - 1,), (b_axis,)), (plan.a_batch, plan.b_batch))
+    plan = _batch_plan(left, right)
     lhs, rhs = reshape(a, plan.a_sizes), reshape(b, plan.b_sizes)
-    product = _product("matmul", lhs, rhs, numbers, precision, preferred_element_type)
-    return transpose(product, plan.order)
+    product = _product("matmul", lhs, rhs, plan.numbers, precision, preferred_element_type)
+    return product if plan.order is None else transpose(product, plan.order)
 
 
 class _BatchPlan:
@@ -127,8 +125,8 @@ class _BatchPlan:
         rank = max(len(a_outer), len(b_outer))
         a_kept: list[int] = []
         b_kept: list[int] = []
-        self.a_batch: list[int] = []
-        self.b_batch: list[int] = []
+        a_batch: list[int] = []
+        b_batch: list[int] = []
         batch: list[int] = []
         a_free: list[int] = []
         b_free: list[int] = []
@@ -136,8 +134,8 @@ class _BatchPlan:
             a_size = _at(a_outer, at - rank + len(a_outer))
             b_size = _at(b_outer, at - rank + len(b_outer))
             if a_size == b_size:
-                self.a_batch.append(len(a_kept))
-                self.b_batch.append(len(b_kept))
+                a_batch.append(len(a_kept))
+                b_batch.append(len(b_kept))
                 batch.append(at)
             elif b_size in (None, 1):
                 a_free.append(at)
@@ -154,7 +152,15 @@ class _BatchPlan:
         # DotGeneral gives batch axes, then the free ones of a, then those of b.
         made = [*batch, *a_free, *([rank] if left.rank > 1 else [])]
         made += [*b_free, *([rank + 1] if right.rank > 1 else [])]
-        self.order = sorted(range(len(made)), key=lambda place: made[place])
+        order = sorted(range(len(made)), key=lambda place: made[place])
+        self.order = None if order == list(range(len(made))) else order
+        # b's contracted axis is its last but one, or its only one.
+        b_axis = len(self.b_sizes) - (2 if right.rank > 1 else 1)
+        a_axis = len(self.a_sizes) - 1
+        self.numbers = ops.DotDimensionNumbers((a_axis,), (b_axis,), tuple(a_batch), tuple(b_batch))
+
+
+_batch_plan = lru_cache(maxsize=1024)(_BatchPlan)
 
 
 def _at(sizes: Sequence[int], index: int) -> int | None:

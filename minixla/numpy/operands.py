@@ -70,11 +70,9 @@ def lifted(value: Any) -> Any:
     return value if isinstance(value, Tracer) else current_trace().lift(value)
 
 
-def keep_weak(result: Any, *sources: Any) -> Any:
-    """`result`, marked weakly typed where all of `sources` are."""
-    if isinstance(result, Tracer) and all(map(weak_type_of, sources)):
-        result._mark_weak()
-    return result
+def keep_weak(result: Any, source: Any) -> Any:
+    """`result`, marked weakly typed where `source` is."""
+    return marked(result, weak_type_of(source))
 
 
 def marked(result: Any, weak: bool) -> Any:
@@ -218,7 +216,7 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
     Raises:
         AttributeValueError: it is not an integer in [-rank, rank).
     """
-    number = static_int(axis, subject, "axis")
+    number = axis if type(axis) is int else static_int(axis, subject, "axis")
     if not -rank <= number < rank:
         raise explain(
             AttributeValueError,
@@ -237,6 +235,8 @@ def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(rank))
+    if type(axis) is int:
+        return (axis_of(axis, rank, subject),)
     found = tuple([axis_of(each, rank, subject) for each in listed(axis)])
     if len(set(found)) != len(found):
         raise explain(

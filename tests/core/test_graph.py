@@ -179,6 +179,18 @@ def chain(depth, innermost):
     return graph
 
 
+def test_programs_nested_2000_deep_compare_and_print():
+    one, other = (chain(2000, graph_of(f)) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != chain(2000, graph_of(lambda x: [ops.tanh(x)]))
+    called = PURE
+    for _ in range(2000):
+        called = graph_of(lambda x, inner=called: ops.call(inner, x))
+    assert called.stablehlo().count("func.func private") == 2000
+    assert str(called).count("to_apply=") == 2000
+
+
 def test_side_effects_are_found_5000_programs_deep():
     assert chain(5000, graph_of(lambda x: [bind(EFFECT, x)])).has_side_effect
     assert not chain(5000, graph_of(f)).has_side_effect

@@ -244,8 +244,11 @@ def test_rejects_vectors_of_another_type():
 def test_derivatives(name, case):
     shape, at = SHAPES[case]
     operands = operands_of(name, shape, at)
-    order = 2 if case == "rank 3, middle" else 1
-    check_derivatives(builder(name, at), operands, formula(name, at, jnp), order=order)
+    # Compiling JAX's second derivatives takes long; finite differences know them too.
+    if case == "rank 3, middle":
+        check_derivatives(builder(name, at), operands, order=2)
+    else:
+        check_derivatives(builder(name, at), operands, formula(name, at, jnp), order=1)
 
 
 @pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2)])

@@ -1,0 +1,320 @@
+"""Source lines: whose line an instruction and an error name, and in what form."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.errors import DerivativeError, ShapeError, explain
+from minixla.core.graph import Graph
+from minixla.core.source import find_source, skip_package
+from minixla.core.tracing import evaluate_graph, trace_to_graph
+from minixla_ops.elementwise import Unary
+
+X = np.arange(3, dtype=np.float32)
+
+
+def line_of(marker):
+    """The number of the line of this file that ends with a comment `marker`."""
+    with open(__file__) as file:
+        lines = [n for n, line in enumerate(file, 1) if line.rstrip().endswith(f"# {marker}")]
+    assert len(lines) == 1, f"{marker} stands in lines {lines}"
+    return lines[0]
+
+
+def source_of(function, operation="Tanh"):
+    graph = mx.make_graph(function)(X)
+    (found,) = [each.source for each in graph.instructions if each.operation.name == operation]
+    return found
+
+
+def direct(x):
+    return ops.tanh(x)  # direct
+
+
+def through_function(x):
+    return direct(x)
+
+
+def through_operator(x):
+    y = x * x  # operator
+    return ops.exp(y)
+
+
+def decorator(fun):
+    @functools.wraps(fun)
+    def wrapper(*args):
+        return fun(*args)
+
+    return wrapper
+
+
+@decorator
+def decorated(x):
+    return ops.tanh(x)  # decorated
+
+
+@contextlib.contextmanager
+def manager():
+    yield
+
+
+@manager()
+def in_context_decorator(x):
+    return ops.tanh(x)  # context
+
+
+@functools.cache
+def cached_negative():
+    return functools.partial(direct)
+
+
+class Model:
+    def __call__(self, x):
+        return ops.tanh(x)  # method
+
+    @staticmethod
+    def nested(x):
+        def inner(y):
+            return ops.tanh(y)  # inner
+
+        return inner(x)
+
+
+def comprehension(x):
+    return [ops.tanh(each) for each in [x]]  # comprehension
+
+
+def over_lines(x):
+    return ops.mul(
+        ops.tanh(  # over-lines
+            x,
+        ),
+        x,
+    )
+
+
+in_lambda = lambda x: ops.tanh(x)  # lambda  # noqa: E731
+
+WHERE = [
+    (direct, "direct", "direct"),
+    (through_function, "direct", "direct"),
+    (decorated, "decorated", "decorated"),
+    (in_context_decorator, "context", "in_context_decorator"),
+    (functools.partial(direct), "direct", "direct"),
+    (cached_negative(), "direct", "direct"),
+    (Model(), "method", "Model.__call__"),
+    (Model.nested, "inner", "Model.nested.<locals>.inner"),
+    (comprehension, "comprehension", "comprehension.<locals>.<listcomp>"),
+    (over_lines, "over-lines", "over_lines"),
+    (mx.grad(lambda x: ops.reduce([direct(x)], [np.float32(0)], ops.add, [0])), "direct", "direct"),
+    (mx.vmap(direct), "direct", "direct"),
+    (lambda x: mx.vjp(direct, x)[0], "direct", "direct"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "marker", "name"), WHERE, ids=[str(i) for i in range(len(WHERE))]
+)
+def test_the_innermost_line_of_the_user(function, marker, name):
+    found = source_of(function)
+    if sys.version_info >= (3, 12):
+        name = name.removesuffix(".<locals>.<listcomp>")
+    assert (found.file, found.line, found.function) == (__file__, line_of(marker), name)
+
+
+def test_a_lambda():
+    assert source_of(in_lambda).function == "<lambda>"
+
+
+def test_operators_name_the_line_too():
+    assert source_of(through_operator, "Mul").line == line_of("operator")
+
+
+def test_a_constant_names_the_line_where_it_is_used():
+    def function(x):
+        y = np.float32(7) + X
+        return ops.add(x, y)  # constant
+
+    assert source_of(function, "Constant").line == line_of("constant")
+
+
+def transformed():
+    def loss(x):
+        y = ops.tanh(x)  # primal
+        return ops.reduce([y], [np.float32(0)], ops.add, [0])
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    "function",
+    [mx.grad(transformed()), lambda x: mx.jvp(transformed(), (x,), (x,)), mx.grad(mx.jit(transformed()))],
+    ids=["grad", "jvp", "grad of jit"],
+)
+def test_the_derivative_of_a_line_names_that_line(function):
+    graph = mx.make_graph(function)(X)
+    sources = [step.source for each in computations(graph) for step in each.instructions]
+    lines = {source.line for source in sources if source is not None and source.file == __file__}
+    # The body has two lines; what is asked for above has one.
+    assert line_of("primal") in lines
+    made = [step for each in computations(graph) for step in each.instructions]
+    products = [step for step in made if step.operation.name in ("Mul", "Sub")]
+    assert products
+    assert {step.source.line for step in products} == {line_of("primal")}
+
+
+def computations(graph):
+    found: list[Graph] = [graph]
+    for each in found:
+        found.extend(inner for step in each.instructions for inner in step.computations)
+    return found
+
+
+def test_graphs_keep_their_lines_when_evaluated_elsewhere():
+    graph = mx.make_graph(direct)(X)
+    again, _ = trace_to_graph(lambda x: evaluate_graph(graph, [x]), graph.input_shapes)
+    assert again.instructions[0].source == graph.instructions[0].source
+
+
+class NoDerivative(Unary):
+    """Has no derivative."""
+
+    no_derivative = "it is only for this test"
+
+    def reference(self, operand, **_):
+        return operand
+
+
+def test_an_error_while_a_graph_is_transformed_names_the_line_in_it():
+    def inside(x):
+        return mx.bind(NoDerivative(), x)  # no derivative
+
+    with pytest.raises(DerivativeError) as caught:
+        mx.make_graph(mx.grad(mx.jit(inside)))(1.0)
+    assert f"test_source.py:{line_of('no derivative')} (" in str(caught.value)
+
+
+def test_rules_of_the_user_name_their_own_lines():
+    @mx.custom_vjp
+    def function(x):
+        return ops.tanh(x)  # custom function
+
+    def backward(_, cotangent):
+        return (ops.exp(cotangent),)  # custom backward
+
+    function.defvjp(lambda x: (ops.sin(x), None), backward)
+    graph = mx.make_graph(lambda x: mx.vjp(function, x)[1](x))(X)
+    lines = {step.operation.name: step.source.line for step in graph.instructions}
+    assert lines["Exp"] == line_of("custom backward")
+    inner = mx.make_graph(lambda x: mx.vmap(function)(x))(X)
+    (called,) = [g for step in inner.instructions for g in step.computations]
+    assert called.instructions[0].source.line == line_of("custom function")
+
+
+def test_how_a_line_is_shown(tmp_path, monkeypatch):
+    found = source_of(direct)
+    monkeypatch.chdir(os.path.dirname(__file__))
+    line = line_of("direct")
+    assert str(found) == f"test_source.py:{line} (direct)"
+    monkeypatch.chdir(tmp_path)
+    assert str(found) == f"{__file__}:{line} (direct)"
+
+
+def test_a_line_is_shown_where_the_current_folder_is_gone(tmp_path, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert str(source_of(direct)).startswith(__file__)
+
+
+def compiled(text, name):
+    namespace: dict[str, object] = {"ops": ops}
+    exec(compile(text, name, "exec"), namespace)
+    return namespace["f"]
+
+
+def test_code_made_at_run_time():
+    function = compiled("\n\ndef f(x):\n    return ops.tanh(x)\n", "<made here>")
+    assert str(source_of(function)) == "<made here>:4 (f)"
+
+
+def test_equal_code_in_different_files():
+    text = "def f(x):\n    return ops.tanh(x)\n"
+    one, other = compiled(text, "/one/file.py"), compiled(text, "/other/file.py")
+    assert isinstance(one, types.FunctionType)
+    assert isinstance(other, types.FunctionType)
+    assert one.__code__ == other.__code__, "what makes this test worth its while"
+    graph = mx.make_graph(lambda x: (one(x), other(x)))(X)
+    assert [step.source.file for step in graph.instructions] == ["/one/file.py", "/other/file.py"]
+    text = str(graph)
+    assert '"/one/file.py"' in text
+    assert '"/other/file.py"' in text
+    lowered = mx.jit(lambda x: (one(x), other(x))).lower(X).as_text(debug_info=True)
+    assert '"/one/file.py"' in lowered
+    assert '"/other/file.py"' in lowered
+
+
+def test_skipped_packages(tmp_path, monkeypatch):
+    from minixla.core import source as source_module
+
+    monkeypatch.setattr(source_module, "_SKIPPED", list(source_module._SKIPPED))
+    function = compiled("def f(x):\n    return ops.tanh(x)\n", str(tmp_path / "library.py"))
+    assert source_of(function).file == str(tmp_path / "library.py")
+    skip_package(str(tmp_path))
+    assert source_of(function).file == __file__
+    monkeypatch.undo()
+    source_module._IS_USER_FILE.clear()
+
+
+def test_compiled_programs_carry_the_lines():
+    def reduce(x):
+        return ops.reduce([ops.tanh(x)], [np.float32(0)], ops.add, [0])  # in metadata
+
+    text = mx.jit(reduce).lower(X).compile().as_text()
+    marked = [line for line in text.splitlines() if " tanh(" in line]
+    assert marked
+    for line in marked:
+        assert f'source_file="{__file__}" source_line={line_of("in metadata")}' in line
+    # An operation with a region carries its line as well, not only what stands in the region.
+    summed = [line for line in text.splitlines() if " reduce(" in line]
+    assert summed
+    for line in summed:
+        assert f"source_line={line_of('in metadata')}" in line
+
+
+def test_paths_are_escaped():
+    function = compiled("def f(x):\n    return ops.tanh(x)\n", 'C:\\odd "path"\n.py')
+    mx.jit(function).lower(X)
+    assert "odd" in str(mx.make_graph(function)(X))
+
+
+def test_errors_name_the_line():
+    def wrong(x):
+        return ops.add(x, X[:2])  # wrong call
+
+    for call in (wrong, mx.jit(wrong), mx.grad(wrong), mx.vmap(wrong, in_axes=None, axis_size=2)):
+        with pytest.raises(ShapeError) as caught:
+            call(X)
+        assert f"test_source.py:{line_of('wrong call')} (" in str(caught.value)
+
+
+def test_the_layout_of_a_message():
+    error = explain(ShapeError, "dot", "sizes differ", ["lhs 3", "rhs 4"], "Make them equal.")  # laid out
+    assert str(error).splitlines() == [
+        "dot: sizes differ.",
+        "  lhs 3",
+        "  rhs 4",
+        f"  called at {str(find_source()).rsplit(':', 1)[0]}:{line_of('laid out')} "
+        "(test_the_layout_of_a_message)",
+        "  Make them equal.",
+    ]
