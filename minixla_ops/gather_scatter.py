@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.element_types import element_type
-from minixla.core.shapes import Shape
+from minixla.core.shapes import DeclaredArray, Shape
 from minixla_ops.gather import gather
 from minixla_ops.index_numbers import (
     GatherDimensionNumbers,
@@ -69,17 +69,11 @@ def _clamped(
 def _for_each_component(values: Sequence[int], shape: Shape, index_vector_dim: int) -> Any:
     """A bound for each component of index vectors: a scalar where all are equal."""
     from minixla_ops.broadcasting import broadcast_in_dim
-    from minixla_ops.conversion import convert_element_type
 
     kind = shape.element_type
-    if kind.bits == 64 and all(abs(value) < 2**31 for value in values):
-        # Constants of 64 bits may be narrowed where values of 64 bits are not.
-        narrow = shape.with_element_type(element_type("s32"))
-        bound = _for_each_component(values, narrow, index_vector_dim)
-        return convert_element_type(bound, kind)
     if len(set(values)) == 1:
         return splat(values[0], Shape(kind))
-    vector = np.array(values).astype(shape.dtype)
+    vector = np.array(values).astype(shape.dtype).view(DeclaredArray)
     return broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
 
 

@@ -73,8 +73,10 @@ def result_type(operands: Iterable[tuple[ElementType, bool]]) -> tuple[ElementTy
     Raises:
         ShapeError: the types have no common type that loses nothing (`f8e4m3fn` and `bf16`).
     """
-    kind, weak = _result_type(tuple(operands))
-    return canonical_element_type(kind), weak
+    operands = tuple(operands)
+    kind, weak = _result_type(operands)
+    # A strong operand of that very type is declared so, and stays what it is in 32-bit mode.
+    return kind if (kind, False) in operands else canonical_element_type(kind), weak
 
 
 @cache

@@ -147,6 +147,13 @@ def under(trace: Trace) -> Iterator[None]:
     try:
         yield
     finally:
+        _return_to(previous)
+
+
+def _return_to(previous: Trace) -> None:
+    if isinstance(previous, _LoadEvaluator):
+        del _state.trace  # the evaluator may have been loaded meanwhile
+    else:
         _state.trace = previous
 
 
@@ -182,7 +189,7 @@ class tracing:
         _state.trace = self._trace
 
     def __exit__(self, *_: object) -> None:
-        _state.trace = self._previous
+        _return_to(self._previous)
         self._trace.alive = False
         if self._collect:
             gc.enable()

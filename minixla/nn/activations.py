@@ -12,7 +12,8 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import numeric_type
-from minixla.numpy.operands import axis_of, inexact_operand, keep_weak, lifted, operand_shape
+from minixla.core.tracing import weak_type_of
+from minixla.numpy.operands import axis_of, inexact_operand, lifted, marked, operand_shape
 from minixla_ops.operators import convert
 from minixla_ops.rules import full_like
 
@@ -47,8 +48,8 @@ def _of_floats(function: Activation) -> Activation:
 
     @wraps(function)
     def activation(x: Any, *args: Any, **kwargs: Any) -> Any:
-        number = inexact_operand(x, function.__name__)
-        return keep_weak(function(number, *args, **kwargs), x, *args, *kwargs.values())
+        result = function(inexact_operand(x, function.__name__), *args, **kwargs)
+        return marked(result, all(map(weak_type_of, (x, *args, *kwargs.values()))))
 
     return activation  # type: ignore[return-value]
 
@@ -59,7 +60,7 @@ def _of_numbers(function: Activation) -> Activation:
     @wraps(function)
     def activation(x: Any) -> Any:
         kind = operand_shape(x, function.__name__).element_type
-        return keep_weak(function(lifted(convert(x, numeric_type(kind)))), x)
+        return marked(function(lifted(convert(x, numeric_type(kind)))), weak_type_of(x))
 
     return activation  # type: ignore[return-value]
 

@@ -251,8 +251,10 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     from minixla.numpy.joining import stack
     from minixla.numpy.manipulation import atleast_1d
 
-    found = transpose(stack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)))
-    return found if operand_shape(a, "argwhere").rank else found[:, :0]
+    rank = operand_shape(a, "argwhere").rank
+    places = nonzero(a if rank else atleast_1d(a), size=size, fill_value=fill_value)
+    found = transpose(stack(places))
+    return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
 def extract(condition: Any, arr: Any) -> Any:

@@ -17,7 +17,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops import special
 from minixla_ops.evaluation import reference_graph
-from tests.harness import check_batching, check_rejected, graph_of
+from tests.harness import check_batching, check_operation, check_rejected, graph_of
 from tests.oracles import run_stablehlo, run_xla
 from tests.oracles.compare import assert_same, flush_denormals, ulp_distance
 from tests.oracles.values import all_values, bit_width, edge_values, random_values
@@ -260,6 +260,17 @@ def test_infinities_and_nans_of_complex_numbers(results, name, kind):
     edges = ~np.isfinite(operand)
     expected = REGISTRY[name.capitalize()].reference(operand)
     assert_same(expected[edges], actual[name][edges], signed_zeros=False, inputs=[operand[edges]])
+
+
+@pytest.mark.parametrize("kind", COMPLEX)
+@pytest.mark.parametrize("name", ["cos", "cosh", "sin"])
+def test_overflow_of_complex_numbers(name, kind):
+    # The other part is 0 or has the sign of the finite factor: never 0 * inf.
+    along = np.array([complex(a, b) for a in (0.0, -0.0, 1.0, -2.0) for b in (1000.0, -1000.0)])
+    operand = (along if name != "cosh" else special.with_parts(along.imag, along.real)).astype(
+        ELEMENT_TYPES[kind].dtype
+    )
+    check_operation(getattr(ops, name), [operand])
 
 
 # Operands of which XLA:CPU and StableHLO's interpreter give different values: op, operand, what

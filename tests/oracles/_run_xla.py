@@ -17,7 +17,9 @@ from tests.oracles._worker import serve
 def compiled(text: str) -> tuple[Any, list[str], Any]:
     """The executable of a module, the types that it takes, and its device."""
     with make_context(), ir.Location.unknown():
-        types = input_types(find_main(ir.Module.parse(text)))
+        # Named, for its functions do not keep it alive: without it they point to freed memory.
+        module = ir.Module.parse(text)
+        types = input_types(find_main(module))
     client: Any = backend.get_backend("cpu")
     device = client.local_devices()[0]
     options = backend.get_compile_options(num_replicas=1, num_partitions=1)  # As `jax.jit` has.
