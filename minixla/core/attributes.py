@@ -11,6 +11,7 @@ import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+from minixla.core.snapshots import snapshot
 
 __all__ = [
     "REQUIRED",
@@ -251,11 +252,9 @@ class Literal:
             shape: its shape, where the caller knows it and that nobody will write to `data`.
         """
         if shape is None:
-            given, data = data, np.asarray(data)
+            data = snapshot(np.asarray(data))
             declared = canonical_element_type(element_type(data.dtype))
             data = data.astype(declared.dtype, copy=False)
-            if data is given and data.flags.writeable:
-                data = data.copy()  # what is written to the array later must not change it
             shape = Shape(declared, data.shape)
         self.data = data
         self.shape = shape

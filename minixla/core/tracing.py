@@ -20,6 +20,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.shapes import AnyShape, shape_of_data
+from minixla.core.snapshots import holds, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
@@ -295,7 +296,7 @@ class GraphTrace(Trace):
         found = self._constants.get(id(operand))
         if found is not None:
             value, _, seen = found
-            if seen is None or seen.tobytes() == operand.tobytes():
+            if seen is None or holds(seen, operand):
                 return value
         seen = None
         if isinstance(operand, Tracer):
@@ -306,8 +307,8 @@ class GraphTrace(Trace):
             members = [self.capture(element, subject) for element in operand.elements]
             value = self._record(role("tuple"), members, {}, shape_of(operand))
         elif isinstance(operand, np.ndarray) and operand.flags.writeable:
-            seen = operand.copy()
-            value = self._constant(seen, subject)
+            seen = snapshot(operand)
+            value = self.capture(seen, subject)
         else:
             value = self._constant(operand, subject)
         # The operand is kept alive, so that no other object gets its identity.

@@ -165,7 +165,8 @@ def _type_of(value: Any) -> tuple[ElementType, bool]:
     if not is_type:
         return operand_shape(value, "result_type").element_type, weak_type_of(value)
     kind = canonical_element_type(_element_type(value))
-    return kind, value in (int, float, complex)
+    # By identity: NumPy's dtype of 64 bits is equal to Python's float.
+    return kind, any(value is each for each in (int, float, complex))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:

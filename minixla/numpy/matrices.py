@@ -78,7 +78,7 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    kind = default_float() if dtype is None else requested_type(dtype, "tri")
+    kind = requested_type(np.float32 if dtype is None else dtype, "tri")
     row, column = _offsets(N, N if M is None else M)
     return lifted(convert(ops.ge(row + k, column), kind))
 

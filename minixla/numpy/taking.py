@@ -422,4 +422,4 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
         )
     (elements, values), _, _ = promote_any("searchsorted", a, expand_dims(v, -1))
     is_before = elements < values if side == "left" else elements <= values
-    return sum(is_before, -1, default_int())
+    return sum(is_before, -1, np.int32)

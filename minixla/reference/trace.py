@@ -8,6 +8,7 @@ import numpy as np
 
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
+from minixla.core.snapshots import snapshot
 from minixla.core.tracing import (
     Trace,
     Tracer,
@@ -95,8 +96,8 @@ class ReferenceTrace(Trace):
         if shape is None:
             raise not_a_value(value, subject)
         data = host_array(value, shape, subject) if isinstance(value, int) else np.asarray(value)
-        if data is value and data.flags.writeable:
-            data = data.copy()  # it may be written to while its value is still in use
+        if data is value:
+            data = snapshot(data)
         tracer = ReferenceTracer(self, self._convert(data, shape), shape)
         tracer._weak = weak_type_of(value)
         return tracer

@@ -55,7 +55,8 @@ def check_both(
     """
     wide = [np.asarray(x, np.float64) if x.dtype.kind == "f" else x for x in arrays]
     check(function, jax_function, *arrays)
-    check_derivatives(function, wide, jax_function, differences=differences)
+    check_derivatives(function, wide, jax_function, order=1, differences=differences)
+    check_derivatives(function, wide, order=2, differences=differences)
     check_batching(function, wide, size=2, batched=batched)
 
 

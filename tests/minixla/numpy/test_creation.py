@@ -159,8 +159,15 @@ PAIRS = [(F32, S32), (BF16, np.float16), (np.int8, np.uint8), (PRED, np.int8), (
 def test_promotion(first: type, second: type) -> None:
     assert mnp.promote_types(first, second) == jnp.promote_types(first, second)
     assert mnp.result_type(first, second, 1.0) == jnp.result_type(first, second, 1.0)
+    assert mnp.result_type(first, float) == jnp.result_type(first, float)
     x = np.ones(2, first)
     assert mnp.result_type(x, 2) == jnp.result_type(jnp.asarray(x), 2)
+
+
+def test_dtypes_are_strong() -> None:
+    assert mnp.result_type(np.dtype(np.float32), BF16) == np.float32
+    assert mnp.result_type(float, BF16) == BF16
+    assert mnp.result_type(np.dtype(np.float64), BF16) == np.float32
 
 
 def test_questions_about_dtypes() -> None:

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import minixla as mx
 import minixla.numpy as mnp
@@ -252,6 +254,54 @@ def test_iteration_and_length() -> None:
     assert mx.reference(lambda x: [len(x), *[row.sum() for row in x]])(X)[0] == 3
     with pytest.raises(TypeError, match="iteration over a 0-dimensional"):
         mx.reference(lambda x: list(x))(F32(1))
+
+
+@st.composite
+def indices(draw: Any) -> Any:
+    """An index that NumPy takes, of every kind of member, for an array of shape (3, 4, 5)."""
+    sizes = [3, 4, 5]
+    members: list[Any] = []
+    length = draw(st.integers(1, 3))
+    while sizes:
+        size = sizes[0]
+        places = st.integers(-size, size - 1)
+        kind = draw(st.sampled_from(["int", "slice", "array", "mask", "new", "ellipsis", "stop"]))
+        if kind == "stop" or (kind == "ellipsis" and any(each is Ellipsis for each in members)):
+            break
+        if kind == "int":
+            members.append(draw(places))
+        elif kind == "slice":
+            bound = st.none() | st.integers(-6, 6)
+            members.append(slice(draw(bound), draw(bound), draw(bound.filter(lambda x: x != 0))))
+        elif kind == "array":
+            shape = draw(st.sampled_from([(length,), (1,), (2, length), (2, 1)]))
+            count = int(np.prod(shape))
+            drawn = draw(st.lists(places, min_size=count, max_size=count))
+            members.append(np.array(drawn, S32).reshape(shape))
+        elif kind == "mask":
+            members.append(np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size))))
+        elif kind == "new":
+            members.append(None)
+        else:
+            members.append(Ellipsis)
+            sizes = sizes[draw(st.integers(0, len(sizes))) :]
+            continue
+        sizes = sizes[kind != "new" :]
+    return tuple(members)
+
+
+@given(indices())
+def test_any_index_reads_and_adds_as_numpy(index: Any) -> None:
+    try:
+        expected = X[index]
+    except IndexError:
+        assume(False)
+    actual = mx.reference(lambda x: x[index])(X)
+    assert actual.shape == expected.shape
+    np.testing.assert_array_equal(actual, expected)
+    added = X.copy()
+    np.add.at(added, index, 1.0)
+    np.testing.assert_allclose(mx.reference(lambda x: x.at[index].add(1.0))(X), added)
 
 
 ERRORS = [

@@ -1,0 +1,79 @@
+"""dot_product_attention against jax.nn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+from tests.harness import check_rejected
+from tests.minixla.nn.comparing import check, check_both, draw
+
+BATCH, LENGTH, POSITIONS, HEADS, SIZE = 2, 3, 4, 4, 2
+MASK = np.random.default_rng(0).integers(0, 2, (BATCH, 1, LENGTH, POSITIONS)).astype(bool)
+BIAS = draw(1, HEADS, LENGTH, POSITIONS, seed=3)
+BLIND = np.concatenate([MASK[:, :, :2], np.zeros_like(MASK[:, :, :1])], 2)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"scale": 0.3},
+    {"is_causal": True},
+    {"mask": MASK},
+    {"mask": BLIND},
+    {"bias": BIAS},
+    {"bias": BIAS, "mask": MASK, "is_causal": True},
+]
+
+
+def operands(key_heads: int = HEADS, dtype: Any = np.float32) -> list[np.ndarray]:
+    query = draw(BATCH, LENGTH, HEADS, SIZE, dtype=dtype)
+    key, value = (draw(BATCH, POSITIONS, key_heads, SIZE, dtype=dtype, seed=s) for s in (1, 2))
+    return [query, key, value]
+
+
+@pytest.mark.parametrize("key_heads", [4, 2, 1])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda x: "-".join(x) or "default")
+def test_options(options: dict[str, Any], key_heads: int) -> None:
+    check(
+        lambda *xs: mx.nn.dot_product_attention(*xs, **options),
+        lambda *xs: jax.nn.dot_product_attention(*xs, **options),
+        *operands(key_heads),
+    )
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_16_bits(dtype: Any) -> None:
+    given = operands(2, dtype)
+    check(mx.nn.dot_product_attention, jax.nn.dot_product_attention, *given)
+
+
+def test_without_batch_or_with_two() -> None:
+    query, key, value = operands()
+    one = mx.reference(mx.nn.dot_product_attention)(query[0], key[0], value[0])
+    nested = mx.reference(mx.nn.dot_product_attention)(query[None], key[None], value[None])
+    expected = jax.nn.dot_product_attention(query, key, value)
+    np.testing.assert_allclose(one, expected[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(nested[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_derivatives_and_batches() -> None:
+    arrays = [x[:1] for x in operands(2)]
+    check_both(mx.nn.dot_product_attention, jax.nn.dot_product_attention, arrays, batched=[0, 2])
+
+
+@pytest.mark.parametrize(
+    ("place", "sizes"),
+    [(0, (2,)), (1, (BATCH, POSITIONS, 3, SIZE)), (2, (BATCH, 5, HEADS, SIZE)), (0, (1, 3, 4, 2))],
+)
+def test_rejected(place: int, sizes: tuple[int, ...]) -> None:
+    given = operands()
+    given[place] = draw(*sizes)
+    name = ("query", "key", "value")[place]
+    shape = f"{name} f32[{','.join(map(str, sizes))}]"
+    message = "dot_product_attention: query, key and value do not fit each other"
+    check_rejected(
+        lambda *xs: mx.nn.dot_product_attention(*xs), given, mx.ShapeError, message, shape
+    )

@@ -1,0 +1,190 @@
+"""Convolution and pooling against jax.lax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+from tests.harness import check_rejected
+from tests.minixla.nn.comparing import check, check_both, draw
+from tests.minixla.numpy.tables import assert_close
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 5), (5, 3), {}),
+    ((2, 6, 4), (3, 4, 2), {}),
+    ((2, 6, 5, 2), (3, 2, 2, 3), {}),
+    ((2, 6, 5, 2), (3, 2, 2, 3), {"strides": 2}),
+    ((2, 6, 5, 2), (3, 2, 2, 3), {"strides": (2, 1), "padding": "VALID"}),
+    ((2, 6, 5, 2), (3, 2, 2, 3), {"padding": [(1, 0), (2, 3)]}),
+    ((2, 7, 5, 2), (3, 2, 2, 3), {"kernel_dilation": 2}),
+    ((2, 4, 3, 2), (3, 2, 2, 3), {"input_dilation": (2, 1), "padding": [(0, 0), (1, 1)]}),
+    ((1, 5, 4, 4), (2, 2, 2, 6), {"feature_group_count": 2}),
+    ((1, 2, 5, 4), (3, 2, 2, 2), {"dimension_numbers": ("NCHW", "OIHW", "NCHW")}),
+    ((1, 3, 4, 3, 2), (2, 2, 2, 2, 3), {}),
+    ((1, 2, 3, 2, 2, 1), (2, 1, 2, 1, 1, 2), {}),
+]
+LETTERS = "DHWXYZ"
+
+
+def jax_conv(inputs: Any, kernel: Any, **options: Any) -> Any:
+    """The same convolution in JAX."""
+    spatial = inputs.ndim - 2
+    letters = LETTERS[:spatial]
+    repeated = {
+        name: (value,) * spatial if isinstance(value, int) else value
+        for name, value in options.items()
+        if name in ("strides", "input_dilation", "kernel_dilation")
+    }
+    return jax.lax.conv_general_dilated(
+        inputs,
+        kernel,
+        repeated.get("strides", (1,) * spatial),
+        options.get("padding", "SAME"),
+        repeated.get("input_dilation"),
+        repeated.get("kernel_dilation"),
+        options.get("dimension_numbers", (f"N{letters}C", f"{letters}IO", f"N{letters}C")),
+        options.get("feature_group_count", 1),
+        preferred_element_type=options.get("preferred_element_type"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kernel", "options"),
+    CONVOLUTIONS,
+    ids=lambda x: "-".join(x) or "default" if isinstance(x, dict) else str(x),
+)
+def test_conv(inputs: tuple[int, ...], kernel: tuple[int, ...], options: dict[str, Any]) -> None:
+    check(
+        lambda x, k: mx.nn.conv(x, k, **options),
+        lambda x, k: jax_conv(x, k, **options),
+        draw(*inputs),
+        draw(*kernel),
+        units=64,
+    )
+
+
+def test_conv_derivatives_and_batches() -> None:
+    operands = [draw(1, 4, 3, 2), draw(3, 2, 2, 2)]
+    check_both(lambda x, k: mx.nn.conv(x, k, 2), lambda x, k: jax_conv(x, k, strides=2), operands)
+
+
+def test_conv_types() -> None:
+    images = np.arange(16, dtype=np.uint8).reshape(1, 4, 4, 1)
+    kernel = draw(3, 3, 1, 2)
+    check(mx.nn.conv, lambda x, k: jax_conv(x.astype(np.float32), k), images, kernel, units=64)
+    narrow = draw(1, 4, 4, 1, dtype=ml_dtypes.bfloat16)
+    assert mx.reference(mx.nn.conv)(narrow, kernel).dtype == np.float32
+    wide = mx.reference(lambda x: mx.nn.conv(x, x[:, :3, :3], preferred_element_type=np.float32))
+    assert wide(draw(1, 4, 4, 1, dtype=ml_dtypes.bfloat16)).dtype == np.float32
+
+
+def test_conv_rejected() -> None:
+    phrases = ("conv: inputs and kernel do not have the same number", "inputs f32[3,4,2]", "x[None]")
+    check_rejected(mx_conv := lambda x, k: mx.nn.conv(x, k), [draw(3, 4, 2), draw(3, 3, 2, 4)], mx.ShapeError, *phrases)
+    check_rejected(mx_conv, [draw(3), draw(3)], mx.ShapeError, "conv: inputs and kernel", "f32[3]")
+    features = ("(C8)", "lhs has 4 features, the kernel takes 5")
+    check_rejected(mx_conv, [draw(1, 4, 4), draw(3, 5, 2)], mx.ShapeError, *features)
+    check_rejected(
+        lambda x, k: mx.nn.conv(x, k, (1, 2)),
+        [draw(1, 4, 4), draw(3, 4, 2)],
+        mx.AttributeValueError,
+        "window_strides",
+    )
+
+
+POOLS: list[dict[str, Any]] = [
+    {"window_shape": (2, 2)},
+    {"window_shape": (2, 2), "strides": (2, 2)},
+    {"window_shape": (3, 2), "strides": (1, 2), "padding": "SAME"},
+    {"window_shape": (3, 2), "padding": [(1, 0), (0, 1)]},
+]
+
+
+def jax_pool(x: Any, neutral: Any, function: Any, **options: Any) -> Any:
+    """The same pooling in JAX."""
+    window = options["window_shape"]
+    leading = x.ndim - 1 - len(window)
+    padding = options.get("padding", "VALID")
+    if not isinstance(padding, str):
+        padding = [(0, 0)] * leading + padding + [(0, 0)]
+    strides = options.get("strides", (1,) * len(window))
+    return jax.lax.reduce_window(
+        x, neutral, function, (1,) * leading + window + (1,), (1,) * leading + strides + (1,), padding
+    )
+
+
+def jax_avg_pool(x: Any, count_include_pad: bool = True, **options: Any) -> Any:
+    total = jax_pool(x, 0.0, jax.lax.add, **options)
+    if count_include_pad:
+        return total / np.prod(options["window_shape"])
+    return total / jax_pool(jnp.ones_like(x), 0.0, jax.lax.add, **options)
+
+
+@pytest.mark.parametrize("options", POOLS, ids=lambda x: "-".join(x))
+@pytest.mark.parametrize("sizes", [(2, 5, 4, 3), (5, 4, 1), (0, 5, 4, 3), (2, 1, 5, 4, 2)])
+def test_pools(sizes: tuple[int, ...], options: dict[str, Any]) -> None:
+    x = draw(*sizes)
+    check(
+        lambda x: mx.nn.max_pool(x, **options),
+        lambda x: jax_pool(x, -np.inf, jax.lax.max, **options),
+        x,
+    )
+    for counted in (True, False):
+        check(
+            lambda x, counted=counted: mx.nn.avg_pool(x, **options, count_include_pad=counted),
+            lambda x, counted=counted: jax_avg_pool(x, counted, **options),
+            x,
+        )
+
+
+@pytest.mark.parametrize("options", POOLS[1:3], ids=lambda x: "-".join(x))
+def test_pool_derivatives_and_batches(options: dict[str, Any]) -> None:
+    x = np.random.default_rng(0).permutation(32.0).reshape(2, 4, 4, 1)  # no ties
+    # JAX has no second derivative of a windowed maximum, ours is checked by differences.
+    check_both(
+        lambda x: mx.nn.max_pool(x, **options),
+        lambda x: jax_pool(x, -np.inf, jax.lax.max, **options),
+        [x],
+    )
+    check_both(
+        lambda x: mx.nn.avg_pool(x, **options, count_include_pad=False),
+        lambda x: jax_avg_pool(x, False, **options),
+        [x],
+    )
+
+
+def test_pools_of_other_types() -> None:
+    integers = np.array([[-5, 3, 2, -7]], np.int8)[..., None]
+    pool = mx.reference(lambda x: mx.nn.max_pool(x, (2,), (2,)))
+    assert_close(pool(integers), np.array([[[3], [2]]], np.int8))
+    assert_close(pool(integers.astype(np.uint8)), np.array([[[251], [249]]], np.uint8))
+    assert_close(pool(integers > 0), np.array([[[True], [True]]]))
+    bytes_ = np.array([[200, 100, 255, 255]], np.uint8)[..., None]
+    mean = mx.reference(lambda x: mx.nn.avg_pool(x, (2,), (2,)))(bytes_)
+    assert_close(mean, np.array([[[150], [255]]], np.float32))
+
+
+def test_pool_edges() -> None:
+    x = np.array([[np.nan, 1, -np.inf, -np.inf, np.inf, 0]], np.float32)[..., None]
+    expected = np.array([[[np.nan], [-np.inf], [np.inf]]], np.float32)
+    assert_close(mx.reference(lambda x: mx.nn.max_pool(x, (2,), (2,)))(x), expected)
+    assert_close(mx.jit(lambda x: mx.nn.max_pool(x, (2,), (2,)))(x), expected)
+
+
+def test_pools_rejected() -> None:
+    for name in ("max_pool", "avg_pool"):
+        pool = getattr(mx.nn, name)
+        phrases = (f"{name}: a window of 2 dimensions does not fit", "window_shape (2, 2)", "f32[3,3]")
+        check_rejected(lambda x, pool=pool: pool(x, (2, 2)), [draw(3, 3)], mx.ShapeError, *phrases)
+        check_rejected(
+            lambda x, pool=pool: pool(x, (2, 2), (1,)),
+            [draw(1, 3, 3, 1)],
+            mx.AttributeValueError,
+            "window_strides has 3 entries for 4 dimensions",
+        )
