@@ -134,7 +134,7 @@ def _find_monoid(computation: Graph) -> str | None:
         return None
     if sorted(operands) != sorted(id(value) for value in computation.inputs):
         return None
-    name = _MONOIDS.get(only.operation.name, "")
+    name = _MONOIDS.get(only.op.name, "")
     shape = computation.outputs[0].shape
     kind = shape.element_type.kind if isinstance(shape, Shape) else ""
     if kind == "pred":
@@ -198,7 +198,7 @@ def short_form(computation: Graph) -> str | None:
         return None
     (only,) = computation.pruned().instructions
     in_order = list(map(id, only.operands)) == list(map(id, computation.inputs))
-    return f"stablehlo.{only.operation.stablehlo_name}" if in_order else None
+    return f"stablehlo.{only.op.stablehlo_name}" if in_order else None
 
 
 def check_computation(

@@ -21,7 +21,7 @@ def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     }
     for instruction in graph.instructions:
         arguments = [values[id(value)] for value in instruction.operands]
-        outcome = instruction.operation.reference(*arguments, **instruction.attributes)
+        outcome = instruction.op.reference(*arguments, **instruction.attributes)
         outcomes = (outcome,) if instruction.single else outcome
         for value, each in zip(instruction.results, outcomes, strict=True):
             values[id(value)] = each
@@ -31,7 +31,7 @@ def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 def apply_elementwise(computation: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """A computation of scalars applied to whole arrays of equal dimensions, element by element."""
     sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
-    if all(_is_pointwise(each.operation) for each in computation.instructions):
+    if all(_is_pointwise(each.op) for each in computation.instructions):
         results = reference_graph(computation, operands)
         return [np.broadcast_to(result, sizes) for result in results]
     flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]

@@ -35,7 +35,7 @@ def _find_combination(computation: Graph) -> str | None:
     instruction = result.instruction
     if instruction is None:
         return "set" if result is computation.inputs[1] else "keep"
-    is_difference = instruction.operation.name == "Sub"
+    is_difference = instruction.op.name == "Sub"
     return "sub" if is_difference and instruction.operands == computation.inputs else None
 
 

@@ -207,8 +207,8 @@ def _cbrt_of_complex(x: Any) -> Any:
 class Sin(FloatUnary):
     """Sine. XLA: Sin.
 
-    In StableHLO that of complex numbers is made of real functions: XLA's own loses all digits of
-    the imaginary part near 0, and gives NaN where e**|Im x| overflows. So does `jax.lax.sin`.
+    In StableHLO that of complex numbers is made of real functions, as `jax.lax.sin` does it: XLA's
+    own loses all digits of the imaginary part near 0, and gives NaN where e**|Im x| overflows.
     """
 
     hlo_name = "sine"

@@ -6,33 +6,25 @@ from typing import Any
 
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracing import Trace, Tracer, _state, shape_of, weak_type_of
+from minixla.core.tracer import WrappingTracer
+from minixla.core.tracing import Trace, _state, shape_of
 
 __all__ = ["BatchTrace", "BatchTracer"]
 
 
-class BatchTracer(Tracer):
+class BatchTracer(WrappingTracer):
     """A value of the parent trace one dimension of which is the batch.
 
     For a tuple, `dimension` is a tuple: that of each member, None where the member has no batch.
     """
 
-    __slots__ = ("dimension", "value")
+    __slots__ = ("dimension",)
 
     def __init__(self, trace: BatchTrace, value: Any, dimension: Any) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
         self.dimension = dimension
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the value is weakly typed."""
-        return weak_type_of(self.value)
-
-    def _mark_weak(self) -> None:
-        if isinstance(self.value, Tracer):
-            self.value._mark_weak()
 
     def _concrete(self, wanted: str) -> Any:
         from minixla.core.errors import ConcretizationError, explain

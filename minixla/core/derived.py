@@ -75,7 +75,7 @@ def _make_jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
         trace.alive = False
         mine = [type(each) is ForwardTracer and each._trace is trace for each in outputs]
         active_outputs.extend(mine)
-        primals = [each.primal if flag else each for each, flag in zip(outputs, mine, strict=True)]
+        primals = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
         return primals + [each.tangent for each, flag in zip(outputs, mine, strict=True) if flag]
 
     extra = [shape for shape, flag in zip(shapes, active, strict=True) if flag]

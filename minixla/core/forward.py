@@ -7,40 +7,26 @@ from typing import Any
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape, TupleShape
-from minixla.core.tracer import concrete_primal
+from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import (
     Trace,
-    Tracer,
     _state,
     shape_of,
-    weak_type_of,
 )
 
 __all__ = ["ForwardTrace", "ForwardTracer", "has_tangent", "jvp_of"]
 
 
-class ForwardTracer(Tracer):
+class ForwardTracer(WrappingTracer):
     """A primal value and its tangent, both of the parent trace."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("tangent",)
 
     def __init__(self, trace: ForwardTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
-        self.primal = primal
+        self.value = primal
         self.tangent = tangent
         self._shape = shape_of(primal)
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the primal is weakly typed."""
-        return weak_type_of(self.primal)
-
-    def _mark_weak(self) -> None:
-        if isinstance(self.primal, Tracer):
-            self.primal._mark_weak()
-
-    def _concrete(self, wanted: str) -> Any:
-        return concrete_primal(self, self.primal, wanted)
 
 
 class ForwardTrace(Trace):
@@ -58,7 +44,7 @@ class ForwardTrace(Trace):
         active = False
         for operand in operands:
             if type(operand) is ForwardTracer and operand._trace is self:
-                primals.append(operand.primal)
+                primals.append(operand.value)
                 tangents.append(operand.tangent)
                 active = True
             else:

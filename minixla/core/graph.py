@@ -28,7 +28,7 @@ class Value:
         self.index = index
 
     def __repr__(self) -> str:
-        owner = "input" if self.instruction is None else self.instruction.operation.hlo_name
+        owner = "input" if self.instruction is None else self.instruction.op.hlo_name
         return f"<Value {self.shape} of {owner}>"
 
 
@@ -36,7 +36,7 @@ class Instruction:
     """One application of an operation.
 
     Attributes:
-        operation: the Operation.
+        op: the Operation.
         operands: the Values that it reads.
         attributes: its canonical attributes by name; not to be changed.
         results: its result Values, in the order of the operation's results.
@@ -44,17 +44,17 @@ class Instruction:
         source: the user's line, or None.
     """
 
-    __slots__ = ("attributes", "operands", "operation", "results", "single", "source")
+    __slots__ = ("attributes", "operands", "op", "results", "single", "source")
 
     def __init__(
         self,
-        operation: Operation,
+        op: Operation,
         operands: tuple[Value, ...],
         attributes: dict[str, Any],
         result_shapes: AnyShape | tuple[AnyShape, ...],
         source: Source | None,
     ) -> None:
-        self.operation = operation
+        self.op = op
         self.operands = operands
         self.attributes = attributes
         self.source = source
@@ -72,7 +72,7 @@ class Instruction:
     @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
-        if self.operation.has_side_effect:
+        if self.op.has_side_effect:
             return True
         return any(graph.has_side_effect for graph in self.computations)
 
@@ -88,7 +88,7 @@ class Instruction:
         return found
 
     def __repr__(self) -> str:
-        return f"<Instruction {self.operation.hlo_name} -> {self.shapes}>"
+        return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
 
 
 class Graph:
@@ -180,7 +180,7 @@ class Graph:
     def __hash__(self) -> int:
         if self._hash is None:
             for graph in _innermost_first(self, lambda each: each._hash is not None):
-                steps = [(step.operation.name, *step.computations) for step in graph.instructions]
+                steps = [(step.op.name, *step.computations) for step in graph.instructions]
                 graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
         return self._hash  # type: ignore[return-value]  # the loop ends with this graph
 
@@ -247,7 +247,7 @@ def _same_steps(first: Graph, second: Graph, pending: list[tuple[Graph, Graph]])
         return False
     match = dict(zip(map(id, first.inputs), map(id, second.inputs), strict=True))
     for one, other in zip(first.instructions, second.instructions, strict=True):
-        if one.operation is not other.operation or one.shapes != other.shapes:
+        if one.op is not other.op or one.shapes != other.shapes:
             return False
         if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
             return False
@@ -264,7 +264,7 @@ def _same_attributes(
         return True
     if one.attributes.keys() != other.attributes.keys():
         return False
-    if one.operation.is_ambiguous and _spelling(one) != _spelling(other):
+    if one.op.is_ambiguous and _spelling(one) != _spelling(other):
         return False
     pairs = [(value, other.attributes[name]) for name, value in one.attributes.items()]
     while pairs:
@@ -289,7 +289,7 @@ def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     hoisted: list[Value] = []
     kept: list[Instruction] = []
     for instruction in graph.instructions:
-        is_constant = instruction.operation is constant
+        is_constant = instruction.op is constant
         literal = instruction.attributes["literal"] if is_constant else None
         if literal is not None and not literal.is_printed:
             literals.append(literal)

@@ -152,7 +152,7 @@ class HloEmitter:
         operands = [self._read(value) for value in instruction.operands]
         shapes = [value.shape for value in instruction.operands]
         result = _joint_shape(instruction.shapes)
-        operation = instruction.operation
+        operation = instruction.op
         name = operation.hlo(self, operands, shapes, result, **instruction.attributes)
         results = instruction.results
         if len(results) == 1:

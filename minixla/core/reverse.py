@@ -11,13 +11,12 @@ from minixla.core.linear import add_cotangents, require_linear
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source, find_source
-from minixla.core.tracer import concrete_primal
+from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import (
     Trace,
     Tracer,
     _state,
     shape_of,
-    weak_type_of,
 )
 
 __all__ = ["ReverseTrace", "ReverseTracer"]
@@ -45,10 +44,10 @@ class Node:
         self.source = source
 
 
-class ReverseTracer(Tracer):
+class ReverseTracer(WrappingTracer):
     """A value of the parent trace, and the recorded step that its cotangent goes to."""
 
-    __slots__ = ("index", "node", "value")
+    __slots__ = ("index", "node")
 
     def __init__(self, trace: ReverseTrace, value: Any, node: Node, index: int) -> None:
         self._trace = trace
@@ -56,18 +55,6 @@ class ReverseTracer(Tracer):
         self.value = value
         self.node = node
         self.index = index
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the value is weakly typed."""
-        return weak_type_of(self.value)
-
-    def _mark_weak(self) -> None:
-        if isinstance(self.value, Tracer):
-            self.value._mark_weak()
-
-    def _concrete(self, wanted: str) -> Any:
-        return concrete_primal(self, self.value, wanted)
 
 
 class LinearTracer(Tracer):

@@ -188,7 +188,7 @@ class Emitter:
             shapes = [value.shape for value in instruction.operands]
             if self._locations is not None:
                 self._location = self._location_of(instruction)
-            results = instruction.operation.stablehlo(
+            results = instruction.op.stablehlo(
                 self, operands, shapes, instruction.shapes, **instruction.attributes
             )
             for value, name in zip(instruction.results, results, strict=True):

@@ -18,6 +18,7 @@ from minixla.core.tuples import TupleValue
 
 __all__ = [
     "Tracer",
+    "WrappingTracer",
     "concrete_primal",
     "host_array",
     "leaked",
@@ -122,6 +123,25 @@ class Tracer:
         return f"{type(self).__name__}<{self._shape}>"
 
 
+class WrappingTracer(Tracer):
+    """A value of the parent trace, and beside it what the trace knows of it."""
+
+    __slots__ = ("value",)
+    value: Any
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the value is weakly typed."""
+        return weak_type_of(self.value)
+
+    def _mark_weak(self) -> None:
+        if isinstance(self.value, Tracer):
+            self.value._mark_weak()
+
+    def _concrete(self, wanted: str) -> Any:
+        return concrete_primal(self, self.value, wanted)
+
+
 def weak_type_of(value: Any) -> bool:
     """Whether `value` is weakly typed: a Python scalar, or made from such alone."""
     if isinstance(value, np.generic):  # np.float64 is a Python float too, but strong
@@ -209,7 +229,7 @@ def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:
     given = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
     instruction = getattr(getattr(tracer, "_value", None), "instruction", None)
     if instruction is not None:
-        given.append(f"it was made by {instruction.operation.builder_name} at {instruction.source}")
+        given.append(f"it was made by {instruction.op.builder_name} at {instruction.source}")
     if trace.alive:
         problem = "a tracer is used outside its transformation, which has not ended"
         advice = (

@@ -224,7 +224,7 @@ def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
     if instruction is None:
         origin = "it is an input of the traced function"
     else:
-        origin = f"it was made by {instruction.operation.builder_name} at {instruction.source}"
+        origin = f"it was made by {instruction.op.builder_name} at {instruction.source}"
     return explain(
         ConcretizationError,
         "trace",
@@ -367,7 +367,7 @@ class GraphTrace(Trace):
 def _constant_of(tracer: Tracer) -> Literal | None:
     """The literal, where an enclosing graph made the tracer as a constant."""
     instruction = tracer._value.instruction if type(tracer) is GraphTracer else None
-    if instruction is None or instruction.operation is not role("constant"):
+    if instruction is None or instruction.op is not role("constant"):
         return None
     return instruction.attributes["literal"]
 
@@ -432,7 +432,7 @@ def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
         for instruction in graph.instructions:
             state.source = instruction.source
             arguments = tuple([values[id(value)] for value in instruction.operands])
-            outcome = process(instruction.operation, arguments, instruction.attributes)
+            outcome = process(instruction.op, arguments, instruction.attributes)
             if instruction.single:
                 values[id(instruction.results[0])] = outcome
             else:

@@ -58,7 +58,9 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
         x, kind = convert(x, S32), S32  # which holds all numbers of the classes
     sizes = (*shape.dimensions[:place], count, *shape.dimensions[place:])
-    return ops.eq(broadcast_to(np.expand_dims(x, place), sizes), ops.iota(Shape(kind, sizes), place))
+    return ops.eq(
+        broadcast_to(np.expand_dims(x, place), sizes), ops.iota(Shape(kind, sizes), place)
+    )
 
 
 def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:

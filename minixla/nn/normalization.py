@@ -113,4 +113,8 @@ def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: 
             f"Give {name} the sizes of the dimensions that are normalised over.",
         )
     others = tuple([axis for axis in range(axes[0], len(sizes)) if axis not in axes])
-    return np.expand_dims(parameter, tuple([axis - axes[0] for axis in others])) if others else parameter
+    return (
+        np.expand_dims(parameter, tuple([axis - axes[0] for axis in others]))
+        if others
+        else parameter
+    )

@@ -51,7 +51,7 @@ def _wide_graph(graph: Graph) -> Graph:
             attributes = {name: _wide_inside(value) for name, value in step.attributes.items()}
             shapes = tuple(map(_wide_shape, step.shapes))
             results = shapes[0] if step.single else shapes
-            wide = Instruction(step.operation, operands, attributes, results, step.source)
+            wide = Instruction(step.op, operands, attributes, results, step.source)
             instructions.append(wide)
             values.update(zip(map(id, step.results), wide.results, strict=True))
         inputs = [values[id(value)] for value in graph.inputs]

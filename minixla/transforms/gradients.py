@@ -345,7 +345,7 @@ def _is_own(trace: ForwardTrace, value: Any) -> bool:
 
 
 def _primal_of(trace: ForwardTrace, value: Any) -> Any:
-    return value.primal if _is_own(trace, value) else value
+    return value.value if _is_own(trace, value) else value
 
 
 def _tangent_of(trace: ForwardTrace, output: Any, value: Any) -> Any:

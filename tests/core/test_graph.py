@@ -220,7 +220,7 @@ def test_side_effects(graph, expected):
 
 
 def names(graph):
-    return [step.operation.name for step in graph.instructions]
+    return [step.op.name for step in graph.instructions]
 
 
 def test_pruning_drops_what_no_output_needs():
@@ -272,7 +272,7 @@ def test_hoisting_makes_large_and_foreign_constants_inputs():
     assert hoisted.instructions == tuple(
         step
         for step in graph.instructions
-        if step.operation.name != "Constant" or step.attributes["literal"].is_printed
+        if step.op.name != "Constant" or step.attributes["literal"].is_printed
     )
     expected = reference_graph(graph, [X])
     found = reference_graph(hoisted, [*(literal.array for literal in literals), X])

@@ -32,7 +32,7 @@ def line_of(marker):
 
 def source_of(function, operation="Tanh"):
     graph = mx.make_graph(function)(X)
-    (found,) = [each.source for each in graph.instructions if each.operation.name == operation]
+    (found,) = [each.source for each in graph.instructions if each.op.name == operation]
     return found
 
 
@@ -167,7 +167,7 @@ def test_the_derivative_of_a_line_names_that_line(function):
     # The body has two lines; what is asked for above has one.
     assert line_of("primal") in lines
     made = [step for each in computations(graph) for step in each.instructions]
-    products = [step for step in made if step.operation.name in ("Mul", "Sub")]
+    products = [step for step in made if step.op.name in ("Mul", "Sub")]
     assert products
     assert {step.source.line for step in products} == {line_of("primal")}
 
@@ -213,7 +213,7 @@ def test_rules_of_the_user_name_their_own_lines():
 
     function.defvjp(lambda x: (ops.sin(x), None), backward)
     graph = mx.make_graph(lambda x: mx.vjp(function, x)[1](x))(X)
-    lines = {step.operation.name: step.source.line for step in graph.instructions}
+    lines = {step.op.name: step.source.line for step in graph.instructions}
     assert lines["Exp"] == line_of("custom backward")
     inner = mx.make_graph(lambda x: mx.vmap(function)(x))(X)
     (called,) = [g for step in inner.instructions for g in step.computations]

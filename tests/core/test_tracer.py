@@ -31,7 +31,7 @@ QUESTIONS = {
     "tolist": (lambda x: x.tolist(), "a list"),
     "np.asarray": (np.asarray, "a NumPy array"),
     "np.array of a list": (lambda x: np.array([x, x]), "a NumPy array"),
-    "into a NumPy array": (lambda x: np.zeros(1).__setitem__(0, x), "a Python float|a NumPy array"),
+    "into a NumPy array": (lambda x: np.zeros(1).__setitem__(..., x), "a NumPy array"),
 }
 INTEGER_QUESTIONS = {
     "range": (range, "a Python index"),
@@ -264,7 +264,7 @@ def test_a_tangent_in_a_rule_has_no_number():
 
     @function.defjvp
     def rule(primals, tangents):
-        return function(*primals), tangents[0] if tangents[0] > 0 else -tangents[0]
+        return function(*primals), tangents[0] if tangents[0] else -tangents[0]
 
     with pytest.raises(DerivativeError, match="was asked for from a tangent") as caught:
         mx.grad(function)(1.0)

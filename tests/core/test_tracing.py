@@ -48,14 +48,14 @@ X = np.arange(3, dtype=np.float32)
 
 
 def names(graph):
-    return [step.operation.name for step in graph.instructions]
+    return [step.op.name for step in graph.instructions]
 
 
 def constants(graph):
     return [
         step.attributes["literal"].array
         for step in graph.instructions
-        if step.operation.name == "Constant"
+        if step.op.name == "Constant"
     ]
 
 
@@ -203,7 +203,7 @@ def test_large_constants_enter_as_operands():
 def test_arrays_of_jax_stay_where_they_are():
     held = jnp.arange(3.0)
     graph, _ = trace_to_graph(lambda x: [ops.add(x, held)], [VECTOR])
-    (step,) = [each for each in graph.instructions if each.operation.name == "Constant"]
+    (step,) = [each for each in graph.instructions if each.op.name == "Constant"]
     assert step.attributes["literal"].data is held
 
 

@@ -277,7 +277,7 @@ def test_derivatives_with_respect_to_single_operands(name):
 
 
 def instructions_of(function, operands):
-    return [each.operation.name for each in graph_of(function, operands).pruned().instructions]
+    return [each.op.name for each in graph_of(function, operands).pruned().instructions]
 
 
 def test_the_gradient_is_one_batch_norm_grad():
@@ -333,7 +333,7 @@ def test_a_batch_is_one_operation_with_more_features():
     mapped = mx.vmap(builder("training", 1), in_axes=(0, None, None))
     operands = [np.zeros((5, 2, 3), "f4"), np.ones(3, "f4"), np.ones(3, "f4")]
     graph = graph_of(mapped, operands)
-    found = [each for each in graph.instructions if each.operation.name == "BatchNormTraining"]
+    found = [each for each in graph.instructions if each.op.name == "BatchNormTraining"]
     assert [str(each.operands[0].shape) for each in found] == ["f32[2,15]"]
 
 

@@ -375,7 +375,7 @@ def test_operands_of_other_shapes_are_rejected(name):
 def test_text(name):
     function, xla_name, opcode, _ = BUILDERS[name]
     graph = graph_of(function, [np.ones(2, np.float32)] * 2)
-    assert [each.operation for each in graph.instructions] == [REGISTRY[xla_name]]
+    assert [each.op for each in graph.instructions] == [REGISTRY[xla_name]]
     assert f" {opcode}(" in str(graph)
     assert f"stablehlo.{opcode}" in graph.stablehlo()
     assert function.__name__ == name and xla_name in function.__doc__

@@ -360,7 +360,7 @@ def test_a_broadcast_constant_is_one_constant():
     graph = graph_of(
         lambda x: ops.add(x, ops.broadcast_in_dim(np.float32(2), (2, 3), ())), [MATRIX]
     )
-    assert [each.operation.name for each in graph.instructions] == ["Constant", "Add"]
+    assert [each.op.name for each in graph.instructions] == ["Constant", "Add"]
 
 
 def test_a_broadcast_constant_is_checked_too():

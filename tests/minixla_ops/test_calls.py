@@ -160,7 +160,7 @@ del REGISTRY["CountedForTest"]
 
 
 def names(graph: Graph) -> list[str]:
-    return [each.operation.name for each in graph.pruned().instructions]
+    return [each.op.name for each in graph.pruned().instructions]
 
 
 def effect(x):

@@ -57,14 +57,14 @@ def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
     graph = graph_of(convolution(**given), [np.zeros(lhs, np.float32), np.zeros(rhs, np.float32)])
     (instruction,) = graph.instructions
     program = cpu_program(
-        instruction.operation,
+        instruction.op,
         *graph.input_shapes,
         *graph.output_shapes,
         Convolution(**instruction.attributes),
     )
     assert program is not None
     for each in program.instructions:
-        assert each.operation.name != "ConvGeneralDilated" or (
+        assert each.op.name != "ConvGeneralDilated" or (
             each.attributes["batch_group_count"] == 1
         )
     assert "stablehlo.convolution" in graph.stablehlo()

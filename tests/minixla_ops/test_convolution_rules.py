@@ -80,7 +80,7 @@ def test_a_gradient_is_two_convolutions():
     graph = graph_of(
         pulled, [np.zeros((2, 5, 5, 3), np.float32), np.zeros((3, 3, 3, 4), np.float32)]
     )
-    names = [each.operation.name for each in graph.pruned().instructions]
+    names = [each.op.name for each in graph.pruned().instructions]
     assert sorted(names) == ["ConvGeneralDilated"] * 3 + ["Rev"]
 
 
@@ -107,5 +107,5 @@ def test_a_batch_makes_one_convolution():
         ]
         mapped = mx.vmap(convolution(groups=2), in_axes=axes)
         graph = graph_of(mapped, [np.zeros(sizes, np.float32) for sizes in shapes])
-        names = [each.operation.name for each in graph.instructions]
+        names = [each.op.name for each in graph.instructions]
         assert names.count("ConvGeneralDilated") == 1

@@ -192,7 +192,7 @@ def test_dot_makes_dot_general():
     for ranks in ((1, 1), (2, 1), (2, 2)):
         operands = [exact_values((3,) * rank, np.float32) for rank in ranks]
         (instruction,) = graph_of(ops.dot, operands).instructions
-        assert instruction.operation.name == "DotGeneral"
+        assert instruction.op.name == "DotGeneral"
     assert set(mx.core.operation_named("DotGeneral").spec_names) == {"Dot", "DotGeneral"}
 
 
@@ -341,7 +341,7 @@ NEEDED_TRANSPOSES = {
 
 
 def names_of(graph):
-    return [each.operation.name for each in graph.pruned().instructions]
+    return [each.op.name for each in graph.pruned().instructions]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "size 0" not in case])

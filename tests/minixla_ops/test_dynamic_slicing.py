@@ -205,7 +205,7 @@ def test_batches_of_indices_are_one_gather_and_one_scatter():
 
     operands = [counted(5), counted(2), counted(3, dtype=np.int32)]
     graph = graph_of(mx.vmap(function, in_axes=(None, None, 0)), operands)
-    names = [each.operation.name for each in graph.instructions]
+    names = [each.op.name for each in graph.instructions]
     assert (names.count("Gather"), names.count("Scatter")) == (1, 1)
 
 

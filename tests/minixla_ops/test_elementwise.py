@@ -72,7 +72,7 @@ def test_only_the_derivatives_that_are_asked_for_are_computed():
     graph = mx.make_graph(lambda x, y: mx.grad(lambda z: hypotenuse(z, y))(x))(
         np.float32(3), np.float32(4)
     )
-    divisions = [each for each in graph.instructions if each.operation.name == "Div"]
+    divisions = [each for each in graph.instructions if each.op.name == "Div"]
     assert len(divisions) == 1
 
 
@@ -139,7 +139,7 @@ def test_double_stands_for_any_float():
     # mx.reference(..., precision="float64") hands f64 to operations on narrower types.
     operand = np.linspace(-2, 2, 5)
     graph, _ = trace_to_graph(lambda x: [tanh(x)], [Shape("bf16", (5,))])
-    result = graph.instructions[0].operation.reference(operand)
+    result = graph.instructions[0].op.reference(operand)
     np.testing.assert_array_equal(result, np.tanh(operand))
     double = mx.reference(tanh, precision="float64")(operand.astype(np.float32))
     assert double.dtype == np.float64

@@ -83,7 +83,7 @@ def test_a_tree_is_of_logarithmic_depth():
     computation = of_scalars(ops.mul, "f32")
     shape = Shape("f32", (1024,))
     graph, _ = trace_to_graph(lambda x: fold(computation, [x], [np.float32(1)]), [shape])
-    products = [i for i in graph.instructions if i.operation.name == "Mul"]
+    products = [i for i in graph.instructions if i.op.name == "Mul"]
     assert len(products) == 11
 
 

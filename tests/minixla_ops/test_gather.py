@@ -288,7 +288,7 @@ def test_batches_of_batches_stay_one_gather():
     function = mx.vmap(mx.vmap(gather(ROWS, (1, 5)), (0, 1)), (None, 0))
     operands = [counted(3, 6, 5), starts(2, 4, 3, 1)]
     graph = graph_of(function, operands)
-    assert [each.operation.name for each in graph.instructions].count("Gather") == 1
+    assert [each.op.name for each in graph.instructions].count("Gather") == 1
     (result,) = check_operation(function, operands)
     for a, b in itertools.product(range(2), range(3)):
         rows = np.clip(operands[1][a, :, b, 0], 0, 5)

@@ -224,7 +224,7 @@ def test_collapse_and_explicit_reshape_make_graphs_of_reshape():
         lambda x: [ops.collapse(x, (0, 1)), ops.reshape_explicit(Shape("f32", (3, 2)), x)],
         [counted(2, 3)],
     )
-    assert [each.operation.name for each in graph.instructions] == ["Reshape", "Reshape"]
+    assert [each.op.name for each in graph.instructions] == ["Reshape", "Reshape"]
 
 
 @pytest.mark.parametrize("name", ["Collapse", "ReshapeExplicit"])
@@ -307,7 +307,7 @@ def test_inactive_concat_operands_get_no_cotangent():
                 )
             )
         )(np.ones(3))
-    names = [each.operation.name for each in graph.pruned().instructions]
+    names = [each.op.name for each in graph.pruned().instructions]
     assert names.count("Slice") == 1, names
 
 

@@ -216,7 +216,7 @@ import sys, numpy as np, minixla_ops
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
 graph, _ = trace_to_graph(lambda x: [np.ones(2, np.float32) - x], [Shape("f32", (2,))])
-assert [each.operation.name for each in graph.instructions] == ["Constant", "Sub"]
+assert [each.op.name for each in graph.instructions] == ["Constant", "Sub"]
 assert "jax" not in sys.modules and "minixla.numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -365,20 +365,20 @@ def test_constants_are_converted_at_once():
     x = np.ones(2, ELEMENT_TYPES["bf16"].dtype)
     whole = np.array([1, 2], np.int32)
     for function in (lambda v: v * whole, lambda v: v + np.int8(3), lambda v: v - np.float32(1)):
-        names = [each.operation.name for each in graph_of(function, [x]).pruned().instructions]
+        names = [each.op.name for each in graph_of(function, [x]).pruned().instructions]
         assert names.count("ConvertElementType") <= 1  # that of x itself
-    names = [each.operation.name for each in graph_of(lambda v: v * whole, [x]).instructions]
+    names = [each.op.name for each in graph_of(lambda v: v * whole, [x]).instructions]
     assert names == ["Constant", "Mul"]
 
 
 def test_common_calls_are_one_instruction():
     x = np.ones((4, 4), np.float32)
     graph = graph_of(lambda a, b: a * b + 2.0, [x, x])
-    assert [each.operation.name for each in graph.instructions] == ["Mul", "Constant", "Add"]
+    assert [each.op.name for each in graph.instructions] == ["Mul", "Constant", "Add"]
     graph = graph_of(lambda a: 1 / a, [x])
-    assert [each.operation.name for each in graph.instructions] == ["Constant", "Div"]
+    assert [each.op.name for each in graph.instructions] == ["Constant", "Div"]
     graph = graph_of(lambda a: a**4, [x])
-    assert [each.operation.name for each in graph.instructions] == ["Mul", "Mul"]
+    assert [each.op.name for each in graph.instructions] == ["Mul", "Mul"]
 
 
 def test_weakness_of_arrays_is_kept():

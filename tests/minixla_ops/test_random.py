@@ -218,7 +218,7 @@ def test_batching(case):
 def test_a_batch_is_a_program_of_elementwise_operations(case):
     states = np.tile(state_of(case), (100, 1))
     graph = graph_of(mx.vmap(generator(case, Shape("u32", (4,)))), [states])
-    names = {each.operation.name for each in graph.instructions}
+    names = {each.op.name for each in graph.instructions}
     assert "RngBitGenerator" not in names
     assert len(graph.instructions) < 300
 

@@ -494,7 +494,7 @@ def test_derivatives_of_maxima_with_their_places():
 
 
 def names_in(graph: Graph):
-    return [instruction.operation.name for instruction in graph.pruned().instructions]
+    return [instruction.op.name for instruction in graph.pruned().instructions]
 
 
 def test_the_gradient_of_max_pooling_is_select_and_scatter():

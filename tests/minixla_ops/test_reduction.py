@@ -593,7 +593,7 @@ def test_only_sums_are_linear():
 
 def test_the_gradient_of_a_sum_is_a_broadcast():
     graph = mx.make_graph(mx.grad(lambda x: ops.reduce(x, 0.0, ops.add, [0, 1])))(F)
-    names = [instruction.operation.name for instruction in graph.pruned().instructions]
+    names = [instruction.op.name for instruction in graph.pruned().instructions]
     assert "Reduce" not in names
     assert len(names) <= 2
 
@@ -645,7 +645,7 @@ def test_batches_under_derivatives():
 
 def test_sums_of_a_batch_stay_one_reduce():
     graph = mx.make_graph(mx.vmap(lambda x: ops.reduce(x, 0.0, ops.add, [1])))(np.ones((2, 3, 4)))
-    names = [instruction.operation.name for instruction in graph.pruned().instructions]
+    names = [instruction.op.name for instruction in graph.pruned().instructions]
     assert names == ["Constant", "Reduce"]
 
 

@@ -381,7 +381,7 @@ def test_batches_of_batches_stay_one_scatter():
     function = mx.vmap(mx.vmap(scatter(ops.add, ROWS), (0, 1, None)), (None, 0, 0))
     given = [small(3, 6, 5), starts(2, 4, 3, 1), small(2, 4, 5)]
     graph = graph_of(function, given)
-    assert [each.operation.name for each in graph.instructions].count("Scatter") == 1
+    assert [each.op.name for each in graph.instructions].count("Scatter") == 1
     (result,) = check_operation(function, given)
     for a, b in np.ndindex(2, 3):
         expected = by_element(given[0][b], given[1][a, :, b], given[2][a], ROWS, np.add)

@@ -72,7 +72,7 @@ def test_any_number_of_members(members):
 
 def test_graph_prints_and_lowers_both_operations():
     graph = graph_of(nested, [A, B])
-    names = [each.operation.name for each in graph.instructions]
+    names = [each.op.name for each in graph.instructions]
     assert names == ["Tuple", "Tuple", "GetTupleElement", "GetTupleElement", "GetTupleElement",
                      "Mul", "GetTupleElement", "GetTupleElement"]  # fmt: skip
     assert "(s32[2], f32[3]) tuple(%arg1.2, %arg0.1)" in str(graph)
@@ -89,7 +89,7 @@ def test_eager():
 def test_eager_tuple_inside_a_graph():
     pair = ops.tuple([A, B])
     graph = graph_of(lambda x: [ops.mul(first(pair), x), second(pair)], [A])
-    assert [each.operation.name for each in graph.instructions].count("Tuple") == 1
+    assert [each.op.name for each in graph.instructions].count("Tuple") == 1
     product, b = check_operation(lambda x: [ops.mul(first(pair), x), second(pair)], [A])
     assert (product.tolist(), b.tolist()) == ([0, 1, 4], [4, 5])
 
@@ -151,12 +151,12 @@ def test_member_without_a_tangent_stays_without():
         return second(pair)
 
     graph = mx.make_graph(lambda x: mx.jvp(function, (x,), (x,))[1])(A)
-    assert [each.operation.name for each in graph.pruned().instructions] == ["Constant"]
+    assert [each.op.name for each in graph.pruned().instructions] == ["Constant"]
 
 
 def test_unused_members_add_nothing_to_a_gradient():
     graph = mx.make_graph(mx.grad(lambda x: summed(second(ops.tuple([ops.exp(x), x])))))(A)
-    names = [each.operation.name for each in graph.pruned().instructions]
+    names = [each.op.name for each in graph.pruned().instructions]
     assert not {"Exp", "Mul", "Add"} & set(names), names
 
 

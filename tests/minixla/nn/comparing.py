@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,7 +12,7 @@ import minixla as mx
 from tests.harness import check_batching, check_derivatives
 from tests.minixla.numpy.tables import assert_close
 
-__all__ = ["check", "check_both", "draw"]
+__all__ = ["check", "check_both", "draw", "gradients"]
 
 Function = Callable[..., Any]
 
@@ -63,9 +62,3 @@ def check_both(
 def gradients(function: Function, of: Any = mx) -> Function:
     """The derivative of a function of one array, at each element."""
     return of.vmap(of.grad(function))
-
-
-def in_f64(function: Function, *arrays: Any) -> Any:
-    """JAX's result in double precision."""
-    with jax.enable_x64(True):
-        return function(*[np.asarray(x, np.float64) for x in arrays])

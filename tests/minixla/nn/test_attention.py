@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
@@ -59,9 +61,15 @@ def test_without_batch_or_with_two() -> None:
     np.testing.assert_allclose(nested[0], expected, rtol=1e-5, atol=1e-6)
 
 
+def formula(query: Any, key: Any, value: Any) -> Any:
+    """Attention with half as many key heads; JAX's own computes the softmax of f64 in f32."""
+    key, value = jnp.repeat(key, 2, -2), jnp.repeat(value, 2, -2)
+    scores = jnp.einsum("bthd,bshd->bhts", query, key) / math.sqrt(query.shape[-1])
+    return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), value)
+
+
 def test_derivatives_and_batches() -> None:
-    arrays = [x[:1] for x in operands(2)]
-    check_both(mx.nn.dot_product_attention, jax.nn.dot_product_attention, arrays, batched=[0, 2])
+    check_both(mx.nn.dot_product_attention, formula, [x[:1] for x in operands(2)], batched=[0, 2])
 
 
 @pytest.mark.parametrize(

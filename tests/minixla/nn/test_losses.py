@@ -48,7 +48,11 @@ def test_more_classes_than_the_type_holds(dtype: Any) -> None:
 def test_one_hot_rejected() -> None:
     integers = np.array([1, 2], np.int32)
     check_rejected(
-        lambda x: mx.nn.one_hot(x, 3), [draw(3)], mx.ShapeError, "one_hot: x does not hold", "f32[3]"
+        lambda x: mx.nn.one_hot(x, 3),
+        [draw(3)],
+        mx.ShapeError,
+        "one_hot: x does not hold",
+        "f32[3]",
     )
     check_rejected(
         lambda x: mx.nn.one_hot(x, -3), [integers], mx.AttributeValueError, "num_classes is -3"
@@ -120,12 +124,19 @@ def test_labels_that_name_no_class() -> None:
 
 
 def test_cross_entropy_rejected() -> None:
-    phrases = ("cross_entropy: the labels fit the logits neither", "logits f32[3,4]", "labels s32[2]")
+    phrases = (
+        "cross_entropy: the labels fit the logits neither",
+        "logits f32[3,4]",
+        "labels s32[2]",
+    )
     check_rejected(
         lambda x, y: mx.nn.cross_entropy(x, y), [draw(3, 4), CLASSES[:2]], mx.ShapeError, *phrases
     )
     check_rejected(
-        lambda x, y: mx.nn.cross_entropy(x, y), [draw(3, 4), draw(3)], mx.ShapeError, "labels f32[3]"
+        lambda x, y: mx.nn.cross_entropy(x, y),
+        [draw(3, 4), draw(3)],
+        mx.ShapeError,
+        "labels f32[3]",
     )
     check_rejected(
         lambda x, y: mx.nn.cross_entropy(x, y, 2),

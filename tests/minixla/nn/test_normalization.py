@@ -70,9 +70,7 @@ def test_batch_norm(sizes: tuple[int, ...], axis: int, epsilon: float) -> None:
 
 def test_batch_norm_derivatives() -> None:
     operands = [draw(5, 2), draw(2, seed=1), draw(2, seed=2)]
-    check_both(
-        lambda *xs: mx.nn.batch_norm(*xs)[0], lambda *xs: jax_batch_norm(*xs)[0], operands
-    )
+    check_both(lambda *xs: mx.nn.batch_norm(*xs)[0], lambda *xs: jax_batch_norm(*xs)[0], operands)
 
 
 def test_batch_norm_promotes() -> None:
@@ -120,9 +118,7 @@ def test_layer_norm_derivatives_and_batches() -> None:
 def test_layer_norm_of_16_bits() -> None:
     # Squares of 300 overflow f16; the moments are taken in f32.
     x = np.array([[300, -300, 100, 500]], np.float16)
-    check(
-        mx.nn.layer_norm, lambda x: jax_layer_norm(x.astype(np.float32)).astype(np.float16), x
-    )
+    check(mx.nn.layer_norm, lambda x: jax_layer_norm(x.astype(np.float32)).astype(np.float16), x)
     ones = np.ones(4, np.float32)
     assert mx.reference(mx.nn.layer_norm)(x, ones).dtype == np.float32
 

@@ -16,7 +16,6 @@ from tests.minixla.nn.comparing import check, check_both, draw
 from tests.minixla.numpy.tables import assert_close
 
 NAMES = ["softmax", "log_softmax", "logsumexp"]
-DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 INF, NAN = np.inf, np.nan
 ROWS = np.array(
     [
@@ -56,7 +55,7 @@ WEIGHTS = np.arange(28.0).reshape(7, 4) / 10
 def pair(name: str, **options: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Our function and JAX's of a name, with options."""
     ours, theirs = getattr(mx.nn, name), getattr(jax.nn, name)
-    return lambda *xs: ours(*xs, **options), lambda *xs: theirs(*xs, **options)
+    return lambda x: ours(x, **options), lambda x: theirs(x, **options)
 
 
 def named(form: Any) -> str | None:
@@ -65,10 +64,16 @@ def named(form: Any) -> str | None:
     return "-".join([str(form["axis"]), *[key for key in form if key != "axis"]])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("form", FORMS, ids=named)
 @pytest.mark.parametrize("name", NAMES)
-def test_edges(name: str, form: dict[str, Any], dtype: Any) -> None:
+def test_edges(name: str, form: dict[str, Any]) -> None:
+    check(*pair(name, **form), ROWS.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[4]], ids=named)
+@pytest.mark.parametrize("name", NAMES)
+def test_edges_in_16_bits(name: str, form: dict[str, Any], dtype: Any) -> None:
     check(*pair(name, **form), ROWS.astype(dtype))
 
 
@@ -80,7 +85,6 @@ def test_gradients_at_edges(name: str, form: dict[str, Any]) -> None:
     def loss(function: Callable[..., Any]) -> Callable[..., Any]:
         def weighted(x: Any) -> Any:
             result = function(x)
-            # -inf, where log_softmax leaves elements out, would make the sum one.
             weights = WEIGHTS if result.shape == WEIGHTS.shape else 1.0
             return (result * weights).astype(np.float32).sum()
 
@@ -97,12 +101,16 @@ def test_gradients_at_edges(name: str, form: dict[str, Any]) -> None:
 @pytest.mark.parametrize("form", [*FORMS[:3], {"axis": 1, "where": MASK[:2]}], ids=named)
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_and_batches(name: str, form: dict[str, Any]) -> None:
-    if name == "log_softmax" and "where" in form:  # its -inf have no finite differences
-        finite = lambda function: lambda x: mx.numpy.where(MASK[:2], function(x), 0)  # noqa: E731
-        ours, theirs = pair(name, **form)
-        check_both(finite(ours), lambda x: jax.numpy.where(MASK[:2], theirs(x), 0), [draw(2, 4)])
+    ours, theirs = pair(name, **form)
+    if name == "log_softmax" and "where" in form:  # its -inf have no differences
+        mask = form["where"]
+        check_both(
+            lambda x: mx.numpy.where(mask, ours(x), 0),
+            lambda x: jax.numpy.where(mask, theirs(x), 0),
+            [draw(2, 4)],
+        )
     else:
-        check_both(*pair(name, **form), [draw(2, 4)])
+        check_both(ours, theirs, [draw(2, 4)])
 
 
 @pytest.mark.parametrize(("sizes", "axis"), [((0, 3), -1), ((0, 3), 0), ((3, 0), -1), ((0,), 0)])
@@ -139,8 +147,9 @@ def test_logsumexp_options(options: dict[str, Any]) -> None:
 
 def test_logsumexp_derivatives_of_weights() -> None:
     a, b = draw(2, 4), np.abs(draw(2, 4, seed=1)) + 0.1
-    ours, theirs = pair("logsumexp", axis=1)
-    check_both(lambda a, b: ours(a, b=b), lambda a, b: theirs(a, b=b), [a, b])
+    check_both(
+        lambda a, b: mx.nn.logsumexp(a, 1, b), lambda a, b: jax.nn.logsumexp(a, 1, b), [a, b]
+    )
 
 
 def test_logsumexp_of_complex_numbers() -> None:

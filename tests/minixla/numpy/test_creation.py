@@ -125,10 +125,10 @@ def test_a_traced_function_has_no_large_constants() -> None:
     graph = mx.make_graph(lambda x: x + mnp.arange(1000) * mnp.ones(1000) + mnp.zeros(1000))(
         np.ones(1000, F32)
     )
-    names = [instruction.operation.name for instruction in graph.instructions]
+    names = [instruction.op.name for instruction in graph.instructions]
     assert "Iota" in names
     literals = [
-        i.attributes["literal"] for i in graph.instructions if i.operation.name == "Constant"
+        i.attributes["literal"] for i in graph.instructions if i.op.name == "Constant"
     ]
     assert all(literal.is_splat for literal in literals)
 

@@ -141,8 +141,7 @@ UPDATED = [
 @pytest.mark.parametrize("index", UPDATED, ids=shown)
 @pytest.mark.parametrize("method", ["set", "add"])
 def test_update(method: str, index: Any) -> None:
-    if method == "set" and shown(index) == shown(np.array([0, 2, 0])):
-        pytest.skip("which of two values is kept is open")
+    # Values broadcast over the first axis, so that an element named twice gets one value.
     taken = np.shape(np.asarray(jnp.asarray(X)[by_jax(index)]))
     new = values(F32, *taken[1:])
     expected = getattr(jnp.asarray(X).at[by_jax(index)], method)(new)
@@ -208,7 +207,7 @@ def test_gradient_of_update(method: str, index: Any) -> None:
 
 def test_dynamic_indices_become_dynamic_slices() -> None:
     graph = mx.make_graph(lambda x, i: x[i, :, 1:3])(X, S32(1))
-    names = [each.operation.name for each in graph.instructions]
+    names = [each.op.name for each in graph.instructions]
     assert "DynamicSlice" in names
     assert "Gather" not in names
     for at in (-9, -1, 0, 2, 7):
@@ -218,7 +217,7 @@ def test_dynamic_indices_become_dynamic_slices() -> None:
 
 def test_static_indices_become_slices() -> None:
     def names(function):
-        return [each.operation.name for each in mx.make_graph(function)(X).instructions]
+        return [each.op.name for each in mx.make_graph(function)(X).instructions]
 
     assert names(lambda x: x[0]) == ["Slice", "Reshape"]
     assert names(lambda x: x[:, 1:3]) == ["Slice"]

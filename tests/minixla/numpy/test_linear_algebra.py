@@ -144,7 +144,7 @@ def test_forms_of_einsum() -> None:
 
 def test_einsum_is_one_product_without_transposition() -> None:
     graph = mx.make_graph(lambda x, y: mnp.einsum("bqd,bkd->bqk", x, y))(a(2, 3, 4), b(2, 5, 4))
-    assert [each.operation.name for each in graph.instructions] == ["DotGeneral"]
+    assert [each.op.name for each in graph.instructions] == ["DotGeneral"]
 
 
 TYPES = [(BF16, BF16), (S32, S32), (F32, S32), (PRED, PRED), (C64, F32), (BF16, F32)]

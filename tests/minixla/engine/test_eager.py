@@ -1,0 +1,193 @@
+"""Single operations on JAX's arrays: results, operands, errors, lifting, 64-bit mode."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.attributes import Literal
+from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
+from minixla.core.operation import operation_named
+from minixla.core.shapes import Shape
+from minixla.core.tracing import bind
+from minixla.core.tuples import TupleValue
+from minixla.engine import ENGINE
+from minixla.engine import eager as eager_module
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+CALLS = [
+    (lambda: ops.add(X, X), X + X),
+    (lambda: ops.add(jnp.asarray(X), X), X + X),
+    (lambda: ops.add(1.0, 2.0), np.float32(3)),
+    (lambda: ops.add(1, 2), np.int32(3)),
+    (lambda: ops.add(True, False), np.bool_(True)),
+    (lambda: ops.neg(X.T), -X.T),
+    (lambda: ops.neg(np.zeros((0, 3), np.float32)), np.zeros((0, 3), np.float32)),
+    (lambda: ops.constant(X), X),
+    (lambda: ops.constant(5), np.int32(5)),
+    (lambda: ops.iota(Shape("s32", (3,)), 0), np.arange(3, dtype=np.int32)),
+    (lambda: ops.transpose(X, [1, 0]), X.T),
+    (lambda: ops.transpose(X, np.array([1, 0])), X.T),
+    (lambda: ops.add(ml_dtypes.bfloat16(1), ml_dtypes.bfloat16(2)), ml_dtypes.bfloat16(3)),
+]
+
+
+@pytest.mark.parametrize(("call", "expected"), CALLS, ids=[str(i) for i in range(len(CALLS))])
+def test_results(call, expected):
+    found = call()
+    assert isinstance(found, jax.Array)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_several_results():
+    first, second = ops.call(lambda x: [ops.neg(x), x], X)
+    np.testing.assert_array_equal(first, -X)
+    np.testing.assert_array_equal(second, X)
+
+
+WRONG = [
+    ("text", "an operand of type str is not an array", "'text'"),
+    (None, "an operand of type NoneType is not an array", "None"),
+    ([1.0], "an operand of type list is not an array", "[1.0]"),
+    ((X, X), "an operand of type tuple is not an array", "array("),
+    (object, "an operand of type type is not an array", "object"),
+    (np.array(["a"]), "an operand has elements of type <U1", "'a'"),
+    (np.zeros(2, jax.dtypes.float0), "an operand has elements of type", "float0"),
+    (jax.random.key(0), "an operand has elements of type key<fry>", "key"),
+]
+
+
+@pytest.mark.parametrize("operation", [lambda x: ops.neg(x), lambda x: ops.add(X, x)], ids=["neg", "add"])
+@pytest.mark.parametrize(("operand", "problem", "given"), WRONG, ids=[row[1] for row in WRONG])
+def test_what_is_no_operand(operation, operand, problem, given):
+    for transform in (lambda f: f, mx.grad, lambda f: lambda x: mx.jvp(f, (x,), (x,))):
+        with pytest.raises(ShapeError) as caught:
+            transform(lambda x: operation(operand) if transform is not mx.grad else operation(operand))(1.0)
+        for phrase in (problem, given, "test_eager.py"):
+            assert phrase in str(caught.value)
+
+
+def test_rules_are_checked():
+    with pytest.raises(ShapeError) as caught:
+        ops.add(X, X.T)
+    for phrase in ("f32[2,3]", "f32[3,2]", "test_eager.py"):
+        assert phrase in str(caught.value)
+
+
+def test_a_tracer_is_no_operand():
+    seen = []
+    mx.make_graph(lambda x: seen.append(x) or x)(X)
+    with pytest.raises(LeakedTracerError, match="^neg: "):
+        ops.neg(seen[0])
+
+
+def test_integers_that_do_not_fit():
+    for number in (2**31, 2**70, -(2**31) - 1):
+        with pytest.raises(AttributeValueError, match=f"a Python int does not fit s32.\n  {number}"):
+            ops.neg(number)
+    with jax.enable_x64(True):
+        assert ops.neg(2**31) == -(2**31)
+
+
+LIFTED = [
+    1.5,
+    3,
+    True,
+    X,
+    X.T,
+    np.float64(1),
+    np.zeros((0, 2)),
+    np.broadcast_to(np.float32(2), (2, 3)),
+    np.broadcast_to(np.float32(2), (0, 3)),
+    np.broadcast_to(np.int8(-1), (2,)),
+    np.broadcast_to(ml_dtypes.bfloat16(1), (3,)),
+    np.broadcast_to(np.float64(0.1), (3,)),
+]
+
+
+@pytest.mark.parametrize("value", LIFTED, ids=lambda v: f"{np.asarray(v).dtype}{np.shape(v)}")
+@pytest.mark.parametrize("x64", [False, True])
+def test_lifting_gives_what_jax_makes_of_it(value, x64):
+    with jax.enable_x64(x64):
+        for _ in range(2):
+            found, expected = ENGINE.lift(value), jnp.asarray(value)
+            assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_lifting_leaves_values_alone():
+    array = jnp.ones(3)
+    pair = TupleValue([array])
+    assert ENGINE.lift(array) is array
+    assert ENGINE.lift(pair) is pair
+
+
+@pytest.mark.parametrize("value", ["text", None, [1.0], {}])
+def test_lifting_what_is_no_array(value):
+    with pytest.raises(ShapeError, match="^here: an operand of type"):
+        ENGINE.lift(value, "here")
+
+
+def test_repeated_values_made_while_jax_traces_do_not_leak():
+    def function(x):
+        return mx.grad(lambda y: 3.0)(x) + 1
+
+    eager_module._SPLATS.clear()
+    with jax.checking_leaks():
+        for _ in range(2):
+            np.testing.assert_array_equal(jax.jit(function)(jnp.ones(17)), np.ones(17))
+    np.testing.assert_array_equal(function(jnp.ones(17)), np.ones(17))
+    np.testing.assert_array_equal(jax.vmap(function)(jnp.ones((2, 19))), np.ones((2, 19)))
+
+
+def test_few_repeated_values_are_kept(monkeypatch):
+    monkeypatch.setattr(eager_module, "_MOST_SPLATS", 5)
+    eager_module._SPLATS.clear()
+    for number in range(20):
+        found = ENGINE.lift(np.broadcast_to(np.float32(number), (3,)))
+        np.testing.assert_array_equal(found, [number] * 3)
+    assert len(eager_module._SPLATS) <= 5
+    ENGINE.lift(np.broadcast_to(np.float32(1), (1000, 1000)))
+    assert all(each.nbytes <= eager_module._SPLAT_BYTES for each in eager_module._SPLATS.values())
+
+
+def test_signs_of_repeated_zeros():
+    for number in (0.0, -0.0, 0.0):
+        found = ENGINE.lift(np.broadcast_to(np.float32(number), (3,)))
+        assert np.signbit(found).all() == np.signbit(number)
+
+
+def test_constants_are_not_kept():
+    before = eager_module._compiled.cache_info().currsize
+    for number in range(50):
+        ops.constant(np.full(3, number, np.float32))
+    assert eager_module._compiled.cache_info().currsize == before
+    literal = Literal(X)
+    np.testing.assert_array_equal(bind(operation_named("Constant"), literal=literal), X)
+
+
+def test_programs_of_one_operation_are_kept():
+    ops.reshape(X, (3, 2))
+    before = eager_module._compiled.cache_info()
+    ops.reshape(X, (3, 2))
+    ops.reshape(X.astype(np.int8), [3, 2])
+    assert eager_module._compiled.cache_info().misses == before.misses
+
+
+def test_under_jax():
+    def function(x):
+        return ops.reduce([ops.mul(ops.tanh(x), x)], [np.float32(0)], ops.add, [0, 1])
+
+    expected = np.tanh(X) + X * (1 - np.tanh(X) ** 2)
+    np.testing.assert_allclose(jax.grad(function)(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.grad(function))(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        jax.vmap(lambda row: ops.neg(row))(X), -X
+    )
