@@ -110,7 +110,12 @@ def _fresh_prefix(symbols: Any) -> str:
 mlir.register_lowering(
     PROGRAM, lambda ctx, *operands, graph: lower_graph(ctx, operands, graph.graph)
 )
-PROGRAM.def_impl(lambda *operands, graph: _compiled(graph.graph)(*operands))
+
+
+@PROGRAM.def_impl
+def _run(*operands: Any, graph: HeldGraph) -> Any:
+    with jax.disable_jit(False):  # a program has no other way to run
+        return _compiled(graph.graph)(*operands)
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:

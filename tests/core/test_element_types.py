@@ -96,7 +96,9 @@ def test_xla_parses_the_hlo_spelling(name):
 WRONG = [None, "f33", "float31", "", 3, object(), [], np.dtype("U3"), np.dtype(object), "M8[s]"]
 
 
-@pytest.mark.parametrize("value", [*WRONG, jax.dtypes.float0, np.dtype(">f4")], ids=repr)
+@pytest.mark.parametrize(
+    "value", [*WRONG, jax.dtypes.float0, np.dtype(">f4")], ids=lambda value: type(value).__name__
+)
 def test_what_is_no_type_is_refused(value):
     with pytest.raises(TypeError, match="is not an element type of XLA; the types are pred, s2"):
         element_type(value)

@@ -277,6 +277,6 @@ NO_DATA = [
 ]
 
 
-@pytest.mark.parametrize("value", NO_DATA, ids=repr)
+@pytest.mark.parametrize("value", NO_DATA, ids=lambda value: type(value).__name__)
 def test_what_is_no_array(value):
     assert shape_of_data(value) is None
