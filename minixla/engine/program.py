@@ -13,7 +13,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import ShapeError, TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.stablehlo_text import Emitter
@@ -67,7 +67,19 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
 
 
 @PROGRAM.def_abstract_eval
-def _abstract_eval(*_: Any, graph: HeldGraph) -> list[Any]:
+def _abstract_eval(*operands: Any, graph: HeldGraph) -> list[Any]:
+    wanted = list(map(abstract_value, graph.graph.input_shapes))
+    if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in wanted]:
+        raise explain(
+            ShapeError,
+            graph.graph.name,
+            "the operands do not fit the program",
+            [
+                f"operands: {', '.join(map(str, operands))}",
+                f"inputs: {', '.join(map(str, graph.graph.input_shapes))}",
+            ],
+            "Give one operand for each input; 64-bit types need JAX's jax_enable_x64.",
+        )
     return list(map(abstract_value, graph.graph.output_shapes, graph.weak))
 
 

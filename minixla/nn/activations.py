@@ -77,13 +77,13 @@ def relu(x: Any) -> Any:
 
 @_of_floats
 def relu6(x: Any) -> Any:
-    """x brought between 0 and 6, with derivative 0 at both (JAX: nn.relu6)."""
+    """The nearest number to x between 0 and 6, with derivative 0 at both (JAX: nn.relu6)."""
     return ops.select(x <= 0, full_like(x, 0), ops.select(x >= 6, full_like(x, 6), x))
 
 
 @_of_numbers
 def hard_tanh(x: Any) -> Any:
-    """x brought between -1 and 1, with derivative 1 at both (JAX: nn.hard_tanh)."""
+    """The nearest number to x between -1 and 1, with derivative 1 at both (JAX: nn.hard_tanh)."""
     return ops.select(x > 1, full_like(x, 1), ops.select(x < -1, full_like(x, -1), x))
 
 
@@ -95,7 +95,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 @_of_floats
 def hard_silu(x: Any) -> Any:
-    """x * hard_sigmoid(x) (JAX: nn.hard_silu)."""
+    """The product x * hard_sigmoid(x) (JAX: nn.hard_silu)."""
     return x * hard_sigmoid(x)
 
 
@@ -105,7 +105,7 @@ hard_swish = hard_silu
 
 @_of_floats
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
-    """x where x >= 0, negative_slope * x elsewhere (JAX: nn.leaky_relu)."""
+    """Where x >= 0, x; elsewhere negative_slope * x (JAX: nn.leaky_relu)."""
     return np.where(x >= 0, x, negative_slope * x)
 
 
@@ -132,7 +132,7 @@ def softplus(x: Any) -> Any:
 
 @_of_floats
 def silu(x: Any) -> Any:
-    """x * sigmoid(x) (JAX: nn.silu)."""
+    """The product x * sigmoid(x) (JAX: nn.silu)."""
     return x * ops.logistic(x)
 
 
@@ -142,19 +142,19 @@ swish = silu
 
 @_of_floats
 def mish(x: Any) -> Any:
-    """x * tanh(softplus(x)) (JAX: nn.mish)."""
+    """The product x * tanh(softplus(x)) (JAX: nn.mish)."""
     return x * np.tanh(softplus(x))
 
 
 @_of_floats
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """x where positive, alpha * (exp(x) - 1) elsewhere (JAX: nn.elu)."""
+    """Where x > 0, x; elsewhere alpha * (exp(x) - 1) (JAX: nn.elu)."""
     return np.where(x > 0, x, alpha * ops.expm1(_negative_part(x)))
 
 
 @_of_floats
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """x where positive, alpha * (exp(x / alpha) - 1) elsewhere (JAX: nn.celu)."""
+    """Where x > 0, x; elsewhere alpha * (exp(x / alpha) - 1) (JAX: nn.celu)."""
     return np.where(x > 0, x, alpha * np.expm1(_negative_part(x) / alpha))
 
 
@@ -194,7 +194,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 @_of_floats
 def soft_sign(x: Any) -> Any:
-    """x / (1 + |x|) (JAX: nn.soft_sign)."""
+    """The quotient x / (1 + |x|) (JAX: nn.soft_sign)."""
     return x / (abs(x) + 1)
 
 

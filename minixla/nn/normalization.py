@@ -11,6 +11,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.numpy.operands import (
     axes_of,
     axis_of,
+    common_type,
     convert_all,
     inexact_operand,
     operand_shape,
@@ -28,8 +29,8 @@ def batch_norm(
 
     Args:
         inputs: an array with features along `axis`.
-        scale, offset: vectors of the number of features; all three are converted to their common
-            type.
+        scale: a vector, one number a feature, to multiply by.
+        offset: a vector to add. All three are converted to their common type.
         epsilon: added to the variance.
         axis: the dimension of the features; the moments are taken over all others.
 
@@ -40,9 +41,9 @@ def batch_norm(
         AttributeValueError: the axis is out of range.
         ShapeError: see `minixla_ops.batch_norm_training`.
     """
-    operands = convert_all("batch_norm", [inputs, scale, offset])
     feature = _feature_axis(inputs, axis, "batch_norm")
-    return ops.batch_norm_training(*operands, epsilon, feature)
+    inputs, scale, offset = convert_all("batch_norm", [inputs, scale, offset])
+    return ops.batch_norm_training(inputs, scale, offset, epsilon, feature)
 
 
 def batch_norm_inference(
@@ -55,9 +56,10 @@ def batch_norm_inference(
     axis: int = -1,
 ) -> Any:
     """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
-    operands = convert_all("batch_norm_inference", [inputs, scale, offset, mean, variance])
     feature = _feature_axis(inputs, axis, "batch_norm_inference")
-    return ops.batch_norm_inference(*operands, epsilon, feature)
+    given = [inputs, scale, offset, mean, variance]
+    inputs, scale, offset, mean, variance = convert_all("batch_norm_inference", given)
+    return ops.batch_norm_inference(inputs, scale, offset, mean, variance, epsilon, feature)
 
 
 def _feature_axis(inputs: Any, axis: int, subject: str) -> int:
@@ -75,8 +77,9 @@ def layer_norm(
 
     Args:
         inputs: an array; f16 and bf16 are computed in f32.
-        scale, offset: arrays of the sizes of the normalised dimensions, in ascending order; or
-            None.
+        scale: an array of the sizes of the normalised dimensions, in ascending order, to multiply
+            by; or None.
+        offset: such an array to add, or None.
         epsilon: added to the variance.
         axis: the dimension or dimensions to normalise over.
 
@@ -92,13 +95,16 @@ def layer_norm(
     inputs = inexact_operand(inputs, "layer_norm")
     shape = operand_shape(inputs, "layer_norm")
     axes = tuple(sorted(axes_of(axis, shape.rank, "layer_norm")))
+    given = [each for each in (inputs, scale, offset) if each is not None]
     wide = convert(inputs, widened(shape.element_type))
     centred = wide - np.mean(wide, axes, keepdims=True)
     variance = np.mean(centred * centred, axes, keepdims=True)
-    result = convert(centred * ops.rsqrt(variance + epsilon), shape.element_type)
+    result = centred * ops.rsqrt(variance + epsilon)
     if scale is not None:
         result = result * _along(axes, scale, shape.dimensions, "scale")
-    return result if offset is None else result + _along(axes, offset, shape.dimensions, "offset")
+    if offset is not None:
+        result = result + _along(axes, offset, shape.dimensions, "offset")
+    return convert(result, common_type("layer_norm", *given))
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:
@@ -112,9 +118,5 @@ def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: 
             [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}", f"axis = {axes}"],
             f"Give {name} the sizes of the dimensions that are normalised over.",
         )
-    others = tuple([axis for axis in range(axes[0], len(sizes)) if axis not in axes])
-    return (
-        np.expand_dims(parameter, tuple([axis - axes[0] for axis in others]))
-        if others
-        else parameter
-    )
+    others = [axis - axes[0] for axis in range(axes[0], len(sizes)) if axis not in axes]
+    return np.expand_dims(parameter, tuple(others)) if others else parameter

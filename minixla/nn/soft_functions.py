@@ -96,7 +96,7 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _below_zero(x: Any, axes: tuple[int, ...]) -> Any:
-    """x minus its maximum."""
+    """How far x is below its maximum, as negative numbers."""
     return x - _spread(_top(x, axes), axes, x)
 
 

@@ -119,8 +119,13 @@ def test_layer_norm_of_16_bits() -> None:
     # Squares of 300 overflow f16; the moments are taken in f32.
     x = np.array([[300, -300, 100, 500]], np.float16)
     check(mx.nn.layer_norm, lambda x: jax_layer_norm(x.astype(np.float32)).astype(np.float16), x)
-    ones = np.ones(4, np.float32)
-    assert mx.reference(mx.nn.layer_norm)(x, ones).dtype == np.float32
+    # A scale of f32 makes the result f32, all of whose digits are right.
+    check(
+        mx.nn.layer_norm,
+        lambda x, scale: jax_layer_norm(x.astype(np.float32), scale),
+        x,
+        draw(4, seed=1),
+    )
 
 
 def test_rejected() -> None:
