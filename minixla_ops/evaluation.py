@@ -48,5 +48,3 @@ def apply_elementwise(computation: Graph, operands: Sequence[np.ndarray]) -> lis
 
 def _is_pointwise(operation: Any) -> bool:
     return isinstance(operation, Elementwise) or operation.name == "Constant"
-
-

@@ -48,6 +48,7 @@ __all__ = [
     "multiply",
     "negative",
     "not_equal",
+    "operand_shape",
     "positive",
     "power",
     "promote",
@@ -67,7 +68,7 @@ def convert(value: Any, kind: ElementType) -> Any:
     """`value` as an array of element type `kind`; constants are converted at once."""
     if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
         return _filled(value, Shape(kind))
-    if _array_shape(value).element_type is kind:
+    if operand_shape(value).element_type is kind:
         return value
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
@@ -112,7 +113,7 @@ def _fitting(number: int, kind: ElementType) -> Any:
 
 def broadcast_to(value: Any, sizes: Sequence[int]) -> Any:
     """`value` broadcast to `sizes` by NumPy's rule (trailing dimensions are aligned)."""
-    own = _array_shape(value).dimensions
+    own = operand_shape(value).dimensions
     if own == tuple(sizes):
         return value
     first = len(sizes) - len(own)
@@ -159,7 +160,7 @@ def promote(
     Raises:
         ShapeError: they do not broadcast, or have no common type.
     """
-    shapes = tuple([_array_shape(operand, subject) for operand in operands])
+    shapes = tuple([operand_shape(operand, subject) for operand in operands])
     weak = tuple([weak_type_of(operand) for operand in operands])
     wide = canonical_element_type(S64) is S64
     common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
@@ -193,7 +194,12 @@ def _fitted(operand: Any, shape: Shape, common: Shape) -> Any:
     return operand
 
 
-def _array_shape(value: Any, subject: str = "operator") -> Shape:
+def operand_shape(value: Any, subject: str = "operator") -> Shape:
+    """The shape of an array or number that a user gave.
+
+    Raises:
+        ShapeError: it is neither (a list, None, a string).
+    """
     if isinstance(value, Tracer):
         return value._array_shape()
     shape = shape_of_data(value)
@@ -281,7 +287,7 @@ _power = promoting(binary.Pow.instance, numeric_type, _NUMERIC_KINDS)
 def right_shift(lhs: Any, rhs: Any) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
-    unsigned = _array_shape(lhs).element_type.kind == "unsigned"
+    unsigned = operand_shape(lhs).element_type.kind == "unsigned"
     operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic
     return _marked(bind(operation.instance, lhs, rhs), weak)
 
@@ -293,7 +299,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
         ShapeError: the operands are complex, or do not fit each other.
     """
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
-    kind = _array_shape(lhs).element_type.kind
+    kind = operand_shape(lhs).element_type.kind
     if kind == "unsigned":
         return _marked(binary.div(lhs, rhs), weak)
     rest = binary.rem(lhs, rhs)  # refuses complex numbers
@@ -314,7 +320,7 @@ def remainder(lhs: Any, rhs: Any) -> Any:
         ShapeError: the operands are complex, or do not fit each other.
     """
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
-    if _array_shape(lhs).element_type.is_integer:
+    if operand_shape(lhs).element_type.is_integer:
         rhs = select(rhs == 0, ones_like(rhs), rhs)
     rest = binary.rem(lhs, rhs)
     has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
@@ -346,7 +352,7 @@ def _known_integer(value: Any) -> int | None:
 
 
 def _integer_power(base: Any, exponent: int) -> Any:
-    kind = _array_shape(base, "power").element_type
+    kind = operand_shape(base, "power").element_type
     base = convert(base, numeric_type(kind))
     if exponent < 0:
         if not kind.is_inexact:
@@ -354,7 +360,7 @@ def _integer_power(base: Any, exponent: int) -> Any:
                 ShapeError,
                 "power",
                 f"an integer is raised to the negative power {exponent}",
-                [f"lhs {_array_shape(base)}"],
+                [f"lhs {operand_shape(base)}"],
                 "Make it a float: x ** -1.0, or 1 / x.",
             )
         return divide(1, _integer_power(base, -exponent))
@@ -393,7 +399,7 @@ def positive(operand: Any) -> Any:
 
 def absolute(operand: Any) -> Any:
     """The absolute value; unsigned integers and pred are their own."""
-    kind = _array_shape(operand, "absolute").element_type.kind
+    kind = operand_shape(operand, "absolute").element_type.kind
     return operand if kind in ("unsigned", "pred") else _magnitude(operand)
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "DerivativeError",
     "ForeignCallError",
     "ImportError_",
+    "IndexingError",
     "LeakedTracerError",
     "MinixlaError",
     "ShapeError",
@@ -41,6 +42,10 @@ class ConcretizationError(MinixlaError, TypeError):
 
 class ForeignCallError(MinixlaError, ValueError):
     """A function of another library was given a tracer, which it cannot read."""
+
+
+class IndexingError(MinixlaError, IndexError):
+    """An index does not fit the array that it is for."""
 
 
 class LeakedTracerError(MinixlaError, ValueError):

@@ -39,7 +39,8 @@ def _refuse(tracer: Any) -> NoReturn:
         "a JAX function",
         "its argument is a minixla tracer, which JAX cannot read",
         [f"the argument is {tracer!r}, made by {tracer._trace.transformation}"],
-        "Call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin), or "
+        "Call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; "
+        "mx.numpy.take for a JAX array indexed by it), or "
         "make the JAX function the outer one: ours can be called inside jax.jit.",
     )
 

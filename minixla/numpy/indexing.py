@@ -15,7 +15,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.element_types import element_type
-from minixla.core.errors import ConcretizationError, MinixlaError, ShapeError, explain
+from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.numpy.operands import concrete, keep_weak, lifted, operand_shape
@@ -25,7 +25,6 @@ from minixla_ops.rules import full_like
 __all__ = [
     "Box",
     "Entry",
-    "IndexingError",
     "Parsed",
     "box_of",
     "getitem",
@@ -34,10 +33,6 @@ __all__ = [
     "static_key",
     "wrapped",
 ]
-
-
-class IndexingError(MinixlaError, IndexError):
-    """An index does not fit the array that it is for."""
 
 
 def rejected(problem: str, index: Any, sizes: Sequence[int], advice: str) -> IndexingError:

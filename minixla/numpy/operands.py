@@ -20,9 +20,14 @@ from minixla.core.element_types import (
 )
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
 from minixla.core.promotion import inexact_type, numeric_type, result_type
-from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracing import Tracer, current_trace, not_a_value, weak_type_of
-from minixla_ops.operators import broadcast_shapes, broadcast_to, convert, promote
+from minixla.core.tracing import Tracer, current_trace, weak_type_of
+from minixla_ops.operators import (
+    broadcast_shapes,
+    broadcast_to,
+    convert,
+    operand_shape,
+    promote,
+)
 from minixla_ops.rules import array_shape
 
 __all__ = [
@@ -49,20 +54,6 @@ __all__ = [
     "sum_type",
     "widened",
 ]
-
-
-def operand_shape(value: Any, subject: str) -> Shape:
-    """The shape of an array or number that a user gave.
-
-    Raises:
-        ShapeError: it is neither (a list, None, a string).
-    """
-    if isinstance(value, Tracer):
-        return value._array_shape()
-    shape = shape_of_data(value)
-    if shape is None:
-        raise not_a_value(value, subject)
-    return shape
 
 
 def lifted(value: Any) -> Any:

@@ -129,7 +129,7 @@ def chosen(table, first, names):
 
 
 @pytest.mark.parametrize(
-    ("name", "transform"), chosen(REVERSE, ["grad", "vmap"], PROGRAMS), ids="-".join
+    ("name", "transform"), chosen(REVERSE, ["grad", "vmap"], PROGRAMS), ids=str
 )
 def test_reverse_mode_batching_and_compilation(name, transform):
     ours, theirs = PROGRAMS[name]
@@ -137,7 +137,7 @@ def test_reverse_mode_batching_and_compilation(name, transform):
 
 
 @pytest.mark.parametrize(
-    ("name", "transform"), chosen(FORWARD, ["jvp"], FORWARD_ONLY), ids="-".join
+    ("name", "transform"), chosen(FORWARD, ["jvp"], FORWARD_ONLY), ids=str
 )
 def test_forward_mode(name, transform):
     ours, theirs = PROGRAMS[name]
@@ -147,7 +147,7 @@ def test_forward_mode(name, transform):
 PAIRS = list(itertools.product(["grad", "vmap", "vjp"], ["grad", "vmap", "vjp"]))
 
 
-@pytest.mark.parametrize(("outer", "inner"), PAIRS, ids="-of-".join)
+@pytest.mark.parametrize(("outer", "inner"), PAIRS, ids=str)
 @pytest.mark.parametrize("name", ["custom_vjp, nested"])
 def test_pairs_with_custom_rules(name, outer, inner):
     ours, theirs = PROGRAMS[name]
