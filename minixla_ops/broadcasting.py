@@ -302,7 +302,7 @@ def broadcast_in_dim(
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
         return _broadcast_constant(operand, out_dim_size, broadcast_dimensions)
     return bind(
-        BroadcastInDim.instance,  # type: ignore[attr-defined]
+        BroadcastInDim.instance,
         operand,
         out_dim_size=tuple(out_dim_size),
         broadcast_dimensions=tuple(broadcast_dimensions),
@@ -312,7 +312,7 @@ def broadcast_in_dim(
 def _broadcast_constant(operand: Any, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
     # One repeated value stays one repeated value: no instruction but a constant is needed.
     attributes = {"out_dim_size": tuple(sizes), "broadcast_dimensions": tuple(mapping)}
-    shape, _ = BroadcastInDim.instance.infer((array_shape(operand),), attributes)  # type: ignore[attr-defined]
+    shape, _ = BroadcastInDim.instance.infer((array_shape(operand),), attributes)
     array = np.asarray(operand)
     value = array[(0,) * array.ndim] if array.size else 0
     return current_trace().lift(splat(value, shape))
@@ -377,4 +377,4 @@ def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: a size is negative.
     """
-    return bind(Broadcast.instance, operand, broadcast_sizes=tuple(broadcast_sizes))  # type: ignore[attr-defined]
+    return bind(Broadcast.instance, operand, broadcast_sizes=tuple(broadcast_sizes))

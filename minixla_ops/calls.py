@@ -142,10 +142,10 @@ def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, 
         computation = closed_graph(computation, shapes, "call", name)
     flat = without_tuples(computation)
     if flat is computation:
-        return bind(Call.instance, *operands, computation=computation)  # type: ignore[attr-defined]
-    Call.instance.infer(tuple(map(shape_of, operands)), {"computation": computation})  # type: ignore[attr-defined]
+        return bind(Call.instance, *operands, computation=computation)
+    Call.instance.infer(tuple(map(shape_of, operands)), {"computation": computation})
     leaves = [leaf for operand in operands for leaf in tuple_leaves(operand)]
-    results = iter(bind(Call.instance, *leaves, computation=flat))  # type: ignore[attr-defined]
+    results = iter(bind(Call.instance, *leaves, computation=flat))
     return tuple([from_leaves(shape, results) for shape in computation.output_shapes])
 
 

@@ -137,7 +137,7 @@ def constant(literal: Any) -> Any:
     Raises:
         AttributeValueError: it is none of these, or of a type that XLA does not have.
     """
-    operation = Constant.instance  # type: ignore[attr-defined]
+    operation = Constant.instance
     return bind(operation, **operation.canonical_attributes({"literal": literal}))
 
 
@@ -151,7 +151,7 @@ def iota(shape: Shape, iota_dimension: int) -> Any:
     Raises:
         ShapeError, AttributeValueError: see Iota.
     """
-    return bind(Iota.instance, output_shape=shape, iota_dimension=iota_dimension)  # type: ignore[attr-defined]
+    return bind(Iota.instance, output_shape=shape, iota_dimension=iota_dimension)
 
 
-fill_role("constant", Constant.instance)  # type: ignore[attr-defined]
+fill_role("constant", Constant.instance)

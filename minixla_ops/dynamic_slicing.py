@@ -201,7 +201,7 @@ def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Seque
         ShapeError, AttributeValueError: see DynamicSlice.
     """
     starts = _of_one_type(start_indices)
-    return bind(DynamicSlice.instance, operand, *starts, slice_sizes=tuple(slice_sizes))  # type: ignore[attr-defined]
+    return bind(DynamicSlice.instance, operand, *starts, slice_sizes=tuple(slice_sizes))
 
 
 @register
@@ -274,7 +274,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
     Raises:
         ShapeError: see DynamicUpdateSlice.
     """
-    return bind(DynamicUpdateSlice.instance, operand, update, *_of_one_type(start_indices))  # type: ignore[attr-defined]
+    return bind(DynamicUpdateSlice.instance, operand, update, *_of_one_type(start_indices))
 
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:

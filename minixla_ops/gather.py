@@ -279,7 +279,7 @@ def gather(
         ShapeError, AttributeValueError: see Gather.
     """
     return bind(
-        Gather.instance,  # type: ignore[attr-defined]
+        Gather.instance,
         operand,
         start_indices,
         dimension_numbers=dimension_numbers,

@@ -128,4 +128,4 @@ def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
     Raises:
         ShapeError, AttributeValueError: see ConcatInDim.
     """
-    return bind(ConcatInDim.instance, *operands, dimension=dimension)  # type: ignore[attr-defined]
+    return bind(ConcatInDim.instance, *operands, dimension=dimension)

@@ -206,4 +206,4 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]
         ShapeError, AttributeValueError: see Pad.
     """
     config = tuple([tuple(each) for each in padding_config])
-    return bind(Pad.instance, operand, padding_value, padding_config=config)  # type: ignore[attr-defined]
+    return bind(Pad.instance, operand, padding_value, padding_config=config)

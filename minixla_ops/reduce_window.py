@@ -109,7 +109,7 @@ class ReduceWindow(Fold):
         is_small = math.prod(window.sizes) <= _MOST_ELEMENTS and not is_dynamic(shapes)
         if is_small and monoid_of(computation) is None:
             program = self.program(tuple(shapes), computation=computation, **attributes)
-            call = Call.instance  # type: ignore[attr-defined]
+            call = Call.instance
             return call.stablehlo(emit, operands, shapes, results, computation=program)
         return emit.operation(
             "stablehlo.reduce_window",
@@ -256,7 +256,7 @@ def _scatter_to_selected(source: Any, operand: Any, select: Graph, window: Windo
     computation = _gather_computation(select, array_shape(operand))
     attributes = {"computation": computation, **window.attributes}
     active = [False, False, True, False, False, False]
-    instance = ReduceWindow.instance  # type: ignore[attr-defined]
+    instance = ReduceWindow.instance
     return instance.vjp((None, None, source), operands, None, active, **attributes)[2]
 
 
@@ -273,7 +273,7 @@ def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) 
     """
     shape = array_shape(operand)
     results = bind(
-        ReduceWindow.instance,  # type: ignore[attr-defined]
+        ReduceWindow.instance,
         *_gather_operands(values, operand),
         computation=_gather_computation(select, shape),
         **window.attributes,
@@ -335,7 +335,7 @@ def reduce_window(
         ShapeError, AttributeValueError: see ReduceWindow.
         TransformError: the computation reads a traced value of the enclosing function.
     """
-    operation: Fold = ReduceWindow.instance  # type: ignore[attr-defined]
+    operation: Fold = ReduceWindow.instance
     shapes, values, graph = fold_arguments(operation, operands, init_values, computation)
     window = resolve_window(
         "reduce_window",

@@ -260,7 +260,7 @@ def reduce(
         ShapeError, AttributeValueError: see Reduce.
         TransformError: the computation reads a traced value of the enclosing function.
     """
-    operation: Fold = Reduce.instance  # type: ignore[attr-defined]
+    operation: Fold = Reduce.instance
     _, values, graph = fold_arguments(operation, operands, init_values, computation)
     dimensions = tuple(dimensions_to_reduce)
     return bind(operation, *values, computation=graph, dimensions_to_reduce=dimensions)

@@ -125,7 +125,7 @@ def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         AttributeValueError, ShapeError: see Reshape.
     """
-    return bind(Reshape.instance, operand, dimensions=tuple(dimensions))  # type: ignore[attr-defined]
+    return bind(Reshape.instance, operand, dimensions=tuple(dimensions))
 
 
 @register
@@ -221,7 +221,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: `permutation` is not one (C1).
     """
-    return bind(Transpose.instance, operand, permutation=tuple(permutation))  # type: ignore[attr-defined]
+    return bind(Transpose.instance, operand, permutation=tuple(permutation))
 
 
 @register
@@ -285,7 +285,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: an entry is no dimension of the operand or repeated (C1).
     """
-    return bind(Rev.instance, operand, dimensions=tuple(dimensions))  # type: ignore[attr-defined]
+    return bind(Rev.instance, operand, dimensions=tuple(dimensions))
 
 
 @register
@@ -317,7 +317,7 @@ class ReshapeExplicit(RowMajor):
                 "The number of elements and their type must stay the same.",
             )
         attributes = {"dimensions": output_shape.dimensions}
-        result, _ = Reshape.instance.infer((operand,), attributes)  # type: ignore[attr-defined]
+        result, _ = Reshape.instance.infer((operand,), attributes)
         if result is not output_shape:
             self.reject(
                 "C2",
@@ -337,7 +337,7 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
     Raises:
         ShapeError: see ReshapeExplicit.
     """
-    result, _ = ReshapeExplicit.instance.infer((shape_of(operand),), {"output_shape": shape})  # type: ignore[attr-defined]
+    result, _ = ReshapeExplicit.instance.infer((shape_of(operand),), {"output_shape": shape})
     return reshape(operand, result.dimensions)
 
 
@@ -388,5 +388,5 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: they are not consecutive dimensions (C1).
     """
-    shape, _ = Collapse.instance.infer((shape_of(operand),), {"dimensions": tuple(dimensions)})  # type: ignore[attr-defined]
+    shape, _ = Collapse.instance.infer((shape_of(operand),), {"dimensions": tuple(dimensions)})
     return reshape(operand, shape.dimensions)

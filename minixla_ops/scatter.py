@@ -351,7 +351,7 @@ def scatter(
     """
     operands = operands if isinstance(operands, (list, tuple)) else [operands]
     updates = updates if isinstance(updates, (list, tuple)) else [updates]
-    instance: Scatter = Scatter.instance  # type: ignore[attr-defined]
+    instance: Scatter = Scatter.instance
     if not operands or len(operands) != len(updates):
         given = [f"{len(operands)} operands", f"{len(updates)} updates"]
         instance.reject_counts(len(operands), len(updates), given)

@@ -156,7 +156,7 @@ class SelectAndScatter(Operation):
         is_tiling = not window.overlaps and math.prod(window.strides) <= _MOST_ELEMENTS
         if is_tiling and not is_dynamic(shapes):
             program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
-            call = Call.instance  # type: ignore[attr-defined]
+            call = Call.instance
             return call.stablehlo(emit, operands, shapes, results, computation=program)
         return emit.operation(
             "stablehlo.select_and_scatter",
@@ -260,7 +260,7 @@ def _bound(
     operand: Any, source: Any, initial: Any, select: Graph, scatter: Graph, window: Window
 ) -> Any:
     return bind(
-        SelectAndScatter.instance,  # type: ignore[attr-defined]
+        SelectAndScatter.instance,
         operand,
         source,
         initial,

@@ -184,7 +184,7 @@ def slice(
         AttributeValueError: see Slice.
     """
     return bind(
-        Slice.instance,  # type: ignore[attr-defined]
+        Slice.instance,
         operand,
         start_indices=tuple(start_indices),
         limit_indices=tuple(limit_indices),

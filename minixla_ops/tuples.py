@@ -59,7 +59,7 @@ class Tuple(Operation):
 
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes."""
-    return bind(Tuple.instance, *elements)  # type: ignore[attr-defined]
+    return bind(Tuple.instance, *elements)
 
 
 @register
@@ -139,7 +139,7 @@ def get_tuple_element(tuple_data: Any, index: int) -> Any:
     Raises:
         ShapeError, AttributeValueError: see GetTupleElement.
     """
-    return bind(GetTupleElement.instance, tuple_data, index=index)  # type: ignore[attr-defined]
+    return bind(GetTupleElement.instance, tuple_data, index=index)
 
 
 def tuple_leaves(value: Any) -> list[Any]:
@@ -188,4 +188,4 @@ def _shape_leaves(shape: AnyShape) -> list[AnyShape]:
     return [leaf for element in shape.elements for leaf in _shape_leaves(element)]
 
 
-fill_role("tuple", Tuple.instance)  # type: ignore[attr-defined]
+fill_role("tuple", Tuple.instance)
