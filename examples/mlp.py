@@ -1,14 +1,16 @@
 """A multilayer perceptron that learns x -> sin(3x), in thirty lines."""
 
+from itertools import pairwise
+
+import jax
 import numpy as np
 
 import minixla as mx
 
 random = np.random.default_rng(0)
-sizes = [1, 64, 64, 1]
 parameters = [
-    (random.standard_normal((m, n)).astype(np.float32) / np.sqrt(m), np.zeros(n, np.float32))
-    for m, n in zip(sizes, sizes[1:], strict=False)
+    (random.normal(0, m**-0.5, (m, n)).astype(np.float32), np.zeros(n, np.float32))
+    for m, n in pairwise([1, 64, 64, 1])
 ]
 
 
@@ -20,17 +22,16 @@ def network(parameters, x):
 
 
 @mx.jit
-def step(parameters, x, y):
-    def loss(parameters):
-        return ((network(parameters, x) - y) ** 2).mean()
-
-    value, gradient = mx.value_and_grad(loss)(parameters)
-    updated = [(w - 0.02 * dw, b - 0.02 * db) for (w, b), (dw, db) in zip(parameters, gradient, strict=True)]
-    return updated, value
+def step(parameters, velocity, x, y):
+    """Gradient descent with momentum."""
+    loss, gradient = mx.value_and_grad(lambda p: ((network(p, x) - y) ** 2).mean())(parameters)
+    velocity = jax.tree.map(lambda v, g: 0.9 * v - 0.05 * g, velocity, gradient)
+    return jax.tree.map(lambda p, v: p + v, parameters, velocity), velocity, loss
 
 
 x = np.linspace(-2, 2, 128, dtype=np.float32)[:, None]
+velocity = jax.tree.map(np.zeros_like, parameters)
 for number in range(2001):
-    parameters, value = step(parameters, x, np.sin(3 * x))
+    parameters, velocity, loss = step(parameters, velocity, x, np.sin(3 * x))
     if number % 500 == 0:
-        print(f"step {number:4d}  loss {float(value):.6f}")
+        print(f"step {number:4d}  loss {float(loss):.6f}")

@@ -1,4 +1,4 @@
-"""A function written in plain NumPy, differentiated and batched by minixla unchanged."""
+"""A function written in plain NumPy, differentiated, compiled and batched by minixla unchanged."""
 
 import numpy as np
 
@@ -12,16 +12,23 @@ def potential_energy(positions):
     return np.sum(4 * (distance**-12 - distance**-6))
 
 
-positions = np.random.default_rng(0).uniform(0, 3, (6, 3)).astype(np.float32)
-forces = -mx.grad(potential_energy)(positions)
-print("energy with NumPy   ", potential_energy(positions))
-print("energy with XLA     ", mx.jit(potential_energy)(positions))
-print("forces on the first particles\n", np.asarray(forces[:2]))
+# Eight particles at the corners of a cube, a little out of place.
+corners = np.stack(np.meshgrid(*[[0.0, 1.1]] * 3), -1).reshape(8, 3)
+positions = (corners + np.random.default_rng(0).normal(0, 0.02, (8, 3))).astype(np.float32)
+print(f"energy by NumPy      {potential_energy(positions):.5f}")
+print(f"energy by XLA        {mx.jit(potential_energy)(positions):.5f}")
 
-moved = positions.copy()
-moved[0, 0] += 1e-3
-slope = (potential_energy(moved) - potential_energy(positions)) / 1e-3
-print(f"force by difference {-slope:.4f}, by grad {float(forces[0, 0]):.4f}")
+# The force is minus the gradient. Against a difference in double precision, in NumPy:
+force = -mx.jit(mx.grad(potential_energy))(positions)[0, 0]
+above, below = positions.astype(np.float64), positions.astype(np.float64)
+above[0, 0] += 1e-6
+below[0, 0] -= 1e-6
+slope = (potential_energy(above) - potential_energy(below)) / 2e-6
+print(f"force by mx.grad     {force:.5f}")
+print(f"force by difference  {-slope:.5f}")
 
-several = positions + np.linspace(0, 0.1, 4, dtype=np.float32)[:, None, None]
-print("energies of a batch ", mx.vmap(potential_energy)(several))
+# The cube in four sizes, all at once.
+cubes = positions * np.linspace(0.95, 1.25, 4, dtype=np.float32)[:, None, None]
+print("energies of a batch ", mx.vmap(potential_energy)(cubes))
+curvature = mx.jvp(mx.grad(potential_energy), (positions,), (corners.astype(np.float32),))[1]
+print("stiffness to growth ", np.sum(curvature * corners))

@@ -12,6 +12,7 @@ from minixla.core.tracing import (
     Trace,
     _state,
     shape_of,
+    under,
 )
 
 __all__ = ["ForwardTrace", "ForwardTracer", "has_tangent", "jvp_of"]
@@ -52,7 +53,10 @@ class ForwardTrace(Trace):
                 tangents.append(None)
         parent = self.parent
         if not active:
-            return parent.process(operation, operands, attributes)
+            if operation.run is None:
+                return parent.process(operation, operands, attributes)
+            with under(parent):  # the function that it runs is not differentiated either
+                return parent.process(operation, operands, attributes)
         primals = [parent.lift(primal, operation.builder_name) for primal in primals]
         previous = _state.trace
         _state.trace = parent

@@ -17,6 +17,7 @@ from minixla.core.tracing import (
     Tracer,
     _state,
     shape_of,
+    under,
 )
 
 __all__ = ["ReverseTrace", "ReverseTracer"]
@@ -116,7 +117,10 @@ class ReverseTrace(Trace):
                 values.append(operand)
                 targets.append(None)
         if not is_active:
-            return self.parent.process(operation, operands, attributes)
+            if operation.run is None:
+                return self.parent.process(operation, operands, attributes)
+            with under(self.parent):  # the function that it runs is not differentiated either
+                return self.parent.process(operation, operands, attributes)
         state = _state
         previous_trace, previous_source = state.trace, state.source
         source = state.source = previous_source or find_source(2)

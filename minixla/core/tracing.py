@@ -264,6 +264,9 @@ class GraphTrace(Trace):
         """Records the operation and returns tracers of its results."""
         if operation.stage_operands is not None:
             operands, attributes = operation.stage_operands(operands, attributes)
+            if any(self._lies_between(operand) for operand in operands):
+                # The function reads a value of the trace that passed the call on.
+                return _state.trace.process(operation, operands, attributes)
         values = tuple(
             [
                 operand._value
@@ -314,6 +317,12 @@ class GraphTrace(Trace):
         # The operand is kept alive, so that no other object gets its identity.
         self._constants[id(operand)] = (value, operand, seen)
         return value
+
+    def _lies_between(self, operand: Any) -> bool:
+        """Whether a tracer is of a trace inside this one that is at work."""
+        if not isinstance(operand, Tracer) or self.reaches(operand):
+            return False
+        return _state.trace.reaches(operand)
 
     def _captured(self, tracer: Tracer, subject: str) -> Value:
         if not self.parent.reaches(tracer):

@@ -334,9 +334,15 @@ class _InnerBatchTrace(BatchTrace):
 
     def own(self, value: Any) -> Any:
         """`value`, or a tracer of this trace where it is the origin's."""
-        if type(value) is BatchTracer and value._trace is self.origin:
+        if type(value) is BatchTracer and self._stands_for(value._trace):
             return BatchTracer(self, value.value, value.dimension)
         return value
+
+    def _stands_for(self, trace: Any) -> bool:
+        origin = self.origin
+        while isinstance(origin, _InnerBatchTrace) and origin is not trace:
+            origin = origin.origin
+        return origin is trace
 
 
 class _Batched:

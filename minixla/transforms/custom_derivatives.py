@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.forward import has_tangent
@@ -299,9 +299,10 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
     leaves, own = tree_flatten(given, is_leaf=lambda x: x is None)
     try:
         parts = own.flatten_up_to(tree_unflatten(tree, range(tree.num_leaves)))
-        counts = [len(tree_flatten(part)[0]) for part in parts]
-        if any(n != 1 for leaf, n in zip(leaves, counts, strict=True) if leaf is not None):
-            raise ValueError("an array stands where the value has several")
+        structures = list(map(tree_structure, parts))
+        for leaf, structure in zip(leaves, structures, strict=True):
+            if leaf is not None and structure != tree_structure(0):
+                raise ValueError(f"an array stands where the value has {structure}")
     except ValueError as error:
         raise explain(
             TransformError,
@@ -312,8 +313,8 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
         ) from None
     return [
         None if _is_float0(leaf) else leaf
-        for leaf, count in zip(leaves, counts, strict=True)
-        for _ in range(count)
+        for leaf, structure in zip(leaves, structures, strict=True)
+        for _ in range(structure.num_leaves)
     ]
 
 

@@ -23,7 +23,9 @@ Point = collections.namedtuple("Point", ["x", "y"])
 def same(found, expected):
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert np.asarray(one).dtype == np.asarray(other).dtype
+        if isinstance(other, float):  # where JAX passes a Python number through
+            other = jnp.asarray(other)
+        assert one.dtype == np.asarray(other).dtype
         assert np.shape(one) == np.shape(other)
         if np.asarray(one).dtype != FLOAT0:
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
@@ -100,7 +102,7 @@ def test_value_and_gradient(name):
     same(mx.value_and_grad(function)(x), jax.value_and_grad(function)(x))
     expected = jax.value_and_grad(function)(x)
     with_numpy = mx.reference(mx.value_and_grad(function))(x)
-    same(with_numpy, jax.tree.map(np.asarray, expected))
+    same(with_numpy, expected)
     same(mx.jit(mx.value_and_grad(function))(x), expected)
 
 
@@ -274,7 +276,8 @@ def test_pullbacks_of_trees():
     same(ours[0], theirs[0])
     cotangent = {"a": X, "n": np.zeros(3, FLOAT0), "p": Point(np.float32(2), np.float32(1))}
     same(ours[1](cotangent), theirs[1](cotangent))
-    same(ours[1](cotangent), theirs[1](cotangent)), "a pullback may be called again"
+    # A pullback may be called again.
+    same(ours[1](cotangent), theirs[1](cotangent))
 
 
 def test_tangents_of_trees():
@@ -315,7 +318,7 @@ def test_wrong_cotangents(cotangent, problem, given):
         pullback(cotangent)
     for phrase in (f"vjp: {problem}", given if given != "wanted" else "result", "test_gradients.py"):
         assert phrase in str(caught.value)
-    same(pullback(X)[0], X * (1 - np.tanh(X) ** 2)), "and it still works"
+    same(pullback(X)[0], X * (1 - np.tanh(X) ** 2))
 
 
 def test_cotangents_of_integers_are_float0():
