@@ -1,1 +1,22 @@
 """Benchmarks against JAX, in one process and interleaved: `python -m benchmarks`."""
+
+from collections.abc import Callable, Iterator
+
+from benchmarks import making, running
+from benchmarks.measure import Comparison, Effort
+
+__all__ = ["SUITES"]
+
+#: Every suite by name: a function of the effort that yields comparisons.
+SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
+    "tracing": making.tracing,
+    "first_call": making.first_call,
+    "growth": making.growth,
+    "text": making.text,
+    "imports": making.imports,
+    "calls": running.calls,
+    "eager": running.eager,
+    "steps": running.steps,
+    "layers": running.layers,
+    "reference": running.reference,
+}

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [suite ...] [--quick] [--json FILE]`."""
+"""`python -m benchmarks [suite ...] [--quick] [--json FILE] [--compare FILE]`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import argparse
 import json
 import os
 import platform
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from benchmarks.measure import Comparison
-from benchmarks.suites import SUITES
+import minixla
+from benchmarks import SUITES
+from benchmarks.measure import FULL, QUICK, Comparison
 
 
 def machine() -> dict[str, Any]:
@@ -25,32 +28,66 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor,
         "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "jax": jax.__version__,
+        "load": round(os.getloadavg()[0], 2),
         "devices": [str(device) for device in jax.devices()],
+        "python": platform.python_version(),
+        "minixla": minixla.__version__,
+        **{name: version(name) for name in ("jax", "jaxlib", "numpy")},
     }
 
 
-def line(found: Comparison) -> str:
-    """One row of the table."""
-    ours, theirs = found.medians["minixla"], found.medians["jax"]
-    return f"{found.name:<48}{ours:>11.2f}{theirs:>11.2f} {found.unit:<3}{found.ratio:>8.2f}"
+def header(about: dict[str, Any], compared: bool) -> str:
+    """The lines above the table."""
+    names = f"{'minixla':>10}{'JAX':>11}{'ratio':>12}{'earlier':>11}{'change':>8}"
+    return (
+        f"{about['processor']}, {about['cores']} cores, load {about['load']}; "
+        f"Python {about['python']}, JAX {about['jax']}, NumPy {about['numpy']}\n"
+        "medians, interleaved; ratio = minixla / JAX; less is better\n\n"
+        f"{'':<50}{names if compared else names[:33]}"
+    )
 
 
-def main() -> None:
+def line(found: Comparison, earlier: Comparison | None = None) -> str:
+    """One row of the table; with an earlier one, minixla's time then and how it changed."""
+    ours, theirs = (found.medians.get(name) for name in ("minixla", "jax"))
+    text = f"{found.name:<50}{_number(ours):>10}{_number(theirs):>11} {found.unit:<3}"
+    text += f"{_number(found.ratio):>8}"
+    if earlier is not None and ours is not None and earlier.unit == found.unit:
+        before = earlier.medians["minixla"]
+        text += f"{_number(before):>11}{ours / before - 1:>+8.0%}"
+    return text
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def read(path: Path) -> dict[str, Comparison]:
+    """The rows of an earlier run's JSON by name."""
+    rows = json.loads(path.read_text())["results"]
+    fields = [{key: row[key] for key in Comparison._fields} for row in rows]
+    return {row["name"]: Comparison(**row) for row in fields}
+
+
+def main(given: Sequence[str] | None = None) -> None:
     """Runs the suites, prints a table, writes JSON."""
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    arguments.add_argument("suites", nargs="*", choices=[*SUITES, []], metavar="suite")
-    arguments.add_argument("--quick", action="store_true", help="fewer rounds, smaller chains")
+    suites = ", ".join(SUITES)
+    arguments.add_argument("suites", nargs="*", metavar="suite", help=f"of {suites}; default: all")
+    arguments.add_argument("--quick", action="store_true", help="a fifth of the rounds")
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
-    options = arguments.parse_args()
+    arguments.add_argument("--compare", type=Path, help="print beside figures of this JSON file")
+    options = arguments.parse_args(given)
+    unknown = [name for name in options.suites if name not in SUITES]
+    if unknown:
+        arguments.error(f"there is no suite {', '.join(unknown)}; there are {suites}")
+    earlier = {} if options.compare is None else read(options.compare)
     about = machine()
-    print(f"{about['processor']}, {about['cores']} cores; Python {about['python']}, JAX {about['jax']}")
-    print(f"medians, interleaved; ratio = minixla / JAX\n\n{'':<48}{'minixla':>11}{'JAX':>11}{'ratio':>12}")
+    print(header(about, bool(earlier)))
     rows = []
     for name in options.suites or SUITES:
-        for found in SUITES[name](options.quick):
-            print(line(found), flush=True)
+        for found in SUITES[name](QUICK if options.quick else FULL):
+            print(line(found, earlier.get(found.name)), flush=True)
             rows.append({"suite": name, **found._asdict()})
     if options.json is not None:
         options.json.write_text(json.dumps({"machine": about, "results": rows}, indent=2) + "\n")

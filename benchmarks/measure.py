@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Comparison", "interleaved", "per_call"]
+__all__ = ["FULL", "QUICK", "Comparison", "Effort", "interleaved", "per_call", "summary"]
+
+
+class Effort(NamedTuple):
+    """How much is measured.
+
+    Attributes:
+        fraction: of the rounds of a full run.
+        small: whether to take small models and short chains.
+    """
+
+    fraction: float
+    small: bool = False
+
+    def rounds(self, full: int) -> int:
+        """How many rounds there are where a full run has `full`; at least two."""
+        return max(2, round(full * self.fraction))
+
+
+FULL = Effort(1.0)
+QUICK = Effort(0.2)
 
 
 class Comparison(NamedTuple):
@@ -17,7 +38,8 @@ class Comparison(NamedTuple):
         name: what was measured.
         unit: of the medians.
         medians: by variant.
-        ratio: the median over rounds of minixla's time divided by JAX's in the same round.
+        ratio: the median over rounds of minixla's time divided by JAX's in the same round; None
+            where there is nothing to compare with.
         rounds: how many there were.
     """
 
@@ -32,50 +54,67 @@ _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
 
 def interleaved(
-    name: str, variants: Mapping[str, Callable[[], Any]], rounds: int, unit: str = "ms"
+    name: str,
+    variants: Mapping[str, Callable[..., Any]],
+    rounds: int,
+    unit: str = "ms",
+    *,
+    prepare: Mapping[str, Callable[[], Any]] | None = None,
+    per: int = 1,
+    collect: bool = False,
 ) -> Comparison:
     """Runs each variant once a round, after one round that does not count.
 
+    Every other round runs them in the opposite order.
+
     Args:
         name: what is measured.
-        variants: functions of nothing; `minixla` and `jax` are compared.
+        variants: functions; `minixla` and `jax` are compared.
         rounds: how many rounds.
         unit: s, ms or us.
+        prepare: for each variant what makes its argument, outside the clock; default: none.
+        per: what to divide the times by, such as the number of operations.
+        collect: whether to collect garbage before each run, outside the clock, so that none pays
+            for what another left.
     """
     times: dict[str, list[float]] = {variant: [] for variant in variants}
     for number in range(rounds + 1):
-        for variant, run in variants.items():
+        order = list(variants.items())
+        for variant, run in order[:: -1 if number % 2 else 1]:
+            given = () if prepare is None else (prepare[variant](),)
+            if collect:
+                gc.collect()
             start = time.perf_counter()
-            run()
+            run(*given)
             elapsed = time.perf_counter() - start
             if number:
-                times[variant].append(elapsed)
-    return _comparison(name, times, unit, rounds)
+                times[variant].append(elapsed / per)
+    return summary(name, times, unit)
 
 
 def per_call(
     name: str, variants: Mapping[str, Callable[[], Any]], rounds: int, calls: int
 ) -> Comparison:
     """Time of one call in microseconds; each round makes `calls` calls of each variant."""
-    times: dict[str, list[float]] = {variant: [] for variant in variants}
-    for number in range(rounds + 1):
-        for variant, run in variants.items():
-            start = time.perf_counter()
+
+    def repeated(run: Callable[[], Any]) -> Callable[[], None]:
+        def runs() -> None:
             for _ in range(calls):
                 run()
-            elapsed = (time.perf_counter() - start) / calls
-            if number:
-                times[variant].append(elapsed)
-    return _comparison(name, times, "us", rounds)
+
+        return runs
+
+    loops = {variant: repeated(run) for variant, run in variants.items()}
+    return interleaved(name, loops, rounds, "us", per=calls)
 
 
-def _comparison(
-    name: str, times: Mapping[str, list[float]], unit: str, rounds: int
-) -> Comparison:
+def summary(name: str, times: Mapping[str, Sequence[float]], unit: str) -> Comparison:
+    """The comparison of times in seconds, by variant and round."""
     scale = _SCALE[unit]
     medians = {variant: statistics.median(each) * scale for variant, each in times.items()}
     ratio = None
     if "minixla" in times and "jax" in times:
         pairs = zip(times["minixla"], times["jax"], strict=True)
         ratio = statistics.median(ours / theirs for ours, theirs in pairs)
+    rounds = min(len(each) for each in times.values())
     return Comparison(name, unit, medians, ratio, rounds)

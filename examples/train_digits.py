@@ -15,12 +15,12 @@ from typing import Any
 import jax
 import matplotlib
 import numpy as np
+from comparison import compare_with_jax, print_table
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
 import minixla as mx
-from comparison import compare_with_jax, print_table
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ MOMENTUM = 0.9
 
 
 def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Images f32[n,8,8,1] in [0, 1] and labels s32[n] for training, then those held out, a fifth."""
+    """Images f32[n,8,8,1] in [0, 1] and labels s32[n] to train with, then a fifth held out."""
     digits: Any = load_digits()
     images = (digits.images / 16).astype(np.float32)[..., None]
     labels = digits.target.astype(np.int32)
@@ -178,7 +178,7 @@ def plot(
     losses: list[float], images: np.ndarray, guesses: np.ndarray, labels: np.ndarray, path: Path
 ) -> None:
     """Writes a picture of the loss curve and of some predictions, wrong ones first."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure = plt.figure(figsize=(10, 4), layout="constrained")
     grid = figure.add_gridspec(3, 9)
     axes = figure.add_subplot(grid[:, :5])

@@ -49,6 +49,9 @@ class Attribute:
     description = "any hashable value"
     #: Whether values that differ, such as 1 and True or 0.0 and -0.0, may be equal.
     is_ambiguous = True
+    #: Whether equal values are to be told apart by what equality leaves out, such as the names and
+    #: source lines of programs.
+    keeps_identity = False
 
     def __init__(self, default: Any = REQUIRED) -> None:
         self.default = default
@@ -151,6 +154,7 @@ class Instance(Attribute):
     """An object of a given class, kept as it is (a Graph, a dimension-numbers record)."""
 
     is_ambiguous = False
+    keeps_identity = True
 
     def __init__(self, kind: type | Callable[[], type], default: Any = REQUIRED) -> None:
         super().__init__(default)
@@ -171,6 +175,7 @@ class Sequence(Attribute):
         super().__init__(default)
         self.member = member
         self.is_ambiguous = member.is_ambiguous
+        self.keeps_identity = member.keeps_identity
         self.description = f"a sequence, each member {member.description}"
 
     def canonical(self, value: Any) -> tuple[Any, ...]:
@@ -204,6 +209,7 @@ class Optional(Attribute):
         super().__init__(None)
         self.inner = inner
         self.is_ambiguous = inner.is_ambiguous
+        self.keeps_identity = inner.keeps_identity
         self.description = f"{inner.description}, or None"
 
     def canonical(self, value: Any) -> Any:

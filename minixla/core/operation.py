@@ -90,6 +90,7 @@ class Operation:
         self._inferred: dict[Any, tuple[Shapes, dict[str, Any]]] = {}
         #: Whether attributes that differ may be equal, such as 0.0 and -0.0.
         self.is_ambiguous = any(each.is_ambiguous for each in self.attributes.values())
+        self._keeps_identity = any(each.keeps_identity for each in self.attributes.values())
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -285,6 +286,8 @@ class Operation:
             if len(self._inferred) >= _MOST_INFERRED:
                 self._inferred.clear()
             self._inferred[key] = found
+        elif self._keeps_identity:
+            return found[0], self.canonical_attributes(attributes)
         return found
 
     def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure
@@ -25,7 +25,7 @@ def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
 
 def is_single(argnums: int | Sequence[int]) -> bool:
     """Whether `argnums` is one number rather than a sequence."""
-    return hasattr(argnums, "__index__")
+    return not isinstance(argnums, Iterable)
 
 
 def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[int, ...]:

@@ -40,6 +40,8 @@ def stop_gradient(x: Any) -> Any:
 class _Custom:
     """What custom_jvp and custom_vjp share: argument handling."""
 
+    __name__: str
+
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] | int = ()) -> None:
         self.fun = fun
         self.nondiff_argnums = nondiff_argnums

@@ -97,7 +97,12 @@ REFUSED = [
     (Float(), None, TypeError, "NoneType"),
     (Boolean(), 1, TypeError, "must be True or False, not 1"),
     (Text(), b"word", TypeError, "must be a string"),
-    (Enumeration("LOWER", "UPPER"), "upper", ValueError, "must be one of LOWER, UPPER, not 'upper'"),
+    (
+        Enumeration("LOWER", "UPPER"),
+        "upper",
+        ValueError,
+        "must be one of LOWER, UPPER, not 'upper'",
+    ),
     (Enumeration("LOWER"), ["LOWER"], ValueError, "must be one of LOWER"),
     (Instance(Graph), VECTOR, TypeError, "must be a Graph, not f32"),
     (Sequence(Integer()), 3, TypeError, "must be a sequence, not 3"),

@@ -110,7 +110,9 @@ def test_forward_derivative():
 
 def test_derivatives_in_numpy():
     count = 2000
-    expected = jax.grad(lambda x: jax.lax.fori_loop(0, count // 2, lambda _, y: -jax.numpy.sin(y), x))
+    expected = jax.grad(
+        lambda x: jax.lax.fori_loop(0, count // 2, lambda _, y: -jax.numpy.sin(y), x)
+    )
     slope = mx.reference(mx.grad(lambda x: deep(x, count)))(0.5)
     np.testing.assert_allclose(slope, expected(0.5), rtol=1e-4)
 

@@ -120,7 +120,12 @@ def test_types_without_a_complex_counterpart(name):
     assert ELEMENT_TYPES[name].real is ELEMENT_TYPES[name]
 
 
-WIDTHS = [(bool, "pred", "pred"), (int, "s32", "s64"), (float, "f32", "f64"), (complex, "c64", "c128")]
+WIDTHS = [
+    (bool, "pred", "pred"),
+    (int, "s32", "s64"),
+    (float, "f32", "f64"),
+    (complex, "c64", "c128"),
+]
 
 
 @pytest.mark.parametrize(("python", "narrow", "wide"), WIDTHS)

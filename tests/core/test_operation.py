@@ -1,4 +1,4 @@
-"""Operations: registry, attributes and their messages, the cache, and an operation of the user's."""
+"""Operations: registry, attributes, their messages, the cache, an operation of the user's."""
 
 from __future__ import annotations
 
@@ -21,20 +21,24 @@ from minixla.core.errors import (
 )
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
 from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.core.tracing import bind
+from minixla.core.tracing import bind, trace_to_graph
 from minixla_ops.elementwise import FLOATS, Unary
 
 VECTOR = Shape("f32", (3,))
 X = np.array([0.5, -1.0, 2.0], np.float32)
 
 
-# Five lines make an operation.
+# A few lines make an operation.
 class SquarePlusOne(Unary):
     """x**2 + 1."""
 
     element_types = FLOATS
-    reference = staticmethod(lambda x, **_: x * x + x.dtype.type(1))
-    derivative = staticmethod(lambda operand, result: 2.0 * operand)
+
+    def reference(self, operand, **attributes):
+        return operand * operand + operand.dtype.type(1)
+
+    def derivative(self, operand, result, **attributes):
+        return 2.0 * operand
 
     def stablehlo(self, emit, operands, shapes, results):
         square = emit.same_shape("stablehlo.multiply", operands * 2, shapes[0])
@@ -281,6 +285,19 @@ def test_the_cache_of_inferences_is_bounded(monkeypatch):
         window.infer((VECTOR,), {"sizes": (1,), "count": count})
     assert len(window._inferred) <= 10
     assert window.infer((VECTOR,), {"sizes": (1,), "count": 0})[1]["count"] == 0
+
+
+def test_equal_programs_keep_their_names_and_lines():
+    def traced(name):
+        return trace_to_graph(lambda x: [ops.neg(x)], [VECTOR], name)[0]
+
+    one, other = traced("one"), traced("other")
+    assert one == other
+    call = operation_named("Call")
+    for graph in (one, other, one):
+        shape, attributes = call.infer((VECTOR,), {"computation": graph})
+        assert shape == (VECTOR,)
+        assert attributes["computation"] is graph
 
 
 def test_errors_are_not_cached():

@@ -157,7 +157,11 @@ def transformed():
 
 @pytest.mark.parametrize(
     "function",
-    [mx.grad(transformed()), lambda x: mx.jvp(transformed(), (x,), (x,)), mx.grad(mx.jit(transformed()))],
+    [
+        mx.grad(transformed()),
+        lambda x: mx.jvp(transformed(), (x,), (x,)),
+        mx.grad(mx.jit(transformed())),
+    ],
     ids=["grad", "jvp", "grad of jit"],
 )
 def test_the_derivative_of_a_line_names_that_line(function):
@@ -309,7 +313,8 @@ def test_errors_name_the_line():
 
 
 def test_the_layout_of_a_message():
-    error = explain(ShapeError, "dot", "sizes differ", ["lhs 3", "rhs 4"], "Make them equal.")  # laid out
+    given, advice = ["lhs 3", "rhs 4"], "Make them equal."
+    error = explain(ShapeError, "dot", "sizes differ", given, advice)  # laid out
     assert str(error).splitlines() == [
         "dot: sizes differ.",
         "  lhs 3",

@@ -79,7 +79,8 @@ def test_operations_in_generic_form():
     nothing = emit.operation("a.c", [], [], [])
     assert (names, nothing) == (["%1", "%2"], [])
     assert emit._lines == [
-        '    %1, %2 = "a.b"(%x) <{n = 3 : i64}> ({}) : (tensor<3xf32>) -> (tensor<3xf32>, tensor<i32>)',
+        '    %1, %2 = "a.b"(%x) <{n = 3 : i64}> ({}) : '
+        "(tensor<3xf32>) -> (tensor<3xf32>, tensor<i32>)",
         '    "a.c"() : () -> ()',
     ]
 
@@ -137,7 +138,7 @@ def test_constants_of_every_type(name, form):
         "empty": np.zeros((0, 2), dtype),
     }[form]
     graph, _ = trace_to_graph(lambda: [np.asarray(array).view(DeclaredArray)], [])
-    assert graph.output_shapes[0].element_type.name == name
+    assert str(graph.output_shapes[0]).startswith(f"{name}[")
     # XLA:CPU has no types of 6 bits.
     run = run_stablehlo if name.startswith("f6") else run_xla
     (found,) = run(graph.stablehlo(), [])
@@ -159,7 +160,10 @@ TEXTS = [
     (np.complex64(1 - 2j), "dense<(1.0, -2.0)> : tensor<complex<f32>>"),
     (np.zeros((2, 0), np.float32), "dense<> : tensor<2x0xf32>"),
     (np.broadcast_to(np.uint8(7), (1000, 1000)), "dense<7> : tensor<1000x1000xui8>"),
-    (np.arange(33, dtype=np.uint8), f'dense<"0x{bytes(range(33)).hex().upper()}"> : tensor<33xui8>'),
+    (
+        np.arange(33, dtype=np.uint8),
+        f'dense<"0x{bytes(range(33)).hex().upper()}"> : tensor<33xui8>',
+    ),
 ]
 
 
@@ -170,7 +174,11 @@ def test_texts_of_constants(array, text):
 
 @pytest.mark.parametrize(
     "array",
-    [np.arange(40.0, dtype="f4").reshape(5, 8).T, np.arange(80, dtype="i2")[::-2], np.arange(100) % 3 == 0],
+    [
+        np.arange(40.0, dtype="f4").reshape(5, 8).T,
+        np.arange(80, dtype="i2")[::-2],
+        np.arange(100) % 3 == 0,
+    ],
     ids=["transposed", "reversed", "pred"],
 )
 def test_layout_of_bytes(array):

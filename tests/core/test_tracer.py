@@ -74,7 +74,11 @@ def test_a_batched_value_has_no_number(name):
     question, wanted = QUESTIONS[name]
     with pytest.raises(ConcretizationError, match=wanted) as caught:
         mx.vmap(question)(X)
-    for phrase in ("one member is f32[], the batch has 3 members", "in_axes=None", "test_tracer.py"):
+    for phrase in (
+        "one member is f32[], the batch has 3 members",
+        "in_axes=None",
+        "test_tracer.py",
+    ):
         assert phrase in str(caught.value)
 
 
@@ -83,7 +87,9 @@ def differentiate_forward(function, x):
 
 
 DERIVATIVES = {"grad": lambda f, x: mx.grad(f)(x), "jvp": differentiate_forward}
-LOSING = [n for n, (_, wanted) in QUESTIONS.items() if wanted not in ("a Python bool", "a Python int")]
+LOSING = [
+    n for n, (_, wanted) in QUESTIONS.items() if wanted not in ("a Python bool", "a Python int")
+]
 
 
 @pytest.mark.parametrize("transform", DERIVATIVES)
@@ -97,7 +103,12 @@ def test_a_derivative_is_not_lost_silently(name, transform):
 
     with pytest.raises(ConcretizationError, match=wanted) as caught:
         DERIVATIVES[transform](function, 2.0)
-    for phrase in ("is being differentiated", "would be lost", "mx.stop_gradient", "test_tracer.py"):
+    for phrase in (
+        "is being differentiated",
+        "would be lost",
+        "mx.stop_gradient",
+        "test_tracer.py",
+    ):
         assert phrase in str(caught.value)
 
 
@@ -128,7 +139,9 @@ def test_the_reference_has_numbers():
     seen = []
 
     def function(x, n):
-        seen.extend([float(x), int(n), bool(x), [10, 20][n], x.item(), np.asarray(x).dtype, x.tolist()])
+        seen.extend(
+            [float(x), int(n), bool(x), [10, 20][n], x.item(), np.asarray(x).dtype, x.tolist()]
+        )
         return x
 
     mx.reference(function)(1.5, 1)
@@ -153,7 +166,7 @@ def attributes(x):
         lambda f: lambda x: mx.jvp(f, (x,), (x,)),
         lambda f: lambda x: mx.vmap(f)(x[None]),
     ],
-    ids="graph numpy grad jvp vmap".split(),
+    ids=["graph", "numpy", "grad", "jvp", "vmap"],
 )
 def test_what_is_always_known(transform):
     seen = []
@@ -233,7 +246,8 @@ def test_functions_of_jax_cannot_read_tracers(name, transform):
         f"made by {transform}",
         "called at",
         "test_tracer.py",
-        "Call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin)",
+        "Call the function of the same name in mx.numpy or mx.nn",
+        "mx.numpy.sin",
         "make the JAX function the outer one",
     ):
         assert phrase in str(caught.value)

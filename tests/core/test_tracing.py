@@ -88,7 +88,11 @@ def test_recording():
 
 def test_equal_splats_are_recorded_once():
     graph, _ = trace_to_graph(
-        lambda x: [ops.mul(ops.add(x, np.full(3, 2, "f4")), ops.add(np.broadcast_to(np.float32(2), 3), x * 2.0))],
+        lambda x: [
+            ops.mul(
+                ops.add(x, np.full(3, 2, "f4")), ops.add(np.broadcast_to(np.float32(2), 3), x * 2.0)
+            )
+        ],
         [VECTOR],
     )
     assert len(constants(graph)) == 2, "the full array, and one of the repeated ones"
@@ -164,7 +168,9 @@ BIG = [2**31, -(2**31) - 1, 2**70]
 
 @pytest.mark.parametrize("number", BIG)
 @pytest.mark.parametrize(
-    "transform", [mx.make_graph, mx.reference, mx.jit, lambda f: f], ids="graph numpy jit eager".split()
+    "transform",
+    [mx.make_graph, mx.reference, mx.jit, lambda f: f],
+    ids=["graph", "numpy", "jit", "eager"],
 )
 def test_a_python_int_that_does_not_fit(transform, number):
     with pytest.raises(AttributeValueError) as caught:
@@ -284,10 +290,15 @@ def test_50_jits_inside_each_other():
 
 
 def test_5_grads_inside_each_other():
-    function, expected = ops.sin, [np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x), np.sin, np.cos]
+    function, expected = (
+        ops.sin,
+        [np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x), np.sin, np.cos],
+    )
     for derivative in expected:
         function = mx.grad(function)
-        np.testing.assert_allclose(mx.reference(function)(0.7), derivative(np.float32(0.7)), rtol=1e-6)
+        np.testing.assert_allclose(
+            mx.reference(function)(0.7), derivative(np.float32(0.7)), rtol=1e-6
+        )
     np.testing.assert_allclose(mx.jit(function)(0.7), np.cos(0.7), rtol=1e-6)
 
 
@@ -357,7 +368,7 @@ def test_a_leak_names_where_the_tracer_was_made():
 
 
 def test_a_leak_names_the_operation():
-    with pytest.raises(LeakedTracerError, match="^tanh: a tracer is used after"):
+    with pytest.raises(LeakedTracerError, match=r"^tanh: a tracer is used after"):
         ops.tanh(make_leak("jit"))
 
 
@@ -381,7 +392,7 @@ def test_a_leak_through_a_closure():
         return x
 
     mx.jit(function)(X)
-    with pytest.raises(LeakedTracerError, match="^neg:"):
+    with pytest.raises(LeakedTracerError, match=r"^neg:"):
         STASH.pop()()
 
 
@@ -481,7 +492,7 @@ def run_in_threads(*functions):
     def guarded(function):
         try:
             function()
-        except BaseException as error:  # noqa: BLE001 - reported below
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
@@ -589,18 +600,24 @@ def test_reaching():
 
 
 def test_evaluation_of_a_graph():
-    graph, _ = trace_to_graph(lambda x, y: [ops.add(x, y), *ops.call(lambda z: [z, ops.neg(z)], x)], [VECTOR] * 2)
+    graph, _ = trace_to_graph(
+        lambda x, y: [ops.add(x, y), *ops.call(lambda z: [z, ops.neg(z)], x)], [VECTOR] * 2
+    )
     with under(ReferenceTrace(current_trace())):
         found = evaluate_graph(graph, [X, X])
-        assert [each.data.tolist() for each in found] == [(2 * X).tolist(), X.tolist(), (-X).tolist()]
-    with pytest.raises(ValueError, match="shorter|longer"):
+        assert [each.data.tolist() for each in found] == [
+            (2 * X).tolist(),
+            X.tolist(),
+            (-X).tolist(),
+        ]
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         evaluate_graph(graph, [X])
 
 
 def test_shapes_of_values():
     assert shape_of(VECTOR) is VECTOR
     assert str(shape_of(TupleValue([X, TupleValue([1])]))) == "(f32[3], (s32[]))"
-    with pytest.raises(ShapeError, match="^here: an operand of type list is not an array"):
+    with pytest.raises(ShapeError, match=r"^here: an operand of type list is not an array"):
         shape_of([1], "here")
     with pytest.raises(ShapeError, match="Graph is not an array"):
         shape_of(mx.make_graph(ops.tanh)(X))
@@ -608,7 +625,13 @@ def test_shapes_of_values():
         shape_of(np.array(["a"]))
 
 
-WEAK = [(1.0, True), (True, True), (jnp.asarray(1.0), True), (np.float32(1), False), (jnp.ones(2), False)]
+WEAK = [
+    (1.0, True),
+    (True, True),
+    (jnp.asarray(1.0), True),
+    (np.float32(1), False),
+    (jnp.ones(2), False),
+]
 
 
 @pytest.mark.parametrize(("value", "expected"), WEAK, ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ X = np.array([0.3, -1.2, 0.7], np.float32)
 W = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]], np.float32)
 
 
-def custom_rules(numpy, custom_jvp, custom_vjp):
+def custom_rules(numpy, custom_jvp: Any, custom_vjp: Any):
     @custom_jvp
     def doubled_sine(x):
         return numpy.sin(x)
@@ -136,9 +137,7 @@ def test_reverse_mode_batching_and_compilation(name, transform):
     compare(REVERSE[transform](mx.jit(ours)), REVERSE[transform](theirs), X)
 
 
-@pytest.mark.parametrize(
-    ("name", "transform"), chosen(FORWARD, ["jvp"], FORWARD_ONLY), ids=str
-)
+@pytest.mark.parametrize(("name", "transform"), chosen(FORWARD, ["jvp"], FORWARD_ONLY), ids=str)
 def test_forward_mode(name, transform):
     ours, theirs = PROGRAMS[name]
     compare(FORWARD[transform](mx.jit(ours)), FORWARD[transform](theirs), X)
@@ -151,13 +150,13 @@ PAIRS = list(itertools.product(["grad", "vmap", "vjp"], ["grad", "vmap", "vjp"])
 @pytest.mark.parametrize("name", ["custom_vjp, nested"])
 def test_pairs_with_custom_rules(name, outer, inner):
     ours, theirs = PROGRAMS[name]
-    compare(
-        REVERSE[outer](REVERSE[inner](mx.jit(ours))), REVERSE[outer](REVERSE[inner](theirs)), X
-    )
+    compare(REVERSE[outer](REVERSE[inner](mx.jit(ours))), REVERSE[outer](REVERSE[inner](theirs)), X)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jax.jit"])
-@pytest.mark.parametrize(("ours", "theirs"), [(OUR_JVP, JAX_JVP), (OUR_VJP, JAX_VJP)], ids=["jvp", "vjp"])
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(OUR_JVP, JAX_JVP), (OUR_VJP, JAX_VJP)], ids=["jvp", "vjp"]
+)
 def test_custom_rules_without_our_jit(ours, theirs, wrap):
     compare(jax.grad(summed(wrap(ours))), jax.grad(summed(theirs)), X)
     compare(jax.vmap(jax.grad(wrap(ours))), jax.vmap(jax.grad(theirs)), X)
@@ -195,7 +194,7 @@ def test_several_arguments_some_of_integers():
             X + 1,
         )
     for f in (mx.jit(ours), theirs):
-        out, pullback = jax.vjp(f, X, n, X)
+        _, pullback = jax.vjp(f, X, n, X)
         cotangents = pullback((jnp.ones(3), np.zeros(3, jax.dtypes.float0)))
         assert cotangents[1].dtype == jax.dtypes.float0
         tangents = (X, np.zeros(3, jax.dtypes.float0), X)

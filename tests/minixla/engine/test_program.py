@@ -83,7 +83,11 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("argument", ARGUMENTS, ids=lambda a: f"{type(a).__name__} {np.shape(a) if not isinstance(a, list) else ''}")
+@pytest.mark.parametrize(
+    "argument",
+    ARGUMENTS,
+    ids=lambda a: f"{type(a).__name__} {np.shape(a) if not isinstance(a, list) else ''}",
+)
 def test_arguments_are_those_of_jax(argument):
     found, expected = mx.jit(lambda x: x)(argument), jax.jit(lambda x: x)(argument)
     assert jax.tree.structure(found) == jax.tree.structure(expected)
@@ -138,7 +142,11 @@ BORDER = [
     (lambda x: "text", ShapeError, "a result of type str is not an array"),
     (lambda x: object(), ShapeError, "a result of type object is not an array"),
     (lambda x: [x, np.array(["a"])], ShapeError, "elements of type <U1, which XLA does not have"),
-    (lambda x: ops.tuple([x, x]), TransformError, "(f32[3], f32[3]) cannot cross the border to JAX"),
+    (
+        lambda x: ops.tuple([x, x]),
+        TransformError,
+        "(f32[3], f32[3]) cannot cross the border to JAX",
+    ),
 ]
 
 
@@ -169,9 +177,7 @@ def test_constants_in_the_program_and_outside():
 
     (program,) = programs(function, large)
     assert len(program.graph.inputs) == 4
-    np.testing.assert_allclose(
-        mx.jit(function)(large), (large * large + large) * 2 + 3, rtol=1e-6
-    )
+    np.testing.assert_allclose(mx.jit(function)(large), (large * large + large) * 2 + 3, rtol=1e-6)
 
 
 def test_programs_compare_by_identity_in_jax():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +30,7 @@ def same(found, expected, rtol=2e-6):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-6)
 
 
-def scaled_sine(custom_jvp, numpy):
+def scaled_sine(custom_jvp: Any, numpy):
     """sin, whose rule gives ten times the derivative, so that its use shows."""
 
     @custom_jvp
@@ -92,7 +93,10 @@ def test_on_the_engine(names):
 
 def test_nested_batches():
     rows = np.stack([X, 2 * X])
-    for transform in (lambda f, s: s[4](s[4](f)), lambda f, s: s[4](s[1](lambda r: s[4](f)(r).sum()))):
+    for transform in (
+        lambda f, s: s[4](s[4](f)),
+        lambda f, s: s[4](s[1](lambda r: s[4](f)(r).sum())),
+    ):
         ours, theirs = transform(OURS, SIDES["ours"]), transform(THEIRS, SIDES["theirs"])
         same(mx.reference(ours)(rows), np.asarray(theirs(rows)), 1e-5)
 
@@ -114,7 +118,9 @@ def test_trees():
         return result, {"sum": dpoint.x + 5 * dtree["a"][0], "product": Point(dpoint.y, None)}
 
     tree = {"a": (X,), "n": None}
-    value, tangent = mx.jvp(function, (Point(X, X), tree), (Point(X, 2 * X), {"a": (X,), "n": None}))
+    value, tangent = mx.jvp(
+        function, (Point(X, X), tree), (Point(X, 2 * X), {"a": (X,), "n": None})
+    )
     same(value, {"sum": X + X, "product": Point(X * X, None)})
     same(tangent, {"sum": X + 5 * X, "product": Point(2 * X, None)})
     gradient = mx.grad(lambda p, t: function(p, t)["sum"].sum(), (0, 1))(Point(X, X), tree)
@@ -180,7 +186,9 @@ def test_symbolic_zeros():
     assert seen == [["some", None], [None, "some"], ["some", None]]
 
 
-@pytest.mark.parametrize("transform", [lambda f: f, mx.reference, mx.jit], ids="eager numpy jit".split())
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, mx.reference, mx.jit], ids=["eager", "numpy", "jit"]
+)
 def test_the_function_and_the_rule_get_arrays(transform):
     seen = []
 
@@ -302,7 +310,9 @@ def test_closures_over_arrays():
 CLOSURES = {
     "jit": lambda: mx.jit(lambda w, x: closing_over(w)(x))(3.0, 0.5) - 3 * mnp.sin(0.5),
     "grad in jit": lambda: mx.jit(lambda w, x: mx.grad(closing_over(w))(x))(3.0, 0.5) - 300,
-    "jvp in jit": lambda: mx.jit(lambda w, x: mx.jvp(closing_over(w), (x,), (x,)))(3.0, 1.0)[1] - 300,
+    "jvp in jit": lambda: (
+        mx.jit(lambda w, x: mx.jvp(closing_over(w), (x,), (x,)))(3.0, 1.0)[1] - 300
+    ),
     "vmap": lambda: mx.vmap(lambda w, x: closing_over(w)(x))(X, X) - mnp.sin(X) * X,
     "vmap of grad": lambda: mx.vmap(lambda w, x: mx.grad(closing_over(w))(x))(X, X) - 100 * X,
     "grad of vmap": lambda: (
@@ -342,8 +352,8 @@ DIFFERENTIATED = {
     "in jit": lambda: mx.jit(mx.grad(lambda w: closing_over(w)(w)))(3.0),
     "in vmap": lambda: mx.vmap(mx.grad(lambda w: closing_over(w)(w)))(X),
     "in numpy": lambda: mx.reference(mx.grad(lambda w: closing_over(w)(2.0)))(3.0),
-    "rule in a nested jit": lambda: (
-        mx.jit(lambda w, x: mx.grad(mx.jit(closing_over(w)))(x))(3.0, 2.0)
+    "rule in a nested jit": lambda: mx.jit(lambda w, x: mx.grad(mx.jit(closing_over(w)))(x))(
+        3.0, 2.0
     ),
 }
 
@@ -444,7 +454,7 @@ def test_wrong_calls(args, kwargs, problem):
 
 
 def test_arguments_that_are_no_arrays():
-    with pytest.raises(ShapeError, match="^custom_jvp: an operand of type str is not an array"):
+    with pytest.raises(ShapeError, match=r"^custom_jvp: an operand of type str is not an array"):
         OURS("text")
     with pytest.raises(TransformError, match="argnums names argument 4"):
         wrong = mx.custom_jvp(lambda x: x, nondiff_argnums=4)

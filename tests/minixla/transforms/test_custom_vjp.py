@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ def same(found, expected, rtol=2e-6):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-6)
 
 
-def clipped(custom_vjp, numpy):
+def clipped(custom_vjp: Any, numpy):
     """x * y, whose rule clips cotangents and forgets a factor, so that its use shows."""
 
     @custom_vjp
@@ -36,7 +37,7 @@ def clipped(custom_vjp, numpy):
         return x * y
 
     def forward(x, y):
-        return function(x, y), (x, {"y": y})
+        return x * y, (x, {"y": y})
 
     def backward(residuals, cotangent):
         x, rest = residuals
@@ -61,22 +62,20 @@ TRANSFORMATIONS = {
         lambda x, y: s.vmap(s.grad(f, (0, 1)), (0, None))(x, y[0])
     ),
     "grad of vmap": lambda s, f: s.grad(lambda x, y: 3 * s.vmap(f)(x, y).sum(), (0, 1)),
-    "grad of vmap, one unbatched": lambda s, f: (
-        s.grad(lambda x, y: s.vmap(f, (0, None))(x, y).sum(), (0, 1))
+    "grad of vmap, one unbatched": lambda s, f: s.grad(
+        lambda x, y: s.vmap(f, (0, None))(x, y[0]).sum(), (0, 1)
     ),
-    "grad of vmap, out_axes": lambda s, f: (
-        s.grad(lambda x, y: (s.vmap(f, (0, None), 1)(x, y) ** 2).sum(), (0, 1))
+    "grad of vmap, other axes": lambda s, f: (
+        lambda x, y: s.grad(lambda a, b: (s.vmap(f, (1, 0), 1)(a, b) ** 2).sum(), (0, 1))(
+            x[:, None] * y, y[:, None] + x
+        )
     ),
     "grad of two vmaps": lambda s, f: s.grad(
         lambda x, y: s.vmap(lambda a: s.vmap(lambda b: f(a, b))(y))(x).sum(), (0, 1)
     ),
     "grad of jit": lambda s, f: s.grad(lambda x, y: s.jit(f)(x, y).sum(), (0, 1)),
-    "grad of vmap of jit": lambda s, f: s.grad(
-        lambda x, y: s.vmap(s.jit(f))(x, y).sum(), (0, 1)
-    ),
-    "grad of jit of vmap": lambda s, f: s.grad(
-        lambda x, y: s.jit(s.vmap(f))(x, y).sum(), (0, 1)
-    ),
+    "grad of vmap of jit": lambda s, f: s.grad(lambda x, y: s.vmap(s.jit(f))(x, y).sum(), (0, 1)),
+    "grad of jit of vmap": lambda s, f: s.grad(lambda x, y: s.jit(s.vmap(f))(x, y).sum(), (0, 1)),
     "grad of grad": lambda s, f: s.vmap(s.grad(s.grad(f), (0, 1))),
     "jvp of grad": lambda s, f: lambda x, y: s.jvp(s.vmap(s.grad(f)), (x, y), (y, x)),
     "integer argument": lambda s, f: lambda x, y: s.grad(lambda x: f(x, N).sum())(x),
@@ -191,14 +190,21 @@ def test_symbolic_zeros():
 
     def backward(residuals, cotangents):
         seen.append([c is not None for c in cotangents])
-        x, y = residuals
+        _, y = residuals
         return (None if cotangents[0] is None else 7 * cotangents[0] * y), cotangents[1]
 
     function.defvjp(forward, backward, symbolic_zeros=True)
     assert mx.grad(lambda x: function(x, 3.0)[0])(2.0) == 21
     assert mx.grad(lambda y: function(2.0, y)[1])(3.0) == 1
     same(mx.vmap(mx.grad(lambda x, y: function(x, y)[0]))(X, X), 7 * X)
-    assert seen == [(True, False), [True, False], (False, True), [False, True], (True, False), [True, False]]
+    assert seen == [
+        (True, False),
+        [True, False],
+        (False, True),
+        [False, True],
+        (True, False),
+        [True, False],
+    ]
 
 
 NONDIFF = [(1, (X, 3), {}), ((1,), (X, 3), {}), (-1, (X, 3), {}), ((1,), (X,), {"n": 3})]
@@ -230,9 +236,7 @@ def test_several_arguments_that_are_not_differentiated():
     def apply(f, x, g):
         return f(g(x))
 
-    apply.defvjp(
-        lambda f, x, g: (f(g(x)), x), lambda f, g, x, c: (c * (f(x) + 100 * g(x)),)
-    )
+    apply.defvjp(lambda f, x, g: (f(g(x)), x), lambda f, g, x, c: (c * (f(x) + 100 * g(x)),))
     found = mx.grad(lambda x: apply(mnp.sin, x, mnp.exp))(0.5)
     np.testing.assert_allclose(found, np.sin(0.5) + 100 * np.exp(0.5), rtol=1e-6)
 
@@ -269,8 +273,7 @@ CLOSURES = {
         mx.grad(lambda x: mx.vmap(lambda w, y: closing_over(w)(y))(X, x).sum())(X) - 100 * X
     ),
     "grad of vmap of jit": lambda: (
-        mx.jit(mx.grad(lambda x: mx.vmap(lambda w, y: closing_over(w)(y))(X, x).sum()))(X)
-        - 100 * X
+        mx.jit(mx.grad(lambda x: mx.vmap(lambda w, y: closing_over(w)(y))(X, x).sum()))(X) - 100 * X
     ),
     "two vmaps": lambda: (
         mx.vmap(lambda w: mx.vmap(lambda x: mx.grad(closing_over(w))(x))(X))(X) - 100 * X[:, None]
@@ -289,8 +292,8 @@ DIFFERENTIATED = {
     "grad, also the argument": lambda: mx.grad(lambda w: closing_over(w)(w))(3.0),
     "grad of jit": lambda: mx.grad(lambda w: mx.jit(closing_over(w))(w))(3.0),
     "in jit": lambda: mx.jit(mx.grad(lambda w: closing_over(w)(w)))(3.0),
-    "rule in a nested jit": lambda: (
-        mx.jit(lambda w, x: mx.grad(mx.jit(closing_over(w)))(x))(3.0, 2.0)
+    "rule in a nested jit": lambda: mx.jit(lambda w, x: mx.grad(mx.jit(closing_over(w)))(x))(
+        3.0, 2.0
     ),
 }
 
@@ -349,12 +352,15 @@ WRONG_RULES = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "problem", "given"), WRONG_RULES, ids=[str(n) for n in range(10)])
+@pytest.mark.parametrize(
+    ("rules", "problem", "given"), WRONG_RULES, ids=[str(n) for n in range(10)]
+)
 def test_wrong_rules(rules, problem, given):
     function = with_rules(**rules)
-    for call in (mx.grad(function), mx.make_graph(mx.grad(function)), mx.vmap(mx.grad(function))):
+    gradient = mx.grad(function)
+    for call, x in ((gradient, 1.0), (mx.make_graph(gradient), 1.0), (mx.vmap(gradient), X)):
         with pytest.raises(TransformError) as caught:
-            call(np.ones(2, "f4") if call.__name__ == "derived" else 1.0)
+            call(x)
         for phrase in ("custom_vjp: the rule", problem, given, "test_custom_vjp.py"):
             assert phrase in str(caught.value)
 
@@ -380,7 +386,7 @@ def test_wrong_calls():
     function = with_rules()
     with pytest.raises(TransformError, match="missing a required argument: 'x'"):
         function()
-    with pytest.raises(ShapeError, match="^custom_vjp: an operand of type object is not an array"):
+    with pytest.raises(ShapeError, match=r"^custom_vjp: an operand of type object is not an array"):
         function(object())
 
 

@@ -179,8 +179,10 @@ def test_static_values_of_different_kinds_are_different(way):
 @pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "sizes"}], ids=str)
 def test_static_arguments_must_be_hashable(options, way):
     jitted = mx.jit(lambda x, sizes: x.reshape(sizes), **options)
-    with pytest.raises((TransformError, ValueError), match="(?i)hashable") as caught:
-        WAYS[way](jitted)(X, sizes=[3]) if "static_argnames" in options else WAYS[way](jitted)(X, [3])
+    with pytest.raises((TransformError, ValueError), match=r"(?i)hashable") as caught:
+        WAYS[way](jitted)(X, sizes=[3]) if "static_argnames" in options else WAYS[way](jitted)(
+            X, [3]
+        )
     if way == "inside":
         assert isinstance(caught.value, TransformError)
         assert "a tuple, not a list" in str(caught.value)
@@ -280,7 +282,9 @@ def test_the_derivative_of_a_nested_jit_is_two_calls():
 
 def test_nested_results():
     large = np.ones(2000, np.float32)
-    nested = mx.jit(lambda x: {"input": x, "twice": [x, x], "constant": 2.0, "large": large, "none": None})
+    nested = mx.jit(
+        lambda x: {"input": x, "twice": [x, x], "constant": 2.0, "large": large, "none": None}
+    )
     found = mx.reference(lambda x: nested(x))(X)
     assert found["none"] is None
     np.testing.assert_array_equal(found["twice"][1], X)

@@ -151,7 +151,12 @@ def test_what_xla_would_reject_is_rejected_for_one_member():
 
 
 WRONG = [
-    ({"in_axes": 3}, (A,), "in_axes maps axis 3 of an argument that has no such axis", "f32[2,3,4]"),
+    (
+        {"in_axes": 3},
+        (A,),
+        "in_axes maps axis 3 of an argument that has no such axis",
+        "f32[2,3,4]",
+    ),
     ({"in_axes": -4}, (A,), "in_axes maps axis -4", "f32[2,3,4]"),
     ({}, (1.0,), "in_axes maps axis 0 of an argument that has no such axis", "f32[]"),
     ({"in_axes": (0, 0)}, (A,), "in_axes does not fit the structure", "(0, 0)"),
@@ -166,7 +171,12 @@ WRONG = [
     ({"axis_size": 5}, (A,), "the mapped axes have different sizes", "axis_size = 5"),
     ({"out_axes": 4}, (A,), "out_axes asks for axis 4 of a result of rank 3", "[-3, 3)"),
     ({"out_axes": -4}, (A,), "out_axes asks for axis -4", "[-3, 3)"),
-    ({"out_axes": None}, (A,), "out_axes is None for a result that differs", "BatchTracer<f32[3,4]>"),
+    (
+        {"out_axes": None},
+        (A,),
+        "out_axes is None for a result that differs",
+        "BatchTracer<f32[3,4]>",
+    ),
     ({"out_axes": (0, 0)}, (A,), "out_axes does not fit the structure", "(0, 0)"),
     ({"out_axes": "x"}, (A,), "out_axes does not fit the structure", "'x' is no axis"),
 ]
@@ -183,13 +193,13 @@ def test_wrong_axes(options, args, problem, given):
 
 
 def test_wrong_values():
-    with pytest.raises(ShapeError, match="^vmap: an operand of type str is not an array"):
+    with pytest.raises(ShapeError, match=r"^vmap: an operand of type str is not an array"):
         mx.vmap(lambda x: x)("text")
-    with pytest.raises(ShapeError, match="^vmap: an operand of type str is not an array"):
+    with pytest.raises(ShapeError, match=r"^vmap: an operand of type str is not an array"):
         mx.vmap(lambda x: "text")(X)
-    with pytest.raises(TransformError, match="^vmap: a result is not an array"):
+    with pytest.raises(TransformError, match=r"^vmap: a result is not an array"):
         mx.vmap(lambda x: ops.tuple([x]))(X)
-    with pytest.raises(LeakedTracerError, match="^vmap: "):
+    with pytest.raises(LeakedTracerError, match=r"^vmap: "):
         seen = []
         mx.vmap(lambda x: seen.append(x) or x)(X)
         mx.vmap(lambda x: seen[0])(X)

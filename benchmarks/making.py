@@ -1,0 +1,147 @@
+"""What happens before a program runs: importing, tracing, differentiating, lowering, compiling."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import minixla as mx
+from benchmarks.measure import Comparison, Effort, interleaved, summary
+from benchmarks.models import FRAMEWORKS, Framework, Model, models
+
+__all__ = ["first_call", "growth", "imports", "text", "tracing"]
+
+
+def _lowering(framework: Framework, model: Model) -> Callable[[], Any]:
+    """Traces, differentiates and lowers the model anew, as no cache knows the function."""
+
+    def run() -> Any:
+        loss = model.loss(framework)
+        derived = framework.value_and_grad(lambda *args: loss(*args))
+        return framework.jit(lambda *args: derived(*args)).lower(model.parameters, *model.batch)
+
+    return run
+
+
+def tracing(effort: Effort) -> Iterator[Comparison]:
+    """Trace, differentiate and lower value_and_grad of each model."""
+    for model in models(effort.small):
+        variants = {each.name: _lowering(each, model) for each in FRAMEWORKS}
+        name = f"trace + grad + lower: {model.name}"
+        yield interleaved(name, variants, effort.rounds(15), collect=True)
+
+
+def first_call(effort: Effort) -> Iterator[Comparison]:
+    """The same and XLA's compilation: what the user waits for at the first step."""
+    for model in models(effort.small):
+        variants = {
+            each.name: lambda lower=_lowering(each, model): lower().compile() for each in FRAMEWORKS
+        }
+        yield interleaved(f"first call: {model.name}", variants, effort.rounds(7), collect=True)
+
+
+def growth(effort: Effort) -> Iterator[Comparison]:
+    """Tracing and differentiating chains of operations, per operation of the chain."""
+    for length in (10, 20) if effort.small else (100, 1_000, 10_000, 30_000):
+        variants = {
+            "minixla": _traced(mx.numpy.tanh, mx.make_graph, mx.grad, length),
+            "jax": _traced(jnp.tanh, jax.make_jaxpr, jax.grad, length),
+        }
+        name = f"trace + grad of {length:,} operations, each"
+        rounds = effort.rounds(max(3, min(20, 50_000 // length)))
+        yield interleaved(name, variants, rounds, "us", per=length, collect=True)
+
+
+def _chain(tanh: Any, length: int) -> Callable[[Any], Any]:
+    """A new function, which no cache knows, of `length` operations."""
+
+    def chain(x: Any) -> Any:
+        for _ in range(length // 2):
+            x = tanh(x) * x
+        return x.sum()
+
+    return chain
+
+
+def _traced(tanh: Any, make: Any, grad: Any, length: int) -> Callable[[], Any]:
+    return lambda: make(grad(_chain(tanh, length)))(np.ones(8, np.float32))
+
+
+def text(effort: Effort) -> Iterator[Comparison]:
+    """Lowering of what is traced, per operation: writing StableHLO text, and JAX reading it."""
+    x = np.ones(8, np.float32)
+    for length in (10,) if effort.small else (1_000, 10_000):
+        rounds = effort.rounds(max(5, min(20, 20_000 // length)))
+        yield interleaved(
+            f"StableHLO text of {length:,} operations, each",
+            {"minixla": lambda graph: graph.stablehlo()},
+            rounds,
+            "us",
+            prepare={"minixla": lambda n=length: mx.make_graph(_chain(mx.numpy.tanh, n))(x)},
+            per=length,
+            collect=True,
+        )
+        yield interleaved(
+            f"lowering of {length:,} traced operations, each",
+            dict.fromkeys(("minixla", "jax"), lambda traced: traced.lower()),
+            rounds,
+            "us",
+            prepare={
+                "minixla": lambda n=length: mx.jit(_chain(mx.numpy.tanh, n)).trace(x),
+                "jax": lambda n=length: jax.jit(_chain(jnp.tanh, n)).trace(x),
+            },
+            per=length,
+            collect=True,
+        )
+
+
+_FIRST_STEP = """
+import numpy as np
+def loss(p, x):
+    for w, b in p:
+        x = numpy.tanh(x @ w + b)
+    return (x ** 2).mean()
+p = [(np.ones((8, 8), np.float32), np.zeros(8, np.float32))] * 3
+print(framework.jit(framework.grad(loss))(p, np.ones((4, 8), np.float32))[0][0].shape)
+"""
+_PROGRAMS = {
+    "import in a new process": {"minixla": "import minixla", "jax": "import jax"},
+    "import and first compiled gradient of an MLP": {
+        "minixla": "import minixla as framework; numpy = framework.numpy" + _FIRST_STEP,
+        "jax": "import jax as framework, jax.numpy as numpy" + _FIRST_STEP,
+    },
+}
+
+
+def imports(effort: Effort) -> Iterator[Comparison]:
+    """Importing in a new process, Python's own start taken off."""
+    for name, programs in _PROGRAMS.items():
+        times: dict[str, list[float]] = {variant: [] for variant in programs}
+        for number in range(effort.rounds(7) + 1):
+            for variant, program in programs.items():
+                elapsed = _process(program) - _process("pass")
+                if number:
+                    times[variant].append(elapsed)
+        yield summary(name, times, "ms")
+
+
+def _process(program: str) -> float:
+    """Seconds that a Python process takes to run a program."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.perf_counter() - start

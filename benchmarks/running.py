@@ -1,0 +1,145 @@
+"""What running costs: calls, operations outside jit, compiled steps and layers, the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import minixla as mx
+from benchmarks.measure import Comparison, Effort, interleaved, per_call
+from benchmarks.models import FRAMEWORKS, JAX, Framework, models, small_mlp
+
+__all__ = ["calls", "eager", "layers", "reference", "steps"]
+
+
+def calls(effort: Effort) -> Iterator[Comparison]:
+    """A call of a small jitted function."""
+    rounds, count = effort.rounds(60), 10 if effort.small else 500
+    x = jnp.ones((64, 64))
+    ours, theirs = mx.jit(lambda x: mx.numpy.tanh(x)), jax.jit(lambda x: jnp.tanh(x))
+    variants = {"minixla": lambda: ours(x), "jax": lambda: theirs(x)}
+    yield per_call("call of a jitted tanh, f32[64,64]", variants, rounds, count)
+    parameters = {f"p{index}": jnp.ones(8) for index in range(20)}
+    ours = mx.jit(lambda p: {name: v + 1 for name, v in p.items()})
+    theirs = jax.jit(lambda p: {name: v + 1 for name, v in p.items()})
+    variants = {"minixla": lambda: ours(parameters), "jax": lambda: theirs(parameters)}
+    yield per_call("call of a jitted function of 20 arrays", variants, rounds, count)
+
+
+def eager(effort: Effort) -> Iterator[Comparison]:
+    """Operations and derivatives outside jit."""
+    rounds, count = effort.rounds(60), 10 if effort.small else 200
+    x, row, y = jnp.ones((64, 64)), jnp.ones(64), np.ones((64, 64), np.float32)
+    programs: dict[str, Callable[[Any], Any]] = {
+        "tanh, f32[64,64]": lambda np_: np_.tanh(x),
+        "add, f32[64,64] and f32[64,64]": lambda np_: np_.add(x, x),
+        "add, f32[64,64] and f32[64]": lambda np_: np_.add(x, row),
+        "add, f32[64,64] and a number": lambda np_: np_.add(x, 2.0),
+        "add, f32[64,64] and a NumPy array": lambda np_: np_.add(x, y),
+        "sum over rows of f32[64,64]": lambda np_: np_.sum(x, axis=1),
+        "f32[64,64] @ f32[64,64]": lambda np_: np_.matmul(x, x),
+    }
+    for name, program in programs.items():
+        variants = {each.name: lambda np_=each.numpy, p=program: p(np_) for each in FRAMEWORKS}
+        yield per_call(f"eager {name}", variants, rounds, count)
+    model = small_mlp()
+    arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
+    variants = {
+        each.name: lambda derived=each.value_and_grad(model.loss(each)): derived(*arguments)
+        for each in FRAMEWORKS
+    }
+    yield per_call(f"eager value_and_grad: {model.name}", variants, rounds, max(1, count // 40))
+
+
+def steps(effort: Effort) -> Iterator[Comparison]:
+    """One compiled value_and_grad of each model."""
+    for model in models(effort.small):
+        arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
+        variants = {
+            each.name: _blocking(each.jit(each.value_and_grad(model.loss(each))), arguments)
+            for each in FRAMEWORKS
+        }
+        yield interleaved(f"step: {model.name}", variants, effort.rounds(100))
+
+
+def _blocking(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[[], Any]:
+    return lambda: jax.block_until_ready(function(*arguments))
+
+
+def layers(effort: Effort) -> Iterator[Comparison]:
+    """Compiled gradients of 2x2 max pooling and of batch normalisation."""
+    sizes = (2, 8, 8, 2) if effort.small else (128, 28, 28, 32)
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(sizes), jnp.float32)
+    vectors = jnp.ones(sizes[-1]), jnp.zeros(sizes[-1])
+    shape = f"f32[{','.join(map(str, sizes))}]"
+    rounds = effort.rounds(40)
+
+    def pooled(framework: Framework) -> Any:
+        def loss(x: Any) -> Any:
+            return (framework.nn.max_pool(x, (2, 2), (2, 2)) ** 2).sum()
+
+        return _blocking(framework.jit(framework.value_and_grad(loss)), (x,))
+
+    def normed(framework: Framework) -> Any:
+        def loss(x: Any, scale: Any, offset: Any) -> Any:
+            return (framework.nn.batch_norm(x, scale, offset)[0] ** 3).sum()
+
+        derived = framework.value_and_grad(loss, argnums=(0, 1, 2))
+        return _blocking(framework.jit(derived), (x, *vectors))
+
+    variants = {each.name: pooled(each) for each in FRAMEWORKS}
+    yield interleaved(f"gradient of max pooling, {shape}", variants, rounds)
+    # Ties share the gradient there, so that it is not quite the same function.
+    variants["jax"] = pooled(JAX._replace(nn=_ReshapedPool))
+    yield interleaved("  against reshape and max in JAX", variants, rounds)
+    variants = {each.name: normed(each) for each in FRAMEWORKS}
+    yield interleaved(f"gradient of batch norm, {shape}", variants, rounds)
+
+
+class _ReshapedPool:
+    """Max pooling of windows that do not overlap, as JAX users write it who know that it is faster."""
+
+    @staticmethod
+    def max_pool(x: Any, window: Any, strides: Any) -> Any:
+        batch, height, width, features = x.shape
+        (rows, columns) = window
+        split = (batch, height // rows, rows, width // columns, columns, features)
+        return x.reshape(split).max((2, 4))
+
+
+def reference(effort: Effort) -> Iterator[Comparison]:
+    """Evaluation in NumPy by mx.reference, beside XLA."""
+    batch = 1 if effort.small else 8
+    random = np.random.default_rng(0)
+    x, kernel, wide = (
+        random.standard_normal(sizes).astype(np.float32)
+        for sizes in ((batch, 32, 32, 16), (3, 3, 16, 32), (4 * batch, 28, 28, 32))
+    )
+    rows: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+        (f"conv, f32[{batch},32,32,16] with f32[3,3,16,32]", mx.nn.conv, (x, kernel)),
+        (
+            f"2x2 max pool, f32[{4 * batch},28,28,32]",
+            lambda x: mx.nn.max_pool(x, (2, 2), (2, 2)),
+            (wide,),
+        ),
+        (
+            f"gradient of that pool, f32[{4 * batch},28,28,32]",
+            mx.grad(lambda x: mx.nn.max_pool(x, (2, 2), (2, 2)).sum()),
+            (wide,),
+        ),
+        (
+            "matrix product, f32[256,256]",
+            mx.numpy.matmul,
+            (kernel.reshape(-1)[:4096].reshape(64, 64),) * 2,
+        ),
+    ]
+    for name, function, arguments in rows:
+        variants = {
+            "minixla": lambda run=mx.reference(function), given=arguments: run(*given),
+            "jax": _blocking(mx.jit(function), arguments),
+        }
+        yield interleaved(f"NumPy: {name}", variants, effort.rounds(10))

@@ -1,0 +1,186 @@
+"""The house: who may import what, what importing costs, names, and how long files are."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import minixla as mx
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted(
+    path
+    for package in ("minixla", "minixla_ops")
+    for path in (ROOT / package).rglob("*.py")
+    if "__pycache__" not in path.parts
+)
+NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
+
+# Rooms from the ground up; each may import from those before it.
+STOREYS = ["minixla.core", "minixla_ops", "minixla.reference", "minixla.engine"]
+WITHOUT_JAX = ("minixla/core/", "minixla_ops/", "minixla/reference/")
+
+
+def loaded_after(statement):
+    """The modules that are loaded after `statement` in a fresh interpreter."""
+    script = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import minixla.core",
+        "import minixla_ops",
+        "import minixla.reference",
+        "import minixla; minixla.reference; minixla.ops.add; minixla.core; minixla.Graph",
+        "from minixla.core import *; from minixla_ops import *",
+    ],
+)
+def test_the_foundation_does_without_jax(statement):
+    loaded = loaded_after(statement)
+    assert not {"jax", "jaxlib"} & loaded
+
+
+def test_the_foundation_computes_without_jax():
+    loaded = loaded_after(
+        "import numpy, minixla_ops as ops\n"
+        "from minixla.core import Shape\n"
+        "from minixla.core.tracing import trace_to_graph\n"
+        "from minixla_ops.evaluation import reference_graph\n"
+        "graph, _ = trace_to_graph(lambda x: [ops.tanh(x)], [Shape('f32', (3,))])\n"
+        "reference_graph(graph, [numpy.ones(3, 'f4')])\n"
+        "graph.stablehlo(), str(graph)\n"
+    )
+    assert not {"jax", "jaxlib"} & loaded
+
+
+def test_importing_the_package_costs_nothing():
+    loaded = loaded_after("import minixla; dir(minixla)")
+    ours = {name for name in loaded if name.partition(".")[0] in ("minixla", "minixla_ops")}
+    assert ours == {"minixla"}
+    assert not {"jax", "jaxlib", "numpy", "ml_dtypes"} & loaded
+
+
+def test_a_package_loads_only_what_it_needs():
+    loaded = loaded_after("import minixla; minixla.grad")
+    for name in ("minixla.nn", "minixla.random"):
+        assert name not in loaded
+
+
+def imports_of(path):
+    """(module, line) for each import in a file, relative ones made absolute."""
+    tree = ast.parse(path.read_text(), str(path))
+    package = list(path.relative_to(ROOT).with_suffix("").parts[:-1])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*start, *([node.module] if node.module else [])])
+            yield module, node.lineno
+            yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+            for argument in node.args[:1]:
+                if isinstance(argument, ast.Constant):
+                    yield str(argument.value), node.lineno
+
+
+def within(module, package):
+    return module == package or module.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_the_engine_touches_the_inside_of_jax(name):
+    if name.startswith("minixla/engine/"):
+        return
+    found = [
+        f"{name}:{line} imports {module}"
+        for module, line in imports_of(ROOT / name)
+        if within(module, "jax._src") or within(module, "jaxlib")
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith(WITHOUT_JAX)])
+def test_no_import_of_jax_in_the_foundation(name):
+    found = [line for module, line in imports_of(ROOT / name) if within(module, "jax")]
+    assert not found
+
+
+# Where an import goes upward it is made when called, and this says why.
+UPWARD = {
+    ("minixla/core/tracing.py", "minixla.engine"): "loads the default evaluator when first needed",
+    ("minixla/reference/__init__.py", "minixla.transforms"): "mx.reference is callable",
+    ("minixla_ops/operators.py", "minixla.numpy"): "x @ y is NumPy's matmul",
+}
+
+
+def storey_of(module):
+    found = [index for index, storey in enumerate(STOREYS) if within(module, storey)]
+    return found[0] if found else len(STOREYS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_imports_go_downward(name):
+    own = storey_of(".".join(Path(name).with_suffix("").parts))
+    for module, line in imports_of(ROOT / name):
+        if module.partition(".")[0] not in ("minixla", "minixla_ops") or module == "minixla":
+            continue
+        allowed = any(name == file and within(module, room) for file, room in UPWARD)
+        assert storey_of(module) <= own or allowed, f"{name}:{line} imports {module} from above"
+
+
+def test_exceptions_from_the_order_are_still_needed():
+    for file, room in UPWARD:
+        assert any(within(module, room) for module, _ in imports_of(ROOT / file)), (file, room)
+
+
+@pytest.mark.parametrize("name", mx.__all__)
+def test_every_public_name_resolves(name):
+    assert getattr(mx, name) is not None
+    assert name in dir(mx)
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="module 'minixla' has no attribute 'nothing'"):
+        _ = mx.nothing
+    with pytest.raises(ImportError):
+        from minixla import nothing  # noqa: F401  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_public_names_are_what_their_modules_say():
+    for name in mx.__all__:
+        value = getattr(mx, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            module = importlib.import_module(value.__module__)
+            assert getattr(module, value.__name__) is value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_is_a_room(name):
+    lines = len((ROOT / name).read_text().splitlines())
+    assert lines <= 600, f"{name} has {lines} lines: look for the second room in it"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_list_of_names_is_true(name):
+    module = importlib.import_module(
+        ".".join(Path(name).with_suffix("").parts).removesuffix(".__init__")
+    )
+    for public in getattr(module, "__all__", []):
+        assert hasattr(module, public), f"{name} lists {public}"
+
+
+@pytest.mark.parametrize("package", ["minixla", "minixla_ops"])
+def test_types_are_for_users_too(package):
+    assert (ROOT / package / "py.typed").is_file()
