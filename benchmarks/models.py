@@ -158,7 +158,10 @@ def _transformer(batch: int = 8, length: int = 64, width: int = 128, heads: int 
         "bias_up": np.zeros(4 * width, np.float32),
         "down": _random(4 * width, width),
         "bias_down": zeros,
-        **{"scale1": ones, "offset1": zeros, "scale2": ones, "offset2": zeros},
+        "scale1": ones,
+        "offset1": zeros,
+        "scale2": ones,
+        "offset2": zeros,
     }
     x = _random(batch, length, width)
     return Model("transformer block", _transformer_loss, parameters, (x, x))

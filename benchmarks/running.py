@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -49,8 +50,7 @@ def eager(effort: Effort) -> Iterator[Comparison]:
     model = small_mlp()
     arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
     variants = {
-        each.name: lambda derived=each.value_and_grad(model.loss(each)): derived(*arguments)
-        for each in FRAMEWORKS
+        each.name: partial(each.value_and_grad(model.loss(each)), *arguments) for each in FRAMEWORKS
     }
     yield per_call(f"eager value_and_grad: {model.name}", variants, rounds, max(1, count // 40))
 
@@ -101,12 +101,12 @@ def layers(effort: Effort) -> Iterator[Comparison]:
 
 
 class _ReshapedPool:
-    """Max pooling of windows that do not overlap, as JAX users write it who know that it is faster."""
+    """Max pooling of windows that do not overlap, as JAX users write it who know what is fast."""
 
     @staticmethod
     def max_pool(x: Any, window: Any, strides: Any) -> Any:
         batch, height, width, features = x.shape
-        (rows, columns) = window
+        rows, columns = window
         split = (batch, height // rows, rows, width // columns, columns, features)
         return x.reshape(split).max((2, 4))
 
@@ -115,10 +115,8 @@ def reference(effort: Effort) -> Iterator[Comparison]:
     """Evaluation in NumPy by mx.reference, beside XLA."""
     batch = 1 if effort.small else 8
     random = np.random.default_rng(0)
-    x, kernel, wide = (
-        random.standard_normal(sizes).astype(np.float32)
-        for sizes in ((batch, 32, 32, 16), (3, 3, 16, 32), (4 * batch, 28, 28, 32))
-    )
+    shapes = ((batch, 32, 32, 16), (3, 3, 16, 32), (4 * batch, 28, 28, 32), (256, 256))
+    x, kernel, wide, square = (random.standard_normal(sizes, np.float32) for sizes in shapes)
     rows: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
         (f"conv, f32[{batch},32,32,16] with f32[3,3,16,32]", mx.nn.conv, (x, kernel)),
         (
@@ -131,15 +129,11 @@ def reference(effort: Effort) -> Iterator[Comparison]:
             mx.grad(lambda x: mx.nn.max_pool(x, (2, 2), (2, 2)).sum()),
             (wide,),
         ),
-        (
-            "matrix product, f32[256,256]",
-            mx.numpy.matmul,
-            (kernel.reshape(-1)[:4096].reshape(64, 64),) * 2,
-        ),
+        ("matrix product, f32[256,256]", mx.numpy.matmul, (square, square)),
     ]
     for name, function, arguments in rows:
         variants = {
-            "minixla": lambda run=mx.reference(function), given=arguments: run(*given),
+            "minixla": partial(mx.reference(function), *arguments),
             "jax": _blocking(mx.jit(function), arguments),
         }
         yield interleaved(f"NumPy: {name}", variants, effort.rounds(10))

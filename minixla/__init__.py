@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import minixla_ops as ops
-    from minixla import core, nn, numpy, reference
+    from minixla import core, nn, numpy
     from minixla.core import (
         AttributeValueError,
         ConcretizationError,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         jit,
         jvp,
         make_graph,
+        reference,
         stop_gradient,
         value_and_grad,
         vjp,

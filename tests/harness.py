@@ -359,7 +359,7 @@ def _check_batch(
 def check_rejected(
     function: Function, operands: Sequence[Any], error: type[Exception], *phrases: str
 ) -> None:
-    """Asserts that the call fails with `error`, whose message has the phrases and this test's line."""
+    """Asserts that the call fails with `error`; its message has the phrases and the test's file."""
     try:
         graph_of(function, operands)
     except error as caught:

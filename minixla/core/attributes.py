@@ -154,11 +154,11 @@ class Instance(Attribute):
     """An object of a given class, kept as it is (a Graph, a dimension-numbers record)."""
 
     is_ambiguous = False
-    keeps_identity = True
 
     def __init__(self, kind: type | Callable[[], type], default: Any = REQUIRED) -> None:
         super().__init__(default)
         self._kind = kind
+        self.keeps_identity = getattr(kind, "keeps_identity", not isinstance(kind, type))
 
     def canonical(self, value: Any) -> Any:
         """The value itself."""

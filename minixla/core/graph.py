@@ -98,6 +98,8 @@ class Graph:
     do not count. A graph is not changed once it is made.
     """
 
+    #: Equal graphs may differ in names and source lines.
+    keeps_identity = True
     __slots__ = (
         "__weakref__",
         "_hash",

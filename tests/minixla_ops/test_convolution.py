@@ -64,9 +64,7 @@ def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
     )
     assert program is not None
     for each in program.instructions:
-        assert each.op.name != "ConvGeneralDilated" or (
-            each.attributes["batch_group_count"] == 1
-        )
+        assert each.op.name != "ConvGeneralDilated" or (each.attributes["batch_group_count"] == 1)
     assert "stablehlo.convolution" in graph.stablehlo()
 
 
