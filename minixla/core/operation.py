@@ -36,8 +36,9 @@ EVERY_OPERAND = range(sys.maxsize)
 REGISTRY: dict[str, Operation] = {}
 
 
-# How many inferences an operation remembers.
+# How many inferences an operation remembers; fewer where they keep programs alive.
 _MOST_INFERRED = 4096
+_MOST_RUN = 256
 
 _DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
 
@@ -283,7 +284,7 @@ class Operation:
             attributes = self.canonical_attributes(attributes)
             self._check_count(len(shapes), shapes)
             found = (self.shape(*shapes, **attributes), attributes)
-            if len(self._inferred) >= _MOST_INFERRED:
+            if len(self._inferred) >= (_MOST_RUN if self._keeps_identity else _MOST_INFERRED):
                 self._inferred.clear()
             self._inferred[key] = found
         elif self._keeps_identity:

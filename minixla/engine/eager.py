@@ -12,7 +12,7 @@ from jax.core import Tracer as JaxTracer
 
 from minixla.core.attributes import spelling
 from minixla.core.operation import Operation
-from minixla.core.shapes import shape_of_data
+from minixla.core.shapes import DeclaredArray, shape_of_data
 from minixla.core.tracing import (
     Trace,
     Tracer,
@@ -45,7 +45,7 @@ class EngineTrace(Trace):
         except TypeError:  # an unhashable attribute
             compiled = _program_of(operation, operation.canonical_attributes(attributes))
         try:
-            return compiled(*operands)
+            return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError):
             for operand in operands:
                 _check(operand, operation.builder_name)
@@ -76,6 +76,25 @@ def _check(operand: Any, subject: str) -> None:
 _SPLATS: dict[Any, jax.Array] = {}
 _MOST_SPLATS = 1024
 _SPLAT_BYTES = 1 << 16
+
+
+# The same by identity, since `rules.splat` gives one array for one value, with what has that identity.
+_PLACED: dict[int, tuple[np.ndarray, jax.Array]] = {}
+
+
+def _on_device(value: DeclaredArray) -> Any:
+    """A constant of a rule as a JAX array where it repeats one value: XLA would copy it each time."""
+    found = _PLACED.get(id(value))
+    if found is not None and found[0] is value:
+        return found[1]
+    if not value.ndim or not value.size or any(value.strides) or value.dtype.itemsize > 4:
+        return value
+    placed = _device_splat(value)
+    if placed.nbytes <= _SPLAT_BYTES and not isinstance(placed, JaxTracer):
+        if len(_PLACED) >= _MOST_SPLATS:
+            _PLACED.clear()
+        _PLACED[id(value)] = value, placed
+    return placed
 
 
 def _device_splat(value: np.ndarray) -> jax.Array:
