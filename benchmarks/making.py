@@ -48,7 +48,7 @@ def _compile(lower: Callable[[], Any]) -> Any:
 
 def first_call(effort: Effort) -> Iterator[Comparison]:
     """The same and XLA's compilation: what the user waits for at the first step."""
-    for model in models(effort.small):
+    for model in models(effort.small)[: 1 if effort.small else None]:
         variants = {each.name: partial(_compile, _lowering(each, model)) for each in FRAMEWORKS}
         yield interleaved(f"first call: {model.name}", variants, effort.rounds(7), collect=True)
 
@@ -130,7 +130,7 @@ def imports(effort: Effort) -> Iterator[Comparison]:
     """Importing in a new process, Python's own start taken off."""
     # What is imported is compiled in the round that does not count.
     with tempfile.TemporaryDirectory() as cache:
-        for name, programs in _PROGRAMS.items():
+        for name, programs in list(_PROGRAMS.items())[: 1 if effort.small else None]:
             times: dict[str, list[float]] = {variant: [] for variant in programs}
             for number in range(effort.rounds(7) + 1):
                 for variant, program in programs.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -155,6 +156,7 @@ def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
     return extreme_of(dtype, lowest=monoid == "max")
 
 
+@cache
 def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
     """The lowest or highest value of an element type, infinite where it has infinities."""
     if dtype == np.bool_:

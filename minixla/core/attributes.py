@@ -318,6 +318,11 @@ class Literal:
     def __hash__(self) -> int:
         return hash(self.shape)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.is_splat:
+            return Literal.splat, (self.scalar, self.shape)
+        return Literal, (self.array, self.shape)
+
     def __repr__(self) -> str:
         return f"Literal({self.shape})"
 

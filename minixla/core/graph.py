@@ -179,12 +179,47 @@ class Graph:
             return NotImplemented
         return self is other or _same_program(self, other)
 
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Step by step, since following operands would recurse; source lines stay behind.
+        number = {id(value): index for index, value in enumerate(self.inputs)}
+        steps = []
+        for step in self.instructions:
+            shapes = step.results[0].shape if step.single else step.shapes
+            operands = [number[id(value)] for value in step.operands]
+            steps.append((step.op, operands, step.attributes, shapes))
+            for value in step.results:
+                number[id(value)] = len(number)
+        outputs = [number[id(value)] for value in self.outputs]
+        return _rebuilt, (self.input_shapes, steps, outputs, self.name)
+
     def __hash__(self) -> int:
         if self._hash is None:
             for graph in _innermost_first(self, lambda each: each._hash is not None):
                 steps = [(step.op.name, *step.computations) for step in graph.instructions]
                 graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
         return self._hash  # type: ignore[return-value]  # the loop ends with this graph
+
+
+def _rebuilt(
+    input_shapes: Sequence[AnyShape],
+    steps: Sequence[tuple[Operation, Sequence[int], dict[str, Any], Any]],
+    outputs: Sequence[int],
+    name: str,
+) -> Graph:
+    """A graph from its parts; values are numbered, inputs first."""
+    inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
+    values, instructions = [*inputs], []
+    for op, operands, attributes, shapes in steps:
+        step = Instruction(op, tuple([values[n] for n in operands]), attributes, shapes, None)
+        instructions.append(step)
+        values.extend(step.results)
+    return Graph(inputs, instructions, [values[number] for number in outputs], name)
 
 
 def _innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[Graph]:

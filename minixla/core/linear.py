@@ -43,6 +43,7 @@ def linear_jvp(
 ) -> Any:
     """The tangent of an operation that is linear in `linear_operands`."""
     linear = operation.linear_operands or ()
+    _require_declared(operation, [tangent is not None for tangent in tangents])
     if operation.jointly_linear:
         mixed = [
             instantiate(tangents[i], primals[i]) if i in linear else primal
@@ -66,6 +67,7 @@ def linear_vjp(
     attributes: dict[str, Any],
 ) -> Sequence[Any]:
     """The cotangents of an operation that is linear in `linear_operands`."""
+    _require_declared(operation, active)
     if operation.jointly_linear:
         return operation.transpose(cotangents, operands, active, **attributes)
     result: list[Any] = [None] * len(operands)
@@ -74,6 +76,23 @@ def linear_vjp(
             mask = [i == index for i in range(len(operands))]
             result[index] = operation.transpose(cotangents, operands, mask, **attributes)[index]
     return result
+
+
+def _require_declared(operation: Operation, active: Sequence[bool]) -> None:
+    """Raises DerivativeError where an operand that is differentiated is not a linear one."""
+    linear = operation.linear_operands or ()
+    if len(linear) >= len(active):
+        return
+    labels = operation.operand_labels(len(active))
+    missing = [labels[i] for i, flag in enumerate(active) if flag and i not in linear]
+    if missing:
+        raise explain(
+            DerivativeError,
+            operation.builder_name,
+            f"it has no derivative with respect to {', '.join(missing)}",
+            advice="Wrap that operand in mx.stop_gradient, or give the call a rule with "
+            "mx.custom_jvp or mx.custom_vjp.",
+        )
 
 
 def require_linear(operation: Operation, linear: Sequence[bool]) -> None:

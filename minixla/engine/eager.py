@@ -55,8 +55,9 @@ class EngineTrace(Trace):
         """`value` as a JAX array; Python numbers stay weakly typed."""
         if isinstance(value, (jax.Array, Tracer, TupleValue)):
             return value
-        if isinstance(value, np.ndarray) and value.ndim and value.size and not any(value.strides):
-            return _device_splat(value)
+        if isinstance(value, np.ndarray) and _is_splat(value):
+            placed = _device_splat(value)
+            return _copy(placed) if _is_kept(placed) else placed
         _check(value, subject)
         return jax.numpy.asarray(value)
 
@@ -72,29 +73,23 @@ def _check(operand: Any, subject: str) -> None:
         host_array(operand, shape, subject)
 
 
-# Repeated values on the device, which derivative rules ask for again and again.
+# Repeated values on the device, which derivative rules ask for again and again: by content, and,
+# since `rules.splat` makes one array for one value, by identity together with what has it. Nobody
+# outside may get hold of them: a jitted function to which they are donated would delete them.
 _SPLATS: dict[Any, jax.Array] = {}
+_PLACED: dict[int, tuple[np.ndarray, jax.Array]] = {}
 _MOST_SPLATS = 1024
 _SPLAT_BYTES = 1 << 16
+_copy = jax.jit(jax.numpy.copy)
 
 
-# The same by identity, since `rules.splat` gives one array for one value, with what has that identity.
-_PLACED: dict[int, tuple[np.ndarray, jax.Array]] = {}
+def _is_splat(value: np.ndarray) -> bool:
+    return value.ndim > 0 and value.size > 0 and not any(value.strides)
 
 
-def _on_device(value: DeclaredArray) -> Any:
-    """A constant of a rule as a JAX array where it repeats one value: XLA would copy it each time."""
-    found = _PLACED.get(id(value))
-    if found is not None and found[0] is value:
-        return found[1]
-    if not value.ndim or not value.size or any(value.strides) or value.dtype.itemsize > 4:
-        return value
-    placed = _device_splat(value)
-    if placed.nbytes <= _SPLAT_BYTES and not isinstance(placed, JaxTracer):
-        if len(_PLACED) >= _MOST_SPLATS:
-            _PLACED.clear()
-        _PLACED[id(value)] = value, placed
-    return placed
+def _is_kept(placed: jax.Array) -> bool:
+    # Where JAX is tracing, the array belongs to that trace.
+    return placed.nbytes <= _SPLAT_BYTES and not isinstance(placed, JaxTracer)
 
 
 def _device_splat(value: np.ndarray) -> jax.Array:
@@ -104,12 +99,30 @@ def _device_splat(value: np.ndarray) -> jax.Array:
     found = _SPLATS.get(key)
     if found is None:
         found = jax.numpy.full(value.shape, scalar, dtype)
-        # Where JAX is tracing, the array belongs to that trace.
-        if found.nbytes <= _SPLAT_BYTES and not isinstance(found, JaxTracer):
-            if len(_SPLATS) >= _MOST_SPLATS:
-                _SPLATS.clear()
+        if _is_kept(found):
+            _make_room(_SPLATS)
             _SPLATS[key] = found
     return found
+
+
+def _on_device(value: DeclaredArray) -> Any:
+    """A rule's constant: a JAX array where it repeats one value, as NumPy's is copied each time."""
+    found = _PLACED.get(id(value))
+    if found is not None and found[0] is value:
+        return found[1]
+    # Whether 64-bit types stay depends on JAX's mode.
+    if value.dtype.itemsize > 4 or not _is_splat(value):
+        return value
+    placed = _device_splat(value)
+    if _is_kept(placed):
+        _make_room(_PLACED)
+        _PLACED[id(value)] = value, placed
+    return placed
+
+
+def _make_room(cache: dict[Any, Any]) -> None:
+    if len(cache) >= _MOST_SPLATS:
+        cache.clear()
 
 
 def _program_of(operation: Operation, attributes: dict[str, Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
+from minixla.nn.axes import spread
 from minixla.numpy.operands import (
     axes_of,
     axis_of,
@@ -97,9 +98,9 @@ def layer_norm(
     axes = tuple(sorted(axes_of(axis, shape.rank, "layer_norm")))
     given = [each for each in (inputs, scale, offset) if each is not None]
     wide = convert(inputs, widened(shape.element_type))
-    centred = wide - np.mean(wide, axes, keepdims=True)
-    variance = np.mean(centred * centred, axes, keepdims=True)
-    result = centred * ops.rsqrt(variance + epsilon)
+    centred = wide - spread(np.mean(wide, axes), axes, wide)
+    variance = np.mean(centred * centred, axes)
+    result = centred * spread(ops.rsqrt(variance + epsilon), axes, wide)
     if scale is not None:
         result = result * _along(axes, scale, shape.dimensions, "scale")
     if offset is not None:

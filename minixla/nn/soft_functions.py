@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.nn.axes import Axis, spread
 from minixla.numpy.operands import axes_of, inexact_operand, promote_inexact
 from minixla.transforms import stop_gradient
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
-
-Axis = int | Sequence[int] | None
 
 
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
@@ -26,7 +24,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """
     x, axes = _taking_part(x, axis, where, "softmax")
     exponentials = ops.exp(_below_zero(x, axes))
-    result = exponentials / _spread(np.sum(exponentials, axes), axes, x)
+    result = exponentials / spread(np.sum(exponentials, axes), axes, x)
     return result if where is None else np.where(where, result, 0)
 
 
@@ -38,7 +36,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     x, axes = _taking_part(x, axis, where, "log_softmax")
     shifted = _below_zero(x, axes)
     total = np.sum(ops.exp(shifted), axes)
-    result = shifted - _spread(ops.log(total), axes, x)
+    result = shifted - spread(ops.log(total), axes, x)
     return result if where is None else np.where(where, result, -math.inf)
 
 
@@ -70,7 +68,7 @@ def logsumexp(
     top = _top(np.real(a), axes)
     # Where all elements are -inf, or one is inf, subtracting the maximum would give NaN.
     top = np.where(np.isfinite(top), top, 0)
-    exponentials = ops.exp(a - _spread(top, axes, a))
+    exponentials = ops.exp(a - spread(top, axes, a))
     if b is not None:
         exponentials = exponentials * b
     total = np.sum(exponentials, axes)
@@ -97,10 +95,4 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
 
 def _below_zero(x: Any, axes: tuple[int, ...]) -> Any:
     """How far x is below its maximum, as negative numbers."""
-    return x - _spread(_top(x, axes), axes, x)
-
-
-def _spread(folded: Any, axes: tuple[int, ...], like: Any) -> Any:
-    """What was folded over `axes`, repeated along them."""
-    kept = [axis for axis in range(like.ndim) if axis not in axes]
-    return ops.broadcast_in_dim(folded, like.shape, kept)
+    return x - spread(_top(x, axes), axes, x)

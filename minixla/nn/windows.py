@@ -12,10 +12,8 @@ from typing import Any
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
-from minixla.core.shapes import Shape
 from minixla.numpy.operands import convert_all, inexact_operand, lifted, operand_shape
-from minixla_ops.computations import identity_of
-from minixla_ops.rules import splat
+from minixla_ops.computations import neutral_element
 
 __all__ = ["avg_pool", "conv", "max_pool"]
 
@@ -166,10 +164,9 @@ def _pool(
     steps = (1,) * len(window) if strides is None else tuple(strides)
     if not isinstance(padding, str):
         padding = [(0, 0)] * leading + [*padding] + [(0, 0)]
-    neutral = splat(identity_of(monoid, shape.dtype)[()], Shape(shape.element_type))
     return ops.reduce_window(
         inputs,
-        neutral,
+        neutral_element(monoid, shape.element_type),
         computation,
         (1,) * leading + window + (1,),
         (1,) * leading + steps + (1,),

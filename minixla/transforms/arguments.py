@@ -12,7 +12,15 @@ from jax.tree_util import tree_flatten, tree_structure
 from minixla.core.errors import TransformError, explain
 from minixla.core.tracing import Trace, Tracer, leaked
 
-__all__ = ["flatten_axes", "is_single", "leaving", "named_after", "positions", "split_static"]
+__all__ = [
+    "checked_function",
+    "flatten_axes",
+    "is_single",
+    "leaving",
+    "named_after",
+    "positions",
+    "split_static",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,6 +29,23 @@ def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
     """`wrapper` with the name, documentation and signature of `fun`."""
     functools.update_wrapper(wrapper, fun)
     return wrapper
+
+
+def checked_function(fun: Any, subject: str) -> Any:
+    """`fun`, which must be callable.
+
+    Raises:
+        TransformError: it is not.
+    """
+    if not callable(fun):
+        raise explain(
+            TransformError,
+            subject,
+            f"it was given {type(fun).__name__} instead of a function",
+            [repr(fun)[:200]],
+            f"Give the function itself, not its result: mx.{subject}(f), not mx.{subject}(f(x)).",
+        )
+    return fun
 
 
 def is_single(argnums: int | Sequence[int]) -> bool:

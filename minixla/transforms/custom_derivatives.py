@@ -16,7 +16,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
-from minixla.transforms.arguments import named_after, positions
+from minixla.transforms.arguments import checked_function, named_after, positions
 from minixla.transforms.custom_calls import CUSTOM_JVP, CUSTOM_VJP, STOP_GRADIENT, CustomCall
 
 __all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
@@ -43,7 +43,7 @@ class _Custom:
     __name__: str
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] | int = ()) -> None:
-        self.fun = fun
+        self.fun = checked_function(fun, type(self).__name__)
         self.nondiff_argnums = nondiff_argnums
         named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 

@@ -22,7 +22,7 @@ from minixla.core.tracing import (
 )
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
-from minixla.transforms.arguments import named_after, split_static
+from minixla.transforms.arguments import checked_function, named_after, split_static
 
 __all__ = ["make_graph", "reference"]
 
@@ -48,6 +48,8 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
     """
     if precision not in (None, "float64"):
         raise ValueError(f'precision must be None or "float64", not {precision!r}')
+
+    checked_function(fun, "reference")
 
     def evaluated(*args: Any, **kwargs: Any) -> Any:
         trace = ReferenceTrace(_state.trace, precision)
@@ -99,6 +101,7 @@ def make_graph(
         A function of the same arguments; arrays may be replaced by anything with `shape` and
         `dtype`. The graph's inputs and outputs are the leaves of arguments and results.
     """
+    checked_function(fun, "make_graph")
 
     def graph_of(*args: Any, **kwargs: Any) -> Graph:
         dynamic, rebuild = split_static(args, static_argnums)

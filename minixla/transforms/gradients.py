@@ -15,7 +15,13 @@ from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under
-from minixla.transforms.arguments import is_single, leaving, named_after, positions
+from minixla.transforms.arguments import (
+    checked_function,
+    is_single,
+    leaving,
+    named_after,
+    positions,
+)
 from minixla_ops.rules import ones_like
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -110,6 +116,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Raises:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
+    checked_function(fun, "vjp")
     leaves, tree = tree_flatten(primals)
     recorded = _Recorded("vjp", lambda *flat: fun(*tree_unflatten(tree, flat)), leaves, has_aux)
 
@@ -188,6 +195,7 @@ def value_and_grad(
         TransformError: `fun` does not return a scalar, or argnums is out of range.
         DerivativeError: integer arguments or complex values where they are not allowed.
     """
+    checked_function(fun, "value_and_grad")
     name = "grad"
 
     def derived(*args: Any, **kwargs: Any) -> Any:
@@ -275,6 +283,7 @@ def grad(
     Arguments and errors are those of `value_and_grad`. With `has_aux` it returns
     `(gradient, aux)`.
     """
+    checked_function(fun, "grad")
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     def derived(*args: Any, **kwargs: Any) -> Any:
@@ -304,6 +313,7 @@ def jvp(
     Raises:
         TransformError: the tangents do not fit the primals.
     """
+    checked_function(fun, "jvp")
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise explain(
             TransformError,

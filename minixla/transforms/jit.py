@@ -23,7 +23,7 @@ from minixla.core.tracing import (
     trace_to_graph,
     weak_type_of,
 )
-from minixla.transforms.arguments import named_after, split_static
+from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.evaluation import make_graph
 from minixla_ops.calls import call
 
@@ -48,6 +48,7 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """
     if fun is None:
         return functools.partial(jit, **options)
+    checked_function(fun, "jit")
     from minixla.engine import stage_for_jax
 
     evaluator = default_trace()

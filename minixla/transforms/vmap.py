@@ -12,7 +12,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under
-from minixla.transforms.arguments import flatten_axes, leaving, named_after
+from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
 
 __all__ = ["vmap"]
 
@@ -38,6 +38,7 @@ def vmap(
     Raises:
         TransformError: the axes do not fit the arguments or results, or their sizes differ.
     """
+    checked_function(fun, "vmap")
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -217,6 +220,29 @@ SIDE_EFFECTS = [
 def test_side_effects(graph, expected):
     assert graph.has_side_effect is expected
     assert any(step.has_side_effect for step in graph.instructions) is expected
+
+
+@pytest.mark.parametrize(
+    "graph", [each for pair in EQUAL for each in pair][:12], ids=[str(n) for n in range(12)]
+)
+def test_pickling_and_copying(graph):
+    again = pickle.loads(pickle.dumps(graph))
+    assert again == graph
+    assert again.name == graph.name
+    assert again.stablehlo() == graph.stablehlo()
+    assert copy.copy(graph) is copy.deepcopy(graph) is graph
+
+
+def test_pickling_a_deep_program_and_a_large_constant():
+    def deep(x):
+        for _ in range(5000):
+            x = ops.tanh(x)
+        return [ops.add(x, x), np.broadcast_to(np.float32(3), (10_000, 10_000))]
+
+    graph = graph_of(deep)
+    pickled = pickle.dumps(graph)
+    assert len(pickled) < 1_000_000
+    assert pickle.loads(pickled) == graph
 
 
 def names(graph):

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pytest
 
+import minixla as mx
 from minixla.core.errors import TransformError
 from minixla.transforms.arguments import (
     flatten_axes,
@@ -107,6 +108,25 @@ def test_deep_axes():
     for _ in range(300):
         tree, axes = [tree, None], [axes, None]
     assert flatten_axes("vmap", "in_axes", tree, axes) == [2]
+
+
+NOT_FUNCTIONS = [3, None, "text", [len]]
+TRANSFORMATIONS = [
+    *["grad", "value_and_grad", "jvp", "vjp", "vmap", "jit"],
+    *["make_graph", "reference", "custom_jvp", "custom_vjp"],
+]
+
+
+@pytest.mark.parametrize("value", NOT_FUNCTIONS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_what_is_no_function(name, value):
+    if (name, value) == ("jit", None):
+        assert callable(mx.jit(None)), "jit with options only"
+        return
+    with pytest.raises(TransformError) as caught:
+        getattr(mx, name)(value, *[(1.0,), (1.0,)] * (name == "jvp"))
+    for phrase in (f"{name}: it was given {type(value).__name__} instead", "test_arguments.py"):
+        assert phrase in str(caught.value)
 
 
 def test_names():

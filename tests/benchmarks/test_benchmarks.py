@@ -1,0 +1,128 @@
+"""Every benchmark runs, measures both sides, and both sides compute the same."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import benchmarks.__main__ as command
+from benchmarks import SUITES
+from benchmarks.measure import FULL, QUICK, Comparison, Effort, interleaved, per_call
+from benchmarks.models import JAX, MINIXLA, Model, models, small_mlp
+
+TINY = Effort(0, small=True)
+#: Measured alone: there is nothing in JAX to compare with.
+ALONE = "StableHLO text"
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_suite(suite: str) -> None:
+    found = list(SUITES[suite](TINY))
+    assert found
+    assert len({each.name for each in found}) == len(found)
+    for each in found:
+        assert each.rounds == 2
+        assert each.unit in ("s", "ms", "us")
+        alone = each.name.startswith(ALONE)
+        assert set(each.medians) == ({"minixla"} if alone else {"minixla", "jax"})
+        # A process may start faster than the one that was taken off.
+        assert suite == "imports" or min(each.medians.values()) > 0
+        assert (each.ratio is None) == alone
+        assert len(command.line(each)) < 90
+
+
+@pytest.mark.parametrize("model", [*models(small=True), small_mlp()], ids=lambda x: x.name)
+def test_models_are_the_same_in_both(model: Model) -> None:
+    losses = [
+        framework.jit(framework.value_and_grad(model.loss(framework)))(
+            model.parameters, *model.batch
+        )
+        for framework in (MINIXLA, JAX)
+    ]
+    ours, theirs = map(jax.tree.leaves, losses)
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        scale = float(np.abs(other).max())
+        # Flax's variance, E[x^2] - E[x]^2, cancels.
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * scale + 1e-6)
+
+
+def test_efforts() -> None:
+    assert FULL.rounds(15) == 15
+    assert QUICK.rounds(15) == 3
+    assert TINY.rounds(15) == 2
+    assert [model.name for model in models()] == [
+        "MLP, 100 layers",
+        "CNN, 3 blocks",
+        "transformer block",
+    ]
+
+
+def test_interleaved() -> None:
+    ran: list[str] = []
+
+    def variant(name: str, seconds: float) -> Any:
+        def run(given: int) -> None:
+            assert given == len(name)
+            ran.append(name)
+            time.sleep(seconds)
+
+        return run
+
+    variants = {"minixla": variant("minixla", 0.02), "jax": variant("jax", 0.01)}
+    prepare = {name: partial(len, name) for name in variants}
+    found = interleaved("name", variants, 3, "ms", prepare=prepare, per=2, collect=True)
+    assert ran == ["minixla", "jax", "jax", "minixla"] * 2
+    assert found.rounds == 3
+    assert 10 <= found.medians["minixla"] < 100
+    assert 5 <= found.medians["jax"] < 100
+    assert found.ratio is not None
+    assert found.ratio > 1
+
+
+def test_per_call() -> None:
+    count = 0
+
+    def run() -> None:
+        nonlocal count
+        count += 1
+
+    found = per_call("name", {"minixla": run}, rounds=2, calls=5)
+    assert count == 15
+    assert found.unit == "us"
+    assert 0 < found.medians["minixla"] < 1000
+
+
+def test_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "QUICK", TINY)
+    path = tmp_path / "figures.json"
+    command.main(["calls", "text", "--quick", "--json", str(path)])
+    output = capsys.readouterr().out
+    written = json.loads(path.read_text())
+    assert set(written) == {"machine", "results"}
+    assert written["machine"]["jax"] == jax.__version__
+    assert {row["suite"] for row in written["results"]} == {"calls", "text"}
+    for row in written["results"]:
+        assert set(row) == {"suite", *Comparison._fields}
+        assert row["name"] in output
+        assert all(math.isfinite(value) for value in row["medians"].values())
+    command.main(["calls", "--quick", "--compare", str(path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3].split() == ["minixla", "JAX", "ratio", "earlier", "change"]
+    assert [line.rstrip()[-1] for line in lines if line.startswith("call of")] == ["%", "%"]
+
+
+def test_unknown_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["trains"])
+    assert "there is no suite trains; there are tracing, " in capsys.readouterr().err

@@ -1,0 +1,49 @@
+"""Error classes: what they are to Python, and the layout of their messages."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import minixla as mx
+from minixla.core import errors
+from minixla.core.errors import MinixlaError, explain
+from minixla.core.source import find_source
+
+CLASSES = [
+    (errors.ShapeError, TypeError),
+    (errors.AttributeValueError, ValueError),
+    (errors.ConcretizationError, TypeError),
+    (errors.ForeignCallError, ValueError),
+    (errors.LeakedTracerError, ValueError),
+    (errors.DerivativeError, TypeError),
+    (errors.TransformError, TypeError),
+    (errors.DeadlockError, RuntimeError),
+    (errors.ImportError_, ValueError),
+]
+
+
+@pytest.mark.parametrize(("kind", "builtin"), CLASSES)
+def test_each_is_ours_and_pythons(kind, builtin):
+    error = explain(kind, "subject", "problem")
+    assert isinstance(error, MinixlaError)
+    assert isinstance(error, builtin)
+    assert getattr(mx, kind.__name__) is kind
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_every_class_is_listed_and_documented():
+    for name in errors.__all__:
+        assert getattr(errors, name).__doc__, name
+    subclasses = {kind for kind, _ in CLASSES}
+    assert subclasses <= set(MinixlaError.__subclasses__())
+
+
+def test_parts_may_be_left_out():
+    here = find_source()
+    assert explain(errors.ShapeError, "add", "wrong", source=here).args == (
+        f"add: wrong.\n  called at {here}",
+    )
+    full = explain(errors.ShapeError, "add", "wrong", ["a", "b"], "Do better.", here)
+    assert str(full) == f"add: wrong.\n  a\n  b\n  called at {here}\n  Do better."
