@@ -55,14 +55,24 @@ def first_call(effort: Effort) -> Iterator[Comparison]:
 
 def growth(effort: Effort) -> Iterator[Comparison]:
     """Tracing and differentiating chains of operations, per operation of the chain."""
+    for length in (10,) if effort.small else (1_000, 10_000):
+        yield _chains(effort, length, "trace", lambda function: function, lambda function: function)
     for length in (10, 20) if effort.small else (100, 1_000, 10_000, 30_000):
-        variants = {
-            "minixla": _traced(mx.numpy.tanh, mx.make_graph, mx.grad, length),
-            "jax": _traced(jnp.tanh, jax.make_jaxpr, jax.grad, length),
-        }
-        name = f"trace + grad of {length:,} operations, each"
-        rounds = effort.rounds(max(3, min(20, 50_000 // length)))
-        yield interleaved(name, variants, rounds, "us", per=length, collect=True)
+        yield _chains(effort, length, "trace + grad", mx.grad, jax.grad)
+
+
+def _chains(
+    effort: Effort, length: int, name: str, ours: Callable[..., Any], theirs: Callable[..., Any]
+) -> Comparison:
+    """Both frameworks making a program of a chain that was transformed, each by its function."""
+    x = np.ones(8, np.float32)
+    variants = {
+        "minixla": lambda: mx.make_graph(ours(_chain(mx.numpy.tanh, length)))(x),
+        "jax": lambda: jax.make_jaxpr(theirs(_chain(jnp.tanh, length)))(x),
+    }
+    rounds = effort.rounds(max(3, min(20, 50_000 // length)))
+    title = f"{name} of {length:,} operations, each"
+    return interleaved(title, variants, rounds, "us", per=length, collect=True)
 
 
 def _chain(tanh: Any, length: int) -> Callable[[Any], Any]:
@@ -74,10 +84,6 @@ def _chain(tanh: Any, length: int) -> Callable[[Any], Any]:
         return x.sum()
 
     return chain
-
-
-def _traced(tanh: Any, make: Any, grad: Any, length: int) -> Callable[[], Any]:
-    return lambda: make(grad(_chain(tanh, length)))(np.ones(8, np.float32))
 
 
 def text(effort: Effort) -> Iterator[Comparison]:

@@ -191,9 +191,10 @@ class SelectAndScatter(Operation):
         self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any
     ) -> Any:
         if monoid_of(attributes["scatter"]) == "add":
+            # Which elements are selected is piecewise constant in the operand.
             if tangents[1] is None and tangents[2] is None:
-                return None  # which elements are selected is piecewise constant in the operand
-            return linear_jvp(self, primals, tangents, attributes)
+                return None
+            return linear_jvp(self, primals, [None, *tangents[1:]], attributes)
         program = self.program(tuple(map(shape_of, primals)), **attributes)
         derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
         given = [tangent for tangent in tangents if tangent is not None]

@@ -1,7 +1,9 @@
-"""The environment of the tests: JAX on four CPU devices, and how long hypothesis searches."""
+"""The surroundings of the tests: JAX on four CPU devices, bounds of hypothesis, random values."""
 
 import os
 
+import numpy as np
+import pytest
 from hypothesis import settings
 
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
@@ -15,3 +17,10 @@ if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def fresh_generator(request: pytest.FixtureRequest) -> None:
+    """A module's `generator` starts anew for every test: no values depend on which tests ran."""
+    if hasattr(request.module, "generator"):
+        request.module.generator = np.random.default_rng(0)
