@@ -22,5 +22,5 @@ settings.load_profile("ci")
 @pytest.fixture(autouse=True)
 def fresh_generator(request: pytest.FixtureRequest) -> None:
     """A module's `generator` starts anew for every test: no values depend on which tests ran."""
-    if hasattr(request.module, "generator"):
+    if isinstance(getattr(request.module, "generator", None), np.random.Generator):
         request.module.generator = np.random.default_rng(0)
