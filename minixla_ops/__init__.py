@@ -14,6 +14,9 @@ from minixla_ops.bitwise import (
 )
 from minixla_ops.broadcasting import broadcast, broadcast_in_dim
 from minixla_ops.calls import call
+from minixla_ops.collective_passing import collective_broadcast, collective_permute
+from minixla_ops.collective_reductions import all_reduce, cross_replica_sum, reduce_scatter
+from minixla_ops.collectives import all_gather, all_to_all
 from minixla_ops.comparison import (
     compare,
     eq,
@@ -39,12 +42,22 @@ from minixla_ops.convolution_builders import (
 )
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.creation import constant, iota
+from minixla_ops.custom_call import custom_call, register_custom_call
 from minixla_ops.dot import dot, dot_general
 from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
+from minixla_ops.dynamic_sizes import (
+    dynamic_reshape,
+    get_dimension_size,
+    set_dimension_size,
+)
 from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.loops import while_
+from minixla_ops.linear_algebra import cholesky, triangular_solve
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
+from minixla_ops.parameters import parameter
+from minixla_ops.process_ids import partition_id, replica_id
 from minixla_ops.random import rng_bit_generator
 from minixla_ops.reduce_window import reduce_window
 from minixla_ops.reduction import reduce
@@ -59,6 +72,7 @@ from minixla_ops.rounding import (
 from minixla_ops.scatter import scatter
 from minixla_ops.select_and_scatter import select_and_scatter
 from minixla_ops.selection import clamp, select
+from minixla_ops.sorting import sort, top_k
 from minixla_ops.transcendental import (
     cbrt,
     cos,
@@ -96,6 +110,9 @@ __all__ = [
     "ScatterDimensionNumbers",
     "abs",
     "add",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
     "and_",
     "atan2",
     "batch_norm_grad",
@@ -107,9 +124,12 @@ __all__ = [
     "call",
     "cbrt",
     "ceil",
+    "cholesky",
     "clamp",
     "clz",
     "collapse",
+    "collective_broadcast",
+    "collective_permute",
     "compare",
     "complex",
     "concat_in_dim",
@@ -121,10 +141,13 @@ __all__ = [
     "conv_with_general_padding",
     "convert_element_type",
     "cos",
+    "custom_call",
     "cosh",
+    "cross_replica_sum",
     "div",
     "dot",
     "dot_general",
+    "dynamic_reshape",
     "dynamic_slice",
     "dynamic_update_slice",
     "eq",
@@ -136,6 +159,7 @@ __all__ = [
     "gather",
     "ge",
     "ge_total_order",
+    "get_dimension_size",
     "get_tuple_element",
     "gt",
     "gt_total_order",
@@ -158,13 +182,18 @@ __all__ = [
     "not_",
     "or_",
     "pad",
+    "parameter",
+    "partition_id",
     "population_count",
     "pow",
     "real",
     "reduce",
     "reduce_precision",
+    "reduce_scatter",
     "reduce_window",
+    "register_custom_call",
     "rem",
+    "replica_id",
     "reshape",
     "reshape_explicit",
     "rev",
@@ -176,6 +205,7 @@ __all__ = [
     "scatter",
     "select",
     "select_and_scatter",
+    "set_dimension_size",
     "shift_left",
     "shift_right_arithmetic",
     "shift_right_logical",
@@ -183,11 +213,15 @@ __all__ = [
     "sin",
     "slice",
     "slice_in_dim",
+    "sort",
     "sqrt",
     "sub",
     "tan",
     "tanh",
+    "top_k",
     "transpose",
+    "triangular_solve",
     "tuple",
+    "while_",
     "xor",
 ]

@@ -14,7 +14,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, current_trace, shape_of
 from minixla_ops.batching import batch_size, move_dimension
-from minixla_ops.rules import array_shape, splat, sum_over
+from minixla_ops.rules import array_shape, common_sizes, splat, sum_over
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_operands"]
 
@@ -59,7 +59,8 @@ def broadcast_operands(
                 f"Leave broadcast_dimensions out or give {identity}; transpose the operand first.",
             )
         sizes = _stretched(left.dimensions, right.dimensions, reject)
-        return _in_dim(lhs, left, sizes, identity), _in_dim(rhs, right, sizes, identity)
+        both = _in_dim(lhs, left, sizes, identity), _in_dim(rhs, right, sizes, identity)
+        return tuple(common_sizes(*both))
     lower, higher = (left, right) if left.rank < right.rank else (right, left)
     mapping = _checked_mapping(lower, higher, broadcast_dimensions, reject)
     sizes = list(higher.dimensions)
@@ -67,7 +68,8 @@ def broadcast_operands(
         sizes[dimension] = size if sizes[dimension] == 1 else sizes[dimension]
     every = tuple(range(higher.rank))
     first, second = (mapping, every) if lower is left else (every, mapping)
-    return _in_dim(lhs, left, sizes, first), _in_dim(rhs, right, sizes, second)
+    both = _in_dim(lhs, left, sizes, first), _in_dim(rhs, right, sizes, second)
+    return tuple(common_sizes(*both))
 
 
 def _in_dim(value: Any, shape: Shape, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
@@ -193,10 +195,7 @@ class BroadcastInDim(Operation):
                     given,
                     "A size must be kept, unless it is 1.",
                 )
-        dynamic = [False] * len(out_dim_size)
-        for index, dimension in enumerate(broadcast_dimensions):
-            dynamic[dimension] = operand.dynamic[index] and operand.dimensions[index] != 1
-        return Shape(operand.element_type, out_dim_size, dynamic)
+        return Shape(operand.element_type, out_dim_size)
 
     def reference(
         self,
@@ -301,12 +300,17 @@ def broadcast_in_dim(
     is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
         return _broadcast_constant(operand, out_dim_size, broadcast_dimensions)
-    return bind(
-        BroadcastInDim.instance,
-        operand,
-        out_dim_size=tuple(out_dim_size),
-        broadcast_dimensions=tuple(broadcast_dimensions),
-    )
+    attributes = {
+        "out_dim_size": tuple(out_dim_size),
+        "broadcast_dimensions": tuple(broadcast_dimensions),
+    }
+    shape = shape_of(operand, BroadcastInDim.builder_name)
+    if not isinstance(shape, Shape) or not shape.is_dynamic:
+        return bind(BroadcastInDim.instance, operand, **attributes)
+    from minixla_ops.dynamic_sizes import on_bounds
+
+    # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
+    return on_bounds(BroadcastInDim.instance, operand, attributes, broadcast_dimensions)
 
 
 def _broadcast_constant(operand: Any, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
@@ -331,7 +335,7 @@ class Broadcast(Operation):
     stablehlo_name = "broadcast"
     operand_names = ("operand",)
     attributes = {"broadcast_sizes": Integers(minimum=0)}
-    linear_operands = (0,)
+    linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand: Any, *, broadcast_sizes: tuple[int, ...]) -> Shape:
         (operand,) = self.array_shapes([operand])

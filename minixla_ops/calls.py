@@ -8,9 +8,9 @@ from typing import Any
 from minixla.core.attributes import Instance
 from minixla.core.derived import batched_graph, call_vjp_graphs, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
+from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.tracing import bind, closed_graph, shape_of
 from minixla_ops.batching import batch_size
 from minixla_ops.evaluation import reference_graph
@@ -35,6 +35,7 @@ class Call(Operation):
     """
 
     operand_names = ("operands...",)
+    dynamic_operands = EVERY_OPERAND
     attributes = {"computation": Instance(Graph)}
 
     def shape(self, *operands: AnyShape, computation: Graph) -> tuple[AnyShape, ...]:
@@ -69,13 +70,17 @@ class Call(Operation):
         *,
         computation: Graph,
     ) -> Sequence[str]:
+        is_threaded = computation.has_side_effect
+        if is_threaded:
+            operands = [emit.take_token(), *operands]
+            shapes, results = [TOKEN, *shapes], [TOKEN, *results]
         names = [emit.name() for _ in results]
         target = f"{', '.join(names)} = " if names else ""
         types = ", ".join(shape.stablehlo for shape in shapes)
         outcome = ", ".join(shape.stablehlo for shape in results)
         symbol = emit.function(computation)
         emit.line(f"{target}func.call {symbol}({', '.join(operands)}) : ({types}) -> ({outcome})")
-        return names
+        return emit.give_token(names) if is_threaded else names
 
     def hlo_attributes(self, shapes: Sequence[AnyShape], *, computation: Graph) -> dict[str, Any]:
         return {"to_apply": computation}

@@ -32,6 +32,7 @@ __all__ = [
     "lt_total_order",
     "ne",
     "ne_total_order",
+    "total_order",
 ]
 
 _PRED = ELEMENT_TYPES["pred"]
@@ -77,7 +78,7 @@ class Comparison(Binary):
         kind, holds = element_type(lhs.dtype), _NUMPY[self.direction]
         with np.errstate(all="ignore"):
             if self.total_order and kind.is_float:
-                return np.asarray(holds(_position(lhs, kind), _position(rhs, kind)))
+                return np.asarray(holds(total_order(lhs, kind), total_order(rhs, kind)))
             if self._is_lexicographic(kind):
                 return lexicographic(holds, lhs, rhs)
             return np.asarray(holds(lhs, rhs))
@@ -124,7 +125,7 @@ _COMPARE_TYPES = {
 }
 
 
-def _position(array: np.ndarray, kind: ElementType) -> np.ndarray:
+def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
     """Integers in the total order of the floats of `array`."""
     bits = array.view(f"u{array.dtype.itemsize}").astype(np.uint64)
     if kind.name == "f8e8m0fnu":  # it has no sign

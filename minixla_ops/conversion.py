@@ -107,12 +107,12 @@ class BitcastConvertType(Operation):
             return array.with_element_type(new)
         if old.bits > new.bits:
             count = old.bits // new.bits
-            return Shape(new, (*array.dimensions, count), (*array.dynamic, False))
+            return Shape(new, (*array.dimensions, count))
         count = new.bits // old.bits
-        if array.dimensions[-1:] != (count,) or array.dynamic[-1]:
+        if array.dimensions[-1:] != (count,):
             advice = f"Reshape it so that the last dimension has size {count}."
             self.reject("C3", f"{count} elements make one {new}", given, advice)
-        return Shape(new, array.dimensions[:-1], array.dynamic[:-1])
+        return Shape(new, array.dimensions[:-1])
 
     def reference(self, operand: np.ndarray, /, *, new_element_type: ElementType) -> np.ndarray:
         old, new = element_type(operand.dtype), new_element_type

@@ -63,6 +63,7 @@ class DotGeneral(Product):
     hlo_name = "dot"
     stablehlo_name = "dot_general"
     spec_names = ("Dot", "DotGeneral")
+    dynamic_operands = (0, 1)
     attributes = {
         "dimension_numbers": DotDimensions(),
         "precision_config": Optional(PrecisionAttribute()),
@@ -89,7 +90,10 @@ class DotGeneral(Product):
         kept = [(lhs, lhs_batch), (lhs, free_dimensions(lhs.rank, lhs_contracting, lhs_batch))]
         kept.append((rhs, free_dimensions(rhs.rank, rhs_contracting, rhs_batch)))
         sizes = [shape.dimensions[each] for shape, named in kept for each in named]
-        return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
+        dynamic = [shape.dynamic[each] for shape, named in kept for each in named]
+        for at, each in enumerate(rhs_batch):
+            dynamic[at] |= rhs.dynamic[each]
+        return Shape(kind, sizes, dynamic)
 
     def _check_names(
         self, name: str, shape: Shape, contracting: Sequence[int], batch: Sequence[int]
@@ -154,6 +158,11 @@ class DotGeneral(Product):
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = dimension_numbers
         lhs_free = free_dimensions(lhs.ndim, lhs_contracting, lhs_batch)
         rhs_free = free_dimensions(rhs.ndim, rhs_contracting, rhs_batch)
+        named = [*lhs_contracting, *lhs_batch], [*rhs_contracting, *rhs_batch]
+        for one, other in zip(*named, strict=True):  # where one is dynamic, they may differ
+            size = min(lhs.shape[one], rhs.shape[other])
+            lhs = lhs[(np.s_[:],) * one + (np.s_[:size],)]
+            rhs = rhs[(np.s_[:],) * other + (np.s_[:size],)]
         batch = [lhs.shape[each] for each in lhs_batch]
         rows = [lhs.shape[each] for each in lhs_free]
         inner = [lhs.shape[each] for each in lhs_contracting]

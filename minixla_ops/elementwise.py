@@ -10,7 +10,7 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import Operation
+from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.batching import align_batches
@@ -65,6 +65,7 @@ class Elementwise(Operation):
     #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
     #: type: for functions that are not exact, so that the reference is more so than any backend.
     in_double: ClassVar[bool] = False
+    dynamic_operands = EVERY_OPERAND
 
     def shape(self, *operands: Any, **attributes: Any) -> Shape:
         first, *rest = self.array_shapes(operands)
@@ -208,5 +209,6 @@ class Binary(Elementwise):
 def named_like(function: Callable[..., Any], operation: type[Operation]) -> Callable[..., Any]:
     """Gives a builder function the name and documentation of its operation."""
     function.__name__ = function.__qualname__ = operation.builder_name
+    function.__module__ = operation.__module__
     function.__doc__ = inspect.getdoc(operation)
     return function

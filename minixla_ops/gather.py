@@ -61,6 +61,7 @@ class Gather(IndexedWindows):
         "indices_are_sorted": Boolean(default=False),
     }
     linear_operands = (0,)
+    dynamic_operands = (1,)
 
     def shape(
         self,

@@ -38,7 +38,7 @@ class ConcatInDim(Operation):
     operand_names = ("operands...",)
     attributes = {"dimension": Integer()}
 
-    linear_operands = EVERY_OPERAND
+    linear_operands = dynamic_operands = EVERY_OPERAND
 
     def shape(self, *operands: Any, dimension: int) -> Shape:
         shapes = self.array_shapes(operands)
@@ -70,7 +70,11 @@ class ConcatInDim(Operation):
         return Shape(first.element_type, sizes, dynamic)
 
     def reference(self, *operands: np.ndarray, dimension: int) -> np.ndarray:
-        return np.concatenate(operands, dimension)
+        # Where one is dynamic, the others may be longer in a dimension that is not joined.
+        least = np.min([each.shape for each in operands], axis=0)
+        kept = [np.s_[:size] for size in least]
+        kept[dimension] = np.s_[:]
+        return np.concatenate([each[tuple(kept)] for each in operands], dimension)
 
     def stablehlo(
         self,

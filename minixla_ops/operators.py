@@ -22,7 +22,7 @@ from minixla.core.tracing import Tracer, bind, current_trace, not_a_value, weak_
 from minixla_ops import binary, bitwise, comparison, rounding, unary
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast
-from minixla_ops.rules import ones_like, splat
+from minixla_ops.rules import common_sizes, ones_like, splat
 from minixla_ops.selection import select
 
 __all__ = [
@@ -165,7 +165,7 @@ def promote(
     wide = canonical_element_type(S64) is S64
     common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
     fitted = [_fitted(*pair, common) for pair in zip(operands, shapes, strict=True)]
-    return fitted, stays_weak
+    return list(common_sizes(*fitted)), stays_weak
 
 
 @lru_cache(maxsize=4096)
@@ -247,7 +247,7 @@ def promoting(
         # Equal shapes and Python numbers, most of all calls, need no promotion.
         if isinstance(lhs, Tracer):
             shape = lhs._shape
-            if type(shape) is Shape:
+            if type(shape) is Shape and not shape.is_dynamic:
                 kind = shape.element_type.kind
                 if isinstance(rhs, Tracer):
                     if shape is rhs._shape and kind in whole:
@@ -258,7 +258,11 @@ def promoting(
                     return _marked(result) if lhs.weak_type else result
         elif isinstance(rhs, Tracer):
             shape = rhs._shape
-            if type(shape) is Shape and shape.element_type.kind in direct.get(lhs.__class__, _NONE):
+            if (
+                type(shape) is Shape
+                and not shape.is_dynamic
+                and shape.element_type.kind in direct.get(lhs.__class__, _NONE)
+            ):
                 result = bind(operation, _filled(lhs, shape), rhs)
                 return _marked(result) if rhs.weak_type else result
         operands, weak = promote(name, lhs, rhs, adjust=adjust)

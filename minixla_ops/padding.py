@@ -44,6 +44,7 @@ class Pad(Operation):
     operand_names = ("operand", "padding_value")
     attributes = {"padding_config": SequenceOf(Integers())}
     linear_operands = (0, 1)
+    dynamic_operands = (0,)
 
     def shape(self, operand: Any, padding_value: Any, *, padding_config: Triples) -> Shape:
         operand, padding_value = self.array_shapes([operand, padding_value])

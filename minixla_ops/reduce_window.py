@@ -31,7 +31,6 @@ from minixla_ops.windows import (
     PaddingPairs,
     Window,
     dilated_size,
-    is_dynamic,
     resolve_window,
     window_of,
     window_text,
@@ -81,7 +80,7 @@ class ReduceWindow(Fold):
         window = window_of(**attributes)
         window.check(operands[0].rank, self.reject_attribute, "C5", "C6")
         sizes = window.positions(operands[0].dimensions)
-        results = tuple(Shape(each.element_type, sizes, each.dynamic) for each in operands)
+        results = tuple(Shape(each.element_type, sizes) for each in operands)
         return results[0] if len(results) == 1 else results
 
     def reference(self, *operands: np.ndarray, computation: Graph, **attributes: Any) -> Any:
@@ -106,7 +105,7 @@ class ReduceWindow(Fold):
         **attributes: Any,
     ) -> Sequence[str]:
         window = window_of(**attributes)
-        is_small = math.prod(window.sizes) <= _MOST_ELEMENTS and not is_dynamic(shapes)
+        is_small = math.prod(window.sizes) <= _MOST_ELEMENTS
         if is_small and monoid_of(computation) is None:
             program = self.program(tuple(shapes), computation=computation, **attributes)
             call = Call.instance

@@ -10,6 +10,7 @@ import numpy as np
 
 from minixla.core.attributes import Instance, Integers
 from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
@@ -47,6 +48,7 @@ class Reduce(Fold):
     """
 
     stablehlo_name = "reduce"
+    dynamic_operands = EVERY_OPERAND
     attributes = {"computation": Instance(Graph), "dimensions_to_reduce": Integers()}
 
     def shape(

@@ -70,7 +70,6 @@ class Reshape(RowMajor):
 
     Checks:
         (C1) the result has as many elements as the operand.
-        (C2) dynamic dimensions stay whole, so that it is known which of the result's they are.
     """
 
     attributes = {"dimensions": Integers(minimum=0)}
@@ -86,33 +85,23 @@ class Reshape(RowMajor):
                 given,
                 "The product of the sizes must stay the same; no size may be left open as -1.",
             )
-        if not operand.is_dynamic:
-            return result
-        dynamic = _kept_dynamic(operand, dimensions)
-        if sum(dynamic) != sum(operand.dynamic):
-            self.reject(
-                "C2",
-                "a dynamic dimension is split or merged",
-                given,
-                "Keep dynamic dimensions whole, with the same sizes before or after them.",
-            )
-        return Shape(operand.element_type, dimensions, dynamic)
+        return result
 
     def reference(self, operand: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
         return operand.reshape(dimensions)
 
 
-def _kept_dynamic(operand: Shape, dimensions: Sequence[int]) -> list[bool]:
-    """Which dimensions are the operand's dynamic ones: found from both ends, sizes 1 aside."""
+def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:
+    """Where dimensions of the operand are in the result: found from both ends, sizes 1 aside."""
     own = [index for index, size in enumerate(operand.dimensions) if size != 1]
     new = [index for index, size in enumerate(dimensions) if size != 1]
-    dynamic = [False] * len(dimensions)
+    kept: list[int | None] = [None] * operand.rank
     for step in (1, -1):
         for source, target in zip(own[::step], new[::step], strict=False):
             if operand.dimensions[source] != dimensions[target]:
                 break
-            dynamic[target] = operand.dynamic[source]
-    return dynamic
+            kept[source] = target
+    return kept
 
 
 def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -124,8 +113,24 @@ def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
 
     Raises:
         AttributeValueError, ShapeError: see Reshape.
+        ShapeError: a dynamic dimension is split or merged (D1); see dynamic_reshape.
     """
-    return bind(Reshape.instance, operand, dimensions=tuple(dimensions))
+    attributes = {"dimensions": tuple(dimensions)}
+    shape = shape_of(operand, Reshape.builder_name)
+    if not isinstance(shape, Shape) or not shape.is_dynamic:
+        return bind(Reshape.instance, operand, **attributes)
+    from minixla_ops.dynamic_sizes import on_bounds
+
+    kept = _kept_dimensions(shape, attributes["dimensions"])
+    if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
+        Reshape.instance.reject(
+            "D1",
+            "a dynamic dimension is split or merged",
+            [f"operand {shape}", f"dimensions {tuple(dimensions)}"],
+            "Keep dynamic dimensions whole, with the same sizes before or after them, or say what "
+            "their sizes are with dynamic_reshape.",
+        )
+    return on_bounds(Reshape.instance, operand, attributes, kept)
 
 
 @register
@@ -144,7 +149,7 @@ class Transpose(Operation):
     stablehlo_name = "transpose"
     operand_names = ("operand",)
     attributes = {"permutation": Integers()}
-    linear_operands = (0,)
+    linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand: Any, *, permutation: tuple[int, ...]) -> Shape:
         (operand,) = self.array_shapes([operand])
@@ -241,7 +246,7 @@ class Rev(Operation):
     stablehlo_name = "reverse"
     operand_names = ("operand",)
     attributes = {"dimensions": Integers(minimum=0, unique=True)}
-    linear_operands = (0,)
+    linear_operands = dynamic_operands = (0,)
 
     def shape(self, operand: Any, *, dimensions: tuple[int, ...]) -> Shape:
         (operand,) = self.array_shapes([operand])
@@ -297,9 +302,10 @@ class ReshapeExplicit(RowMajor):
 
     Checks:
         (C1) the shape has as many elements as the operand, and its element type.
-        (C2) its dynamic dimensions are the operand's.
+        (C2) its dynamic dimensions are those of `reshape`'s result.
     """
 
+    spec_names = ("Reshape (explicit)",)
     attributes = {"output_shape": ShapeAttribute()}
 
     def shape(self, operand: Any, *, output_shape: AnyShape) -> AnyShape:
@@ -316,15 +322,6 @@ class ReshapeExplicit(RowMajor):
                 given,
                 "The number of elements and their type must stay the same.",
             )
-        attributes = {"dimensions": output_shape.dimensions}
-        result, _ = Reshape.instance.infer((operand,), attributes)
-        if result is not output_shape:
-            self.reject(
-                "C2",
-                f"the result is {result}",
-                given,
-                "reshape keeps dynamic dimensions as they are; see set_dimension_size.",
-            )
         return output_shape
 
     def reference(self, operand: np.ndarray, *, output_shape: Shape) -> np.ndarray:
@@ -337,8 +334,17 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
     Raises:
         ShapeError: see ReshapeExplicit.
     """
-    result, _ = ReshapeExplicit.instance.infer((shape_of(operand),), {"output_shape": shape})
-    return reshape(operand, result.dimensions)
+    operation, before = ReshapeExplicit.instance, shape_of(operand)
+    operation.shape(before, **operation.canonical_attributes({"output_shape": shape}))
+    result = reshape(operand, shape.dimensions)
+    if array_shape(result) is not shape:
+        operation.reject(
+            "C2",
+            f"the result is {shape_of(result)}",
+            [f"operand {before}", f"shape {shape}"],
+            "reshape keeps dynamic dimensions as they are; see set_dimension_size.",
+        )
+    return result
 
 
 @register

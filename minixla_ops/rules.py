@@ -15,6 +15,7 @@ from minixla.core.tracing import shape_of
 __all__ = [
     "add_cotangents",
     "array_shape",
+    "common_sizes",
     "full_like",
     "instantiate",
     "ones_like",
@@ -66,6 +67,15 @@ def full_like(value: Any, number: Any) -> np.ndarray:
 def ones_like(value: Any) -> np.ndarray:
     """Ones in the shape and element type of `value`."""
     return splat(1, array_shape(value))
+
+
+def common_sizes(*values: Any) -> Sequence[Any]:
+    """Values of equal dimensions, each dynamic where any is, and as large; others as they are."""
+    if not Shape.any_dynamic or len({shape_of(value) for value in values}) == 1:
+        return values
+    from minixla_ops.dynamic_sizes import in_common_sizes
+
+    return in_common_sizes(values)
 
 
 def sum_over(value: Any, dimensions: Iterable[int]) -> Any:

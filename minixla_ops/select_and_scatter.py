@@ -27,7 +27,6 @@ from minixla_ops.windows import (
     PaddingPairs,
     Window,
     dilated_size,
-    is_dynamic,
     padded_base,
     resolve_window,
     window_of,
@@ -154,7 +153,7 @@ class SelectAndScatter(Operation):
     ) -> Sequence[str]:
         window = window_of(**attributes)
         is_tiling = not window.overlaps and math.prod(window.strides) <= _MOST_ELEMENTS
-        if is_tiling and not is_dynamic(shapes):
+        if is_tiling:
             program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
             call = Call.instance
             return call.stablehlo(emit, operands, shapes, results, computation=program)

@@ -17,7 +17,7 @@ from minixla_ops.binary import Max, Min
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.numpy_arithmetic import maximum, minimum
-from minixla_ops.rules import array_shape, sum_over, zeros_like
+from minixla_ops.rules import array_shape, common_sizes, sum_over, zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves
 
 __all__ = ["clamp", "select"]
@@ -244,7 +244,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """
     if isinstance(shape_of(on_true), TupleShape):
         return _select_tuple(pred, on_true, on_false)
-    return bind(Select.instance, pred, on_true, on_false)
+    return bind(Select.instance, *common_sizes(pred, on_true, on_false))
 
 
 def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -275,4 +275,4 @@ def clamp(min: Any, operand: Any, max: Any) -> Any:
     Raises:
         ShapeError: see Clamp.
     """
-    return bind(Clamp.instance, min, operand, max)
+    return bind(Clamp.instance, *common_sizes(min, operand, max))

@@ -32,6 +32,7 @@ class Slice(Operation):
         (C1) each list has one entry for each dimension.
         (C2) 0 <= start <= limit <= size.
         (C3) strides are >= 1.
+        (C4) a dynamic dimension is taken whole.
     """
 
     stablehlo_name = "slice"
@@ -41,7 +42,7 @@ class Slice(Operation):
         "limit_indices": Integers(),
         "strides": Optional(Integers()),
     }
-    linear_operands = (0,)
+    linear_operands = dynamic_operands = (0,)
 
     def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:
         attributes = super().canonical_attributes(given)
@@ -89,9 +90,16 @@ class Slice(Operation):
             -(-(limit - start) // stride)
             for start, limit, stride in zip(start_indices, limit_indices, strides, strict=True)
         ]
-        # A single index of a dynamic dimension is static, as in XLA.
-        dynamic = [flag and size != 1 for flag, size in zip(operand.dynamic, sizes, strict=True)]
-        return Shape(operand.element_type, sizes, dynamic)
+        for at, flag in enumerate(operand.dynamic):
+            if flag and (sizes[at], strides[at]) != (operand.dimensions[at], 1):
+                self.reject(
+                    "C4",
+                    f"dimension {at} is dynamic, and not taken whole",
+                    given,
+                    "Set its size back to the bound with set_dimension_size, which fills up with "
+                    "zeros, or use dynamic_slice.",
+                )
+        return Shape(operand.element_type, sizes, operand.dynamic)
 
     def reference(
         self,

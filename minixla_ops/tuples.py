@@ -33,7 +33,7 @@ class Tuple(Operation):
 
     stablehlo_name = "tuple"
     operand_names = ("elements...",)
-    linear_operands = EVERY_OPERAND
+    linear_operands = dynamic_operands = EVERY_OPERAND
 
     def shape(self, *elements: AnyShape) -> TupleShape:
         return TupleShape(elements)

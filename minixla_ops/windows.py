@@ -20,7 +20,6 @@ __all__ = [
     "PaddingPairs",
     "Window",
     "dilated_size",
-    "is_dynamic",
     "padded_base",
     "resolve_padding",
     "resolve_window",
@@ -330,11 +329,6 @@ def window_text(window: Window, dilations: bool = True) -> dict[str, Any]:
     if not dilations:
         del attributes["base_dilations"], attributes["window_dilations"]
     return attributes
-
-
-def is_dynamic(shapes: Sequence[AnyShape]) -> bool:
-    """Whether any array has a dynamic dimension, whose windows no fixed slices can take."""
-    return any(isinstance(shape, Shape) and shape.is_dynamic for shape in shapes)
 
 
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:

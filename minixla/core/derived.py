@@ -200,9 +200,7 @@ def _make_batched_graph(
     shapes: list[Any] = []
     for shape, dimension in zip(graph.input_shapes, dimensions, strict=True):
         if dimension is not None:
-            sizes = list(shape.dimensions)  # type: ignore[union-attr]  # only arrays are batched
-            sizes.insert(dimension, size)
-            shape = shape.with_dimensions(sizes)  # type: ignore[union-attr]
+            shape = shape.with_dimension(dimension, size)  # type: ignore[union-attr]  # an array
         shapes.append(shape)
     found: list[int | None] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
+from minixla.core.linear import with_sizes_of
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
@@ -61,7 +62,7 @@ class ForwardTrace(Trace):
         previous = _state.trace
         _state.trace = parent
         try:
-            results, tangents_out = jvp_of(operation, primals, tangents, attributes)
+            results, tangents_out = self.derive(operation, primals, tangents, attributes)
         finally:
             _state.trace = previous
         if type(results) is not tuple:
@@ -69,6 +70,16 @@ class ForwardTrace(Trace):
         if tangents_out is None:
             return results
         return tuple(map(self._wrap, results, tangents_out))
+
+    def derive(
+        self,
+        operation: Operation,
+        primals: list[Any],
+        tangents: list[Any],
+        attributes: dict[str, Any],
+    ) -> tuple[Any, Any]:
+        """Results and their tangents (None for zero), under the parent."""
+        return jvp_of(operation, primals, tangents, attributes)
 
     def _wrap(self, primal: Any, tangent: Any) -> Any:
         return primal if tangent is None else ForwardTracer(self, primal, tangent)
@@ -96,7 +107,16 @@ def jvp_of(
         return results, None
     if operation.attributes:
         _, attributes = operation.infer(tuple(map(shape_of, primals)), attributes)
-    return results, operation.jvp(primals, tangents, results, **attributes)
+    return results, tangents_like(operation.jvp(primals, tangents, results, **attributes), results)
+
+
+def tangents_like(tangents: Any, results: Any) -> Any:
+    """Tangents with dimensions dynamic where those of the results are."""
+    if tangents is None or not Shape.any_dynamic:
+        return tangents
+    if type(results) is tuple:
+        return tuple(map(with_sizes_of, tangents, results))
+    return with_sizes_of(tangents, results)
 
 
 def refuse_without_derivative(operation: Operation) -> None:

@@ -72,7 +72,7 @@ class Instruction:
     @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
-        if self.op.has_side_effect:
+        if self.op.has_side_effect or self.attributes.get("has_side_effect"):
             return True
         return any(graph.has_side_effect for graph in self.computations)
 

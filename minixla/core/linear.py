@@ -8,15 +8,55 @@ from typing import Any
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.roles import role
+from minixla.core.shapes import Shape
 from minixla.core.tracing import bind, shape_of
 from minixla.core.tuples import TupleValue
 
-__all__ = ["add_cotangents", "instantiate", "linear_jvp", "linear_vjp", "zeros_like"]
+__all__ = [
+    "add_cotangents",
+    "instantiate",
+    "linear_jvp",
+    "linear_vjp",
+    "with_sizes_of",
+    "zeros_like",
+]
 
 
 def zeros_like(value: Any) -> Any:
-    """Zeros of the shape of a value (or of a Shape)."""
-    return role("zeros")(shape_of(value))
+    """Zeros of the shape of a value (or of a static Shape)."""
+    return with_sizes_of(role("zeros")(shape_of(value)), value)
+
+
+def with_sizes_of(value: Any, like: Any) -> Any:
+    """`value` (or None) with its dimensions dynamic where those of `like` are, and as large.
+
+    What it gets beyond its size is zero. Values of other dimensions than `like` stay as they are.
+
+    Args:
+        value: an array or None.
+        like: an array of the same dimensions, or its Shape where its values are not known.
+
+    Raises:
+        DerivativeError: `like` is a Shape that is dynamic where `value` is not.
+    """
+    if value is None or not Shape.any_dynamic:
+        return value
+    shape, wanted = shape_of(value), shape_of(like)
+    if not isinstance(shape, Shape) or not isinstance(wanted, Shape):
+        return value
+    if shape.dynamic == wanted.dynamic or shape.dimensions != wanted.dimensions:
+        return value
+    if like is wanted and any(
+        new > old for new, old in zip(wanted.dynamic, shape.dynamic, strict=True)
+    ):
+        raise explain(
+            DerivativeError,
+            "transpose",
+            "the size of a dynamic tangent is not known",
+            [f"tangent {wanted}", f"cotangent {shape}"],
+            "Set dynamic sizes back to their bounds with set_dimension_size before this operation.",
+        )
+    return role("resize")(value, like)
 
 
 def instantiate(tangent: Any, like: Any) -> Any:

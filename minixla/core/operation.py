@@ -62,11 +62,15 @@ class Operation:
             builders may make one operation (`Dot` and `DotGeneral`).
         operand_names: for error messages and documents; a last name ending in `...` is variadic.
         attributes: the declaration of each attribute by name.
-        has_side_effect: never dropped or reordered.
+        has_side_effect: never dropped or reordered. Operations where it depends on the call have
+            an attribute of that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
         no_derivative: why no derivative exists, or None.
+        missing_rules: why a rule is left out, by the rule's name.
         linear_operands: indices of the operands that it is linear in, or None.
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
+        dynamic_operands: indices of the operands whose dimensions may be dynamic: the rules are
+            right for a size below its bound.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
     """
@@ -83,8 +87,10 @@ class Operation:
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
+    missing_rules: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
+    dynamic_operands: ClassVar[Sequence[int]] = ()
     reads_bits: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -140,6 +146,7 @@ class Operation:
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         result: AnyShape,
+        /,
         **attributes: Any,
     ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
@@ -151,7 +158,7 @@ class Operation:
         texts = self.hlo_attributes(shapes, **attributes)
         return emit.instruction(self.hlo_name, operands, result, **texts)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], **attributes: Any) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
@@ -254,6 +261,9 @@ class Operation:
     batch_within: ClassVar[Callable[..., Any] | None] = None
 
     def _lacks(self, kind: type[ErrorType], rule: str, advice: str = "") -> ErrorType:
+        if rule in self.missing_rules:
+            problem = f"the operation has no {rule} rule: {self.missing_rules[rule]}"
+            return explain(kind, self.builder_name, problem)
         advice = f"Give the class {type(self).__name__} the rule {rule}. {advice}".rstrip()
         return explain(kind, self.builder_name, f"the operation has no {rule} rule", advice=advice)
 
@@ -283,6 +293,8 @@ class Operation:
         if found is None:
             attributes = self.canonical_attributes(attributes)
             self._check_count(len(shapes), shapes)
+            if Shape.any_dynamic:
+                self._refuse_dynamic(shapes)
             found = (self.shape(*shapes, **attributes), attributes)
             if len(self._inferred) >= (_MOST_RUN if self._keeps_identity else _MOST_INFERRED):
                 self._inferred.clear()
@@ -346,6 +358,18 @@ class Operation:
                 [f"operand {i}: {shape}" for i, shape in enumerate(shapes)],
                 f"It takes {', '.join(names) or 'none'}.",
             )
+
+    def _refuse_dynamic(self, shapes: Sequence[AnyShape]) -> None:
+        for index, shape in enumerate(shapes):
+            if isinstance(shape, Shape) and shape.is_dynamic and index not in self.dynamic_operands:
+                raise explain(
+                    ShapeError,
+                    self.builder_name,
+                    f"operand {self.operand_labels(len(shapes))[index]} has a dynamic dimension",
+                    [f"operand {i}: {each}" for i, each in enumerate(shapes)],
+                    "It takes static sizes only: set each size back to its bound with "
+                    "set_dimension_size(operand, bound, dimension), which fills up with zeros.",
+                )
 
     def reject(self, label: str, problem: str, given: Sequence[str], advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring."""

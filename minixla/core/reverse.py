@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import has_tangent, refuse_without_derivative
-from minixla.core.linear import add_cotangents, require_linear
+from minixla.core.forward import has_tangent, refuse_without_derivative, tangents_like
+from minixla.core.linear import add_cotangents, require_linear, with_sizes_of
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source, find_source
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import (
@@ -193,7 +193,9 @@ class ReverseTrace(Trace):
                 assert operation.forward is not None
                 results, tangents_out = operation.forward(values, tangents, **attributes)
             else:
-                tangents_out = operation.jvp(values, tangents, results, **attributes)
+                tangents_out = tangents_like(
+                    operation.jvp(values, tangents, results, **attributes), results
+                )
         finally:
             _state.trace = self.parent
             linear.alive = False
@@ -270,7 +272,8 @@ def _rule_pullback(
     def pullback(cotangents: Any) -> Sequence[Any]:
         if type(results) is tuple:
             cotangents = tuple([cotangents.get(i) for i in range(len(results))])
-        return operation.vjp(cotangents, operands, results, active, **attributes)
+        found = operation.vjp(cotangents, operands, results, active, **attributes)
+        return list(map(with_sizes_of, found, operands)) if Shape.any_dynamic else found
 
     return pullback
 
@@ -309,7 +312,8 @@ class LinearTrace(Trace):
         def pullback(cotangents: Any) -> Sequence[Any]:
             if count is not None:
                 cotangents = tuple([cotangents.get(i) for i in range(count)])
-            return operation.transpose(cotangents, known, linear, **attributes)
+            found = operation.transpose(cotangents, known, linear, **attributes)
+            return list(map(with_sizes_of, found, known)) if Shape.any_dynamic else found
 
         node = self.recorder.record(targets, pullback, count is None, _state.source)
         if not isinstance(results, tuple):

@@ -22,7 +22,7 @@ def fill_role(name: str, function: Callable[..., Any]) -> None:
     Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (operations),
     `call(graph, *operands)`,
     `batch_by_loop(operation, operands, dimensions, attributes)`,
-    `move_batch(value, from, to, size)`.
+    `move_batch(value, from, to, size)`, `resize(value, like)` (see `linear.with_sizes_of`).
     """
     _ROLES[name] = function
 

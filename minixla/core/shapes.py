@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -39,12 +39,16 @@ class Shape(_Interned):
     upper bound. Prints as XLA does: `f32[2,3]`, `s32[<=10]`.
     """
 
-    __slots__ = ("_text", "dimensions", "dynamic", "element_type", "stablehlo")
+    #: Whether any shape so far has a dynamic dimension; where none has, nobody need look for one.
+    any_dynamic: ClassVar[bool] = False
+    __slots__ = ("_text", "dimensions", "dynamic", "element_type", "is_dynamic", "stablehlo")
     _interned: dict[tuple[Any, ...], Shape] = {}
 
     element_type: ElementType
     dimensions: tuple[int, ...]
     dynamic: tuple[bool, ...]
+    #: Whether any dimension is dynamic.
+    is_dynamic: bool
     stablehlo: str
 
     def __new__(
@@ -82,11 +86,13 @@ class Shape(_Interned):
             return found
         self = object.__new__(cls)
         dynamic = flags or (False,) * len(sizes)
+        Shape.any_dynamic |= bool(flags)
         _fill(
             self,
             element_type=declared,
             dimensions=sizes,
             dynamic=dynamic,
+            is_dynamic=bool(flags),
             _text=_print_array(declared, sizes, dynamic),
             stablehlo=_stablehlo_array(declared, sizes, dynamic),
         )
@@ -108,11 +114,6 @@ class Shape(_Interned):
         """The NumPy dtype of the elements."""
         return self.element_type.dtype
 
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether any dimension is dynamic."""
-        return any(self.dynamic)
-
     def with_element_type(self, other: ElementType) -> Shape:
         """The same dimensions with another element type."""
         return Shape(other, self.dimensions, self.dynamic)
@@ -120,6 +121,14 @@ class Shape(_Interned):
     def with_dimensions(self, dimensions: Sequence[int]) -> Shape:
         """The same element type with other, static dimensions."""
         return Shape(self.element_type, dimensions)
+
+    def with_dimension(self, index: int, size: int) -> Shape:
+        """The same shape with one more, static, dimension at `index`."""
+        sizes = (*self.dimensions[:index], size, *self.dimensions[index:])
+        if not self.is_dynamic:
+            return Shape(self.element_type, sizes)
+        flags = (*self.dynamic[:index], False, *self.dynamic[index:])
+        return Shape(self.element_type, sizes, flags)
 
     def without_dimension(self, index: int) -> Shape:
         """The same shape with one dimension less."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
 
-__all__ = ["Emitter", "attribute_text", "literal_text", "module_text"]
+__all__ = ["Emitter", "attribute_text", "literal_text", "module_text", "quoted", "real_text"]
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
@@ -32,6 +32,11 @@ def module_text(graph: Graph, locations: bool = False) -> str:
 
 class Emitter:
     """Writes functions, operations and regions; operations' `stablehlo` rules call it."""
+
+    #: Whether the program is to run in this process, so that `host_call` may be used.
+    calls_host = False
+    #: Whether `main`, too, takes and gives a token where the program has side effects.
+    threads_main = False
 
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None
@@ -53,6 +58,7 @@ class Emitter:
         self._symbols: dict[int, str] = {}
         self._pending: list[Graph] = []
         self._names: set[str] = set()
+        self._token: str | None = None
 
     def module(self, graph: Graph) -> str:
         """The whole module for `graph`."""
@@ -138,16 +144,64 @@ class Emitter:
         self.line(f"{name} = stablehlo.constant {literal_text(literal)}")
         return name
 
-    def region(self, graph: Graph, terminator: str = "stablehlo.return") -> str:
-        """The text of a region with one block that computes `graph`."""
+    def host_call(
+        self,
+        function: Callable[..., Sequence[Any]],
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        has_side_effect: bool,
+    ) -> list[str]:
+        """A call of a Python function of NumPy arrays, where `calls_host` says that it can be.
+
+        Args:
+            function: gives a NumPy array for each of `results`.
+            operands: the SSA names of its arguments.
+            shapes: the shapes of its arguments.
+            results: the shapes of its results.
+            has_side_effect: whether it must be called once, in order with other side effects.
+        """
+        raise NotImplementedError("this text runs elsewhere")
+
+    def take_token(self) -> str:
+        """The token of the last side effect so far; what has one takes it and gives the next."""
+        if self._token is None:
+            self._token = self.name()
+            self.line(f"{self._token} = stablehlo.create_token : !stablehlo.token")
+        return self._token
+
+    def give_token(self, names: Sequence[str]) -> Sequence[str]:
+        """Notes the first of `names` as the token of the last side effect; returns the others."""
+        self._token = names[0]
+        return names[1:]
+
+    def region(
+        self, graph: Graph, terminator: str = "stablehlo.return", token: str | None = None
+    ) -> str:
+        """The text of a region with one block that computes `graph`.
+
+        Args:
+            graph: the program.
+            terminator: the operation that ends it.
+            token: where side effects are in order with those outside: None, `parameter` (the first
+                parameter and result is a token), `captured` (the block reads that before it, and
+                its first result is a token) or `read` (a parameter, but no result).
+        """
         outer, self._lines = self._lines, []
+        before = self._token
+        self._token = before if token == "captured" else None
         parameters = [f"%r{self._next()}" for _ in graph.inputs]
-        results = self._body(graph, parameters)
         header = _parameters(parameters, graph)
-        types = ", ".join([shape.stablehlo for shape in graph.output_shapes])
-        self.line(f"{terminator} {', '.join(results)} : {types}" if results else terminator)
+        if token in ("parameter", "read"):
+            self._token = f"%r{self._next()}"
+            header = f"{self._token}: {TOKEN.stablehlo}{', ' if header else ''}{header}"
+        results, types = self._body(graph, parameters), list(graph.output_shapes)
+        if token in ("parameter", "captured"):
+            results, types = [self.take_token(), *results], [TOKEN, *types]
+        listed = ", ".join([shape.stablehlo for shape in types])
+        self.line(f"{terminator} {', '.join(results)} : {listed}" if results else terminator)
         body = "\n".join(self._lines)
-        self._lines = outer
+        self._lines, self._token = outer, before
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
 
     def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
@@ -173,9 +227,15 @@ class Emitter:
         self._lines = []
         self._count = -1
         parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
-        results = self._body(graph, parameters)
-        types = ", ".join([shape.stablehlo for shape in graph.output_shapes])
         given = _parameters(parameters, graph)
+        is_threaded = graph.has_side_effect and (visibility == "private" or self.threads_main)
+        self._token = "%token" if is_threaded else None
+        if is_threaded:
+            given = f"%token: {TOKEN.stablehlo}{', ' if given else ''}{given}"
+        results, shapes = self._body(graph, parameters), list(graph.output_shapes)
+        if is_threaded:
+            results, shapes = [self.take_token(), *results], [TOKEN, *shapes]
+        types = ", ".join([shape.stablehlo for shape in shapes])
         header = f"  func.func {visibility} @{symbol}({given}) -> ({types}) {{"
         last = f"    return {', '.join(results)} : {types}" if results else "    return"
         return "\n".join([header, *self._lines, last, "  }"])
@@ -207,6 +267,11 @@ class Emitter:
         if found is None:
             found = self._locations[key] = (f"loc{len(self._locations)}", source)
         return f" loc(#{found[0]})"
+
+
+def quoted(text: str) -> str:
+    """`text` as a string in MLIR and HLO, with its quotes."""
+    return f'"{_escaped(text)}"'
 
 
 def _escaped(text: str) -> str:
@@ -272,11 +337,12 @@ def _scalar_text(value: Any, kind: ElementType) -> str:
     if kind.is_integer:
         return str(int(value))
     if kind.is_complex:
-        return f"({_real_text(value.real)}, {_real_text(value.imag)})"
-    return _real_text(value)
+        return f"({real_text(value.real)}, {real_text(value.imag)})"
+    return real_text(value)
 
 
-def _real_text(value: Any) -> str:
+def real_text(value: Any) -> str:
+    """A real number of a NumPy or ml_dtypes type in MLIR's notation."""
     number = float(value)
     if number - number == 0:  # finite: a double's shortest form is exact for narrower types too
         return _float_text(number)

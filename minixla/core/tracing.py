@@ -240,11 +240,20 @@ class GraphTrace(Trace):
     """Records operations as instructions of a graph."""
 
     transformation = "jit or make_graph"
-    __slots__ = ("_constants", "captured", "captured_inputs", "inputs", "instructions")
+    __slots__ = (
+        "_constants",
+        "captured",
+        "captured_inputs",
+        "inputs",
+        "instructions",
+        "open_inputs",
+    )
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
         self.inputs: list[Value] = []
+        #: Whether the function may declare more inputs than it was given.
+        self.open_inputs = False
         self.instructions: list[Instruction] = []
         #: Tracers of enclosing traces that the program reads, and the inputs that stand for them.
         self.captured: list[Tracer] = []
@@ -382,7 +391,10 @@ def _constant_of(tracer: Tracer) -> Literal | None:
 
 
 def trace_to_graph(
-    function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str = "main"
+    function: Callable[..., Sequence[Any]],
+    shapes: Sequence[AnyShape],
+    name: str = "main",
+    open_inputs: bool = False,
 ) -> tuple[Graph, list[Tracer]]:
     """Traces `function` on inputs of `shapes`.
 
@@ -390,11 +402,13 @@ def trace_to_graph(
         function: takes one tracer for each shape and returns a sequence of values.
         shapes: the shapes of its arguments.
         name: the graph's name.
+        open_inputs: whether it may declare more inputs, by `parameter`.
 
     Returns:
         The graph, and the tracers of enclosing traces that it captured: its first inputs.
     """
     trace = GraphTrace(_state.trace)
+    trace.open_inputs = open_inputs
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
         graph = trace.graph(function(*arguments), name)

@@ -16,8 +16,8 @@ from jax.interpreters import mlir
 from minixla.core.errors import ShapeError, TransformError, explain
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
-from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
+from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
@@ -63,11 +63,20 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
             f"a value of shape {shape} cannot cross the border to JAX",
             advice="Return arrays: take the members out of a tuple with get_tuple_element.",
         )
+    if shape.is_dynamic:
+        raise explain(
+            ShapeError,
+            "jit",
+            f"an array of shape {shape}, whose size is known only at run time, cannot cross the "
+            "border to JAX",
+            advice="Compute with it inside one jitted function, and reduce it or set its size back "
+            "to the bound there (set_dimension_size). mx.reference gives arrays of any size.",
+        )
     return ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
-@PROGRAM.def_abstract_eval
-def _abstract_eval(*operands: Any, graph: HeldGraph) -> list[Any]:
+@PROGRAM.def_effectful_abstract_eval
+def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any]]:
     wanted = list(map(abstract_value, graph.graph.input_shapes))
     if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in wanted]:
         raise explain(
@@ -80,16 +89,15 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> list[Any]:
             ],
             "Give one operand for each input; 64-bit types need JAX's jax_enable_x64.",
         )
-    return list(map(abstract_value, graph.graph.output_shapes, graph.weak))
+    effects = {SIDE_EFFECT} if graph.graph.has_side_effect else set()
+    return list(map(abstract_value, graph.graph.output_shapes, graph.weak)), effects
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
     module_context = ctx.module_context
     prefix = _fresh_prefix(module_context.symbol_table)
-    platforms = module_context.platforms
-    platform = platforms[0] if len(platforms) == 1 else None
-    text = Emitter(locations=True, prefix=prefix, platform=platform).module(graph.pruned())
+    text = HostEmitter(module_context, prefix).module(graph.pruned())
     if "xf6E" in text or "<f6E" in text:
         raise explain(
             TransformError,
@@ -109,7 +117,13 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
         main = main or function
     assert main is not None
     symbol = ir.FlatSymbolRefAttr.get(ir.StringAttr(main.attributes["sym_name"]).value)
-    return func.CallOp(main.type.results, symbol, list(operands)).results
+    if not graph.has_side_effect:
+        return func.CallOp(main.type.results, symbol, list(operands)).results
+    token = ctx.tokens_in.get(SIDE_EFFECT)
+    called = func.CallOp(main.type.results, symbol, [token, *operands])
+    after, *results = called.results
+    ctx.set_tokens_out(ctx.tokens_in.update_tokens(mlir.TokenSet({SIDE_EFFECT: after})))
+    return results
 
 
 def _fresh_prefix(symbols: Any) -> str:

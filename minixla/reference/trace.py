@@ -114,12 +114,21 @@ class ReferenceTrace(Trace):
             data = np.asarray(data)
             if self.widen:
                 data = self._convert(data, shape)
-            elif data.dtype != shape.dtype or data.shape != shape.dimensions:
+            elif data.dtype != shape.dtype or not _fits(data.shape, shape):
                 raise AssertionError(
                     f"the reference rule of {operation.name} gave {data.dtype}{list(data.shape)} "
                     f"where its shape rule says {shape}"
                 )
         return ReferenceTracer(self, data, shape)
+
+
+def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:
+    if sizes == shape.dimensions:
+        return True
+    return len(sizes) == shape.rank and all(
+        size == bound or (flag and size <= bound)
+        for size, bound, flag in zip(sizes, shape.dimensions, shape.dynamic, strict=True)
+    )
 
 
 def _data_of(value: Any) -> Any:

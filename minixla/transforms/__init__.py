@@ -5,17 +5,24 @@ import minixla.numpy.array_methods as _array_methods  # noqa: F401 - the methods
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
 from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp
+from minixla.transforms.jacobians import hessian, jacfwd, jacrev, linearize
 from minixla.transforms.jit import jit
+from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 
 __all__ = [
     "custom_jvp",
     "custom_vjp",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
     "jvp",
+    "linearize",
     "make_graph",
     "reference",
+    "simulate",
     "stop_gradient",
     "value_and_grad",
     "vjp",

@@ -34,7 +34,7 @@ __all__ = [
     "CUSTOM_JVP",
     "CUSTOM_VJP",
     "STOP_GRADIENT",
-    "CustomCall",
+    "CustomDerivativeCall",
     "FlatFunction",
     "JvpFunction",
     "VjpFunction",
@@ -96,7 +96,7 @@ class VjpFunction(FlatFunction, Protocol):
         ...
 
 
-class CustomCall(Operation):
+class CustomDerivativeCall(Operation):
     """Base class of calls with the user's own derivative rule; they print as HLO's call.
 
     Where the current trace evaluates, the function runs in Python; in a graph it is a computation.
@@ -238,7 +238,7 @@ class CustomCall(Operation):
         return lifted
 
 
-class CustomJvpCall(CustomCall):
+class CustomJvpCall(CustomDerivativeCall):
     """A call of a function with a forward derivative rule."""
 
     builder_name = "custom_jvp"
@@ -265,7 +265,7 @@ class CustomJvpCall(CustomCall):
         )
 
 
-class CustomVjpCall(CustomCall):
+class CustomVjpCall(CustomDerivativeCall):
     """A call of a function with a reverse derivative rule."""
 
     builder_name = "custom_vjp"

@@ -17,7 +17,12 @@ from minixla.core.linear import zeros_like
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
 from minixla.transforms.arguments import checked_function, named_after, positions
-from minixla.transforms.custom_calls import CUSTOM_JVP, CUSTOM_VJP, STOP_GRADIENT, CustomCall
+from minixla.transforms.custom_calls import (
+    CUSTOM_JVP,
+    CUSTOM_VJP,
+    STOP_GRADIENT,
+    CustomDerivativeCall,
+)
 
 __all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
 
@@ -48,7 +53,11 @@ class _Custom:
         named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
     def _apply(
-        self, operation: CustomCall, flat: type[_Flat], args: Sequence[Any], kwargs: dict[str, Any]
+        self,
+        operation: CustomDerivativeCall,
+        flat: type[_Flat],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
     ) -> Any:
         """Binds the call of the function with the rules of `flat`."""
         bound = self._bound(args, kwargs)

@@ -52,16 +52,26 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
     checked_function(fun, "reference")
 
     def evaluated(*args: Any, **kwargs: Any) -> Any:
-        trace = ReferenceTrace(_state.trace, precision)
-        try:
-            with under(trace):
-                lifted = tree_map(lambda leaf: _lift(trace, leaf), (args, kwargs))
-                results = fun(*lifted[0], **lifted[1])
-                return tree_map(lambda leaf: _lower(trace, leaf), results)
-        finally:
-            trace.alive = False
+        return evaluate_in_numpy(fun, args, kwargs, precision)
 
     return named_after(evaluated, fun)
+
+
+def evaluate_in_numpy(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    precision: str | None = None,
+) -> Any:
+    """The results of `fun` as `reference` gives them."""
+    trace = ReferenceTrace(_state.trace, precision)
+    try:
+        with under(trace):
+            lifted = tree_map(lambda leaf: _lift(trace, leaf), (args, kwargs))
+            results = fun(*lifted[0], **lifted[1])
+            return tree_map(lambda leaf: _lower(trace, leaf), results)
+    finally:
+        trace.alive = False
 
 
 def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
@@ -116,7 +126,7 @@ def make_graph(
 
         name = getattr(fun, "__name__", "main")
         shapes = [shape_of(leaf, "make_graph") for leaf in leaves]
-        graph, captured = trace_to_graph(flat, shapes, name)
+        graph, captured = trace_to_graph(flat, shapes, name, open_inputs=True)
         if captured:
             raise explain(
                 TransformError,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,14 @@ from benchmarks.models import JAX, MINIXLA, Model, models, small_mlp
 TINY = Effort(0, small=True)
 #: Measured alone: there is nothing in JAX to compare with.
 ALONE = "StableHLO text"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def frozen_heap() -> Iterator[None]:
+    """Benchmarks collect garbage before they measure: what other tests left takes long to visit."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("suite", SUITES)

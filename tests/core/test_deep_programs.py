@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-import time
 
 import jax
 import numpy as np
@@ -120,38 +118,6 @@ def test_derivatives_in_numpy():
 def test_batching():
     batched, _ = trace_to_graph(lambda x: [mx.vmap(deep)(x)], [Shape("f32", (3,))])
     assert len(batched.instructions) == DEEP
-
-
-def seconds(function, count):
-    gc.collect()
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        function(count)
-        best = min(best, time.process_time() - start)
-    return best
-
-
-LINEAR = {
-    "trace": lambda n: traced(deep, n),
-    "vjp": lambda n: traced(pulled, n),
-    "jvp": lambda n: traced(pushed, n),
-    "stablehlo": lambda n: PREPARED[n].stablehlo(),
-    "str": lambda n: str(PREPARED[n]),
-    "prune": lambda n: type(PREPARED[n])(
-        PREPARED[n].inputs, PREPARED[n].instructions, PREPARED[n].outputs
-    ).pruned(),
-    "equal": lambda n: PREPARED[n] == traced(deep, n),
-}
-SIZES = (4_000, 16_000)
-PREPARED = {n: traced(deep, n) for n in SIZES}
-
-
-@pytest.mark.parametrize("name", LINEAR)
-def test_time_is_proportional_to_size(name):
-    small, large = (seconds(LINEAR[name], count) for count in SIZES)
-    # Four times the size; quadratic would be 16 times the time. Half of that leaves room for noise.
-    assert large < 8 * small, f"{small:.3f} s for {SIZES[0]}, {large:.3f} s for {SIZES[1]}"
 
 
 WIDE = 5_000

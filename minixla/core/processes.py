@@ -1,0 +1,129 @@
+"""The process that a program runs on, as the reference rules of collectives and transfers see it.
+
+Each thread has a current process. Outside `mx.simulate` it is the only replica's only partition,
+which can meet nobody; the processes of a simulation are in `minixla.reference.simulation`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from minixla.core.errors import DeadlockError, explain
+
+__all__ = ["Process", "ProcessId", "current_process", "running_on"]
+
+#: (replica, partition).
+ProcessId = tuple[int, int]
+
+
+class Process:
+    """One of the processes that run together, and its ways to the others; here, to none.
+
+    Attributes:
+        replica, partition: its number among either.
+        replica_count, partition_count: how many of either there are.
+    """
+
+    def __init__(
+        self,
+        replica: int = 0,
+        partition: int = 0,
+        replica_count: int = 1,
+        partition_count: int = 1,
+    ) -> None:
+        self.replica = replica
+        self.partition = partition
+        self.replica_count = replica_count
+        self.partition_count = partition_count
+
+    @property
+    def id(self) -> ProcessId:
+        """Its replica and partition."""
+        return self.replica, self.partition
+
+    def meet(
+        self,
+        subject: str,
+        channel: int,
+        members: Sequence[ProcessId],
+        value: Any,
+        signature: Hashable,
+        combine: Callable[[list[Any]], Any],
+    ) -> Any:
+        """Waits until all members have come, and returns what their values make together.
+
+        The n-th call of each member with the same subject, channel and members is one meeting.
+
+        Args:
+            subject: the operation's name.
+            channel: its channel, 0 for none.
+            members: who meets, this process among them.
+            value: what this process brings.
+            signature: what must be equal for all members.
+            combine: called once, with the values in the order of `members`; all get its result.
+
+        Raises:
+            DeadlockError: the others will never come.
+            ShapeError: signatures differ.
+        """
+        if tuple(members) == (self.id,):
+            return combine([value])
+        others = [str(each) for each in members if each != self.id]
+        self._alone(subject, f"other processes: (replica, partition) {', '.join(others)}")
+
+    def start_send(self, channel: int, value: Any, to_host: bool) -> int:
+        """Offers a value on a channel; returns the number of the request."""
+        self._alone("send", f"a recv on channel {channel}")
+
+    def finish_send(self, request: int) -> None:
+        """Waits until the value has been taken."""
+        self._alone("send", f"the end of request {request}")
+
+    def start_receive(self, channel: int, from_host: bool) -> int:
+        """Asks for the next value on a channel; returns the number of the request."""
+        self._alone("recv", f"a send on channel {channel}")
+
+    def finish_receive(self, request: int) -> Any:
+        """Waits for the value that was asked for."""
+        self._alone("recv", f"the end of request {request}")
+
+    def next_infeed(self) -> Any:
+        """The next item of the infeed: an array, or a tuple of arrays."""
+        self._alone("infeed", "an item of its infeed")
+
+    def put_outfeed(self, value: Any) -> None:
+        """Writes an item to the outfeed; where nobody reads it, it is gone."""
+
+    def _alone(self, subject: str, awaited: str) -> NoReturn:
+        raise explain(
+            DeadlockError,
+            subject,
+            "it would wait for ever: no other process is running",
+            [f"it waits for {awaited}"],
+            "Run the programs of all processes together with mx.simulate.",
+        )
+
+
+class _Current(threading.local):
+    process = Process()
+
+
+_current = _Current()
+
+
+def current_process() -> Process:
+    """The process that this thread runs."""
+    return _current.process
+
+
+@contextmanager
+def running_on(process: Process) -> Iterator[None]:
+    """Makes `process` this thread's inside a `with` block."""
+    previous, _current.process = _current.process, process
+    try:
+        yield
+    finally:
+        _current.process = previous

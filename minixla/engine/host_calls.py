@@ -1,0 +1,111 @@
+"""Calls of Python functions from compiled programs, and the order of side effects in JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax._src import effects
+from jax.interpreters import mlir
+
+from minixla.core.errors import TransformError, explain
+from minixla.core.shapes import TOKEN, AnyShape, Shape
+from minixla.core.stablehlo_text import Emitter
+
+__all__ = ["SIDE_EFFECT", "HostEmitter"]
+
+_TARGETS = {
+    "cpu": "xla_ffi_python_cpu_callback",
+    "cuda": "xla_ffi_python_gpu_callback",
+    "rocm": "xla_ffi_python_gpu_callback",
+}
+
+
+class SideEffect(effects.Effect):
+    """What JAX is told of a program with side effects: not to drop, repeat or reorder it."""
+
+    def __str__(self) -> str:
+        return "minixla side effect"
+
+
+#: The one effect; all programs with side effects run in the order in which they were called.
+SIDE_EFFECT = SideEffect()
+effects.lowerable_effects.add_type(SideEffect)
+effects.ordered_effects.add_type(SideEffect)
+effects.control_flow_allowed_effects.add_type(SideEffect)
+effects.custom_derivatives_allowed_effects.add_type(SideEffect)
+
+
+class HostEmitter(Emitter):
+    """Writes a program for the module that JAX is lowering, which may call back into Python."""
+
+    calls_host = True
+    threads_main = True
+
+    def __init__(self, module_context: Any, prefix: str) -> None:
+        """Starts a module to be moved into that of `module_context`."""
+        platforms = module_context.platforms
+        super().__init__(
+            locations=True, prefix=prefix, platform=platforms[0] if len(platforms) == 1 else None
+        )
+        self._context: mlir.ModuleContext = module_context
+
+    def host_call(
+        self,
+        function: Callable[..., Sequence[Any]],
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        has_side_effect: bool,
+    ) -> list[str]:
+        """A custom call of XLA's that runs `function` in this process."""
+        target = _TARGETS.get(self.platform or "")
+        if target is None:
+            raise explain(
+                TransformError,
+                "jit",
+                "the program calls Python, which it can do on one known platform at a time",
+                [f"platforms: {', '.join(self._context.platforms)}"],
+                f"Compile it for one of {', '.join(_TARGETS)}.",
+            )
+        kept = _dtypes(shapes)
+
+        def callback(*args: Any) -> tuple[Any, ...]:
+            arrays = args[1:] if has_side_effect else args
+            given = [np.asarray(x).astype(d, copy=False) for x, d in zip(arrays, kept, strict=True)]
+            found = tuple([np.asarray(each) for each in function(*given)])
+            return (args[0], *found) if has_side_effect else found
+
+        self._context.add_host_callback(callback)
+        if has_side_effect:
+            operands = [self.take_token(), *operands]
+            shapes, results = [TOKEN, *shapes], [TOKEN, *results]
+        names = self.operation(
+            "stablehlo.custom_call",
+            operands,
+            shapes,
+            results,
+            call_target_name=f'"{target}"',
+            has_side_effect=has_side_effect,
+            api_version="4 : i32",
+            backend_config=f"{{index = {len(self._context.host_callbacks) - 1} : ui64}}",
+            operand_layouts=_row_major(shapes),
+            result_layouts=_row_major(results),
+        )
+        return list(self.give_token(names)) if has_side_effect else names
+
+
+def _dtypes(shapes: Sequence[AnyShape]) -> list[np.dtype]:
+    return [shape.dtype for shape in shapes if isinstance(shape, Shape)]
+
+
+def _row_major(shapes: Sequence[AnyShape]) -> str:
+    ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
+    return f"[{', '.join([_layout(rank) for rank in ranks])}]"
+
+
+def _layout(rank: int) -> str:
+    if rank == 0:
+        return "dense<> : tensor<0xindex>"
+    return f"dense<[{', '.join(map(str, range(rank - 1, -1, -1)))}]> : tensor<{rank}xindex>"

@@ -1,0 +1,1 @@
+"""What surrounds programs: the table of operations and the command line."""

@@ -1,0 +1,197 @@
+"""The table of operations and their rules, read off the registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import minixla_ops as ops
+from minixla.core.operation import REGISTRY, Operation
+from minixla_ops.composed import Composed
+from minixla_ops.elementwise import Binary, Elementwise, Unary
+from minixla_ops.inventory import ENTRIES, Entry
+
+__all__ = ["Row", "as_json", "as_markdown", "as_text", "operation_rows"]
+
+
+class Row(NamedTuple):
+    """One entry and what is there for it; an empty cell is a rule that is missing.
+
+    A cell such as `zero: piecewise constant` or `none: ...` holds a reason after its colon.
+    """
+
+    number: int
+    name: str
+    builder: str
+    stablehlo: str
+    shape: str
+    reference: str
+    jvp: str
+    reverse: str
+    batch: str
+    built_by: str
+    source: str
+
+
+# What members of a family must give for a rule that they inherit from it.
+_NEEDED = {
+    Unary.jvp: "derivative",
+    Unary.vjp: "derivative",
+    Binary.jvp: "derivatives",
+    Binary.vjp: "derivatives",
+    Elementwise.reference: "numpy",
+    Composed.stablehlo: "composition",
+    Composed.jvp: "composition",
+}
+
+
+def _has(operation: Operation, rule: str) -> bool:
+    """Whether the operation has a rule that works, its own or its family's."""
+    found = getattr(type(operation), rule)
+    needed = _NEEDED.get(found)
+    if needed is None:
+        return operation.has_rule(rule)
+    family = next(each for each in type(operation).__mro__ if each.__dict__.get(rule) is found)
+    return getattr(type(operation), needed) is not getattr(family, needed)
+
+
+def _reason(operation: Operation, rule: str) -> str:
+    reason = operation.missing_rules.get(rule)
+    return "" if reason is None else f"none: {reason}"
+
+
+def _rule(name: str) -> Callable[[Operation], str]:
+    return lambda operation: _reason(operation, name) or ("yes" if _has(operation, name) else "")
+
+
+def _stablehlo(operation: Operation) -> str:
+    if type(operation).stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
+        return "decomposed"
+    own = "decomposed" if operation.has_rule("stablehlo") else ""
+    return _reason(operation, "stablehlo") or operation.stablehlo_name or own
+
+
+def _declared_derivative(operation: Operation, rule: str) -> str:
+    if operation.zero_derivative is not None:
+        return f"zero: {operation.zero_derivative}"
+    if operation.no_derivative is not None:
+        return f"none: {operation.no_derivative}"
+    return _reason(operation, rule)
+
+
+def _is_linear(operation: Operation) -> bool:
+    return operation.linear_operands is not None and operation.has_rule("transpose")
+
+
+def _jvp(operation: Operation) -> str:
+    own = operation.forward is not None or _has(operation, "jvp")
+    linear = "linear" if _is_linear(operation) else ""
+    return _declared_derivative(operation, "jvp") or ("yes" if own else linear)
+
+
+def _reverse(operation: Operation) -> str:
+    declared = _declared_derivative(operation, "transpose")
+    if declared:
+        return declared
+    if operation.linearize is not None or _has(operation, "vjp"):
+        return "vjp"
+    if _is_linear(operation):
+        return "transpose"
+    return "transposed jvp" if _jvp(operation) else ""
+
+
+def _batch(operation: Operation) -> str:
+    if not operation.operand_names and not operation.missing_rules:
+        return "none: it has no operands"
+    return _reason(operation, "batch") or ("rule" if _has(operation, "batch") else "loop")
+
+
+def _source(operation: Operation) -> str:
+    return f"{type(operation).__module__.replace('.', '/')}.py"
+
+
+_CELLS: dict[str, Callable[[Operation], str]] = {
+    "stablehlo": _stablehlo,
+    "shape": _rule("shape"),
+    "reference": _rule("reference"),
+    "jvp": _jvp,
+    "reverse": _reverse,
+    "batch": _batch,
+    "source": _source,
+}
+
+
+def operation_rows() -> list[Row]:
+    """A row for each entry of XLA's page, in its order."""
+    members: dict[str, list[Operation]] = {}
+    for operation in REGISTRY.values():
+        for name in operation.spec_names:
+            members.setdefault(name, []).append(operation)
+    return [_row(entry, members.get(entry.name, [])) for entry in ENTRIES]
+
+
+def _row(entry: Entry, operations: Sequence[Operation]) -> Row:
+    cells = {column: _joined(map(cell, operations)) for column, cell in _CELLS.items()}
+    builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
+    return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)
+
+
+def _joined(cells: Iterable[str]) -> str:
+    """What several operations of one entry have: empty where one of them lacks it."""
+    found = dict.fromkeys(cells)
+    return "" if "" in found else " / ".join(found)
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """The table as a JSON list of objects."""
+    return json.dumps([row._asdict() for row in rows], indent=1)
+
+
+def _noted(rows: Sequence[Row]) -> tuple[list[list[str]], list[str]]:
+    """The cells with reasons replaced by numbers of notes, and the notes."""
+    notes: dict[str, int] = {}
+
+    def short(cell: Any) -> str:
+        kind, colon, reason = str(cell).partition(": ")
+        return f"{kind} [{notes.setdefault(reason, len(notes) + 1)}]" if colon else kind
+
+    table = [[short(cell) for cell in row] for row in rows]
+    return table, [f"[{number}] {reason}" for reason, number in notes.items()]
+
+
+_HEADER = [name.replace("_", " ") for name in Row._fields]
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """The table for a terminal, with the reasons below it."""
+    table, notes = _noted(rows)
+    table.insert(0, _HEADER)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    return "\n".join([*lines, "", *notes])
+
+
+_PAGE = """# Operations
+
+Written by `python -m minixla ops --markdown > docs/operations.md` from the registry of operations.
+The entries and their numbers are those of XLA's operation semantics.
+
+- *stablehlo*: the operation's name there; *decomposed*: it is written as several operations.
+- *jvp*: *linear*: the tangent is the operation itself, of tangents.
+- *reverse*: *vjp*: a rule of its own; *transpose*: of the linear operation; *transposed jvp*: the
+  forward rule, transposed.
+- *batch*: *rule*: over the whole batch at once; *loop*: its members one by one.
+- *zero* and *none*: the derivative is zero, or there is no such rule, for the reason in the note.
+- *built by*: *dump-only* instructions are internal to XLA; programs with them are read, printed
+  and run, and their builders refuse.
+
+"""
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """The table as the page docs/operations.md."""
+    table, notes = _noted(rows)
+    lines = [_HEADER, ["---"] * len(_HEADER), *table]
+    body = [f"| {' | '.join(row)} |" for row in lines]
+    return _PAGE + "\n".join([*body, "", *[f"- {note}" for note in notes]])

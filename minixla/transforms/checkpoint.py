@@ -1,0 +1,341 @@
+"""checkpoint: a function whose reverse derivative computes intermediate values again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from minixla.core.attributes import Attribute, Boolean, Instance, Text
+from minixla.core.derived import batched_graph, jvp_graph
+from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph, hoist_constants
+from minixla.core.linear import instantiate
+from minixla.core.operation import Operation
+from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.tracing import _state, bind, shape_of, trace_to_graph, tracing
+from minixla.transforms.arguments import checked_function, named_after, split_static
+from minixla_ops.batching import batch_size
+from minixla_ops.calls import Call, call
+from minixla_ops.elementwise import ALL, Unary
+
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies"]
+
+#: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
+Policy = Callable[..., bool]
+
+
+class CheckpointName(Unary):
+    """The operand itself, under a name that policies of `checkpoint` may ask for."""
+
+    hlo_name = "copy"
+    element_types = ALL
+    linear_operands = (0,)
+    attributes = {"name": Text()}
+
+    def reference(self, operand: Any, **_: Any) -> Any:
+        """The operand."""
+        return operand
+
+    def stablehlo(
+        self, emit: Any, operands: Sequence[str], shapes: Any, results: Any, /, **_: Any
+    ) -> Sequence[str]:
+        """Nothing: the operand is the result."""
+        return operands
+
+    def transpose(
+        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /, **_: Any
+    ) -> Sequence[Any]:
+        """The cotangent itself."""
+        return (cotangents,)
+
+
+class CheckpointCall(Call):
+    """A call of a computation whose reverse derivative keeps no more than `policy` allows.
+
+    Attributes:
+        computation: the Graph.
+        policy: which results of its instructions are kept.
+        prevent_cse: whether the compiler is kept from merging the second computation with the
+            first.
+    """
+
+    name = "Checkpoint"
+    hlo_name = "call"
+    attributes = {
+        "computation": Instance(Graph),
+        "policy": Attribute(),
+        "prevent_cse": Boolean(),
+    }
+
+    def shape(self, *operands: Any, computation: Graph, **_: Any) -> Any:
+        """As Call."""
+        return super().shape(*operands, computation=computation)
+
+    def reference(self, *operands: Any, computation: Graph, **_: Any) -> Any:
+        """As Call."""
+        return super().reference(*operands, computation=computation)
+
+    def stablehlo(self, *args: Any, computation: Graph, **_: Any) -> Sequence[str]:
+        """As Call."""
+        return super().stablehlo(*args, computation=computation)
+
+    def hlo_attributes(self, shapes: Any, /, *, computation: Graph, **_: Any) -> dict[str, Any]:
+        """As Call."""
+        return {"to_apply": computation}
+
+    def forward(  # type: ignore[override]  # a hook: None or a method
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph, **rest: Any
+    ) -> tuple[Any, Any]:
+        """As Call; the derivative is checkpointed, too."""
+        derived = jvp_graph(computation, tuple([each is not None for each in tangents]))
+        given = [each for each in tangents if each is not None]
+        everything = bind(self, *primals, *given, computation=derived.graph, **rest)
+        count = len(computation.outputs)
+        found = iter(everything[count:])
+        tangents_out = [next(found) if flag else None for flag in derived.active_outputs]
+        return everything[:count], tuple(tangents_out)
+
+    def linearize(  # type: ignore[override]  # a hook: None or a method
+        self,
+        operands: Sequence[Any],
+        active: Sequence[bool],
+        *,
+        computation: Graph,
+        policy: Policy,
+        prevent_cse: bool,
+    ) -> tuple[Any, Callable[..., Any]]:
+        """Results; the pullback computes again what the policy did not keep."""
+        kept, backward, wanted = _halves(computation.pruned(), policy, tuple(active))
+        everything = call(kept, *operands)
+        count = len(computation.outputs)
+        results = everything[:count]
+
+        def pullback(cotangents: Any) -> list[Any]:
+            given = [
+                instantiate(cotangents.get(index), result)
+                for index, result in enumerate(results)
+                if has_tangent(result)
+            ]
+            again = [*operands, *everything[count:]]
+            if prevent_cse:
+                from minixla_ops import optimization_barrier
+
+                # The cotangents, too: the second computation waits for them.
+                held = optimization_barrier([*again, *given])
+                again, given = list(held[: len(again)]), list(held[len(again) :])
+            found = iter(call(backward, *again, *given))
+            return [next(found) if flag else None for flag in wanted]
+
+        return results, pullback
+
+    def batch(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        /,
+        *,
+        computation: Graph,
+        **rest: Any,
+    ) -> tuple[Any, Any]:
+        """As Call; the batched call is checkpointed, too."""
+        size = batch_size(operands, dimensions)
+        batched = batched_graph(computation, tuple(dimensions), size)
+        return bind(self, *operands, computation=batched.graph, **rest), batched.dimensions
+
+
+CHECKPOINT = CheckpointCall()
+CHECKPOINT_NAME = CheckpointName()
+
+
+class _KnownTrace(ReverseTrace):
+    """A reverse trace of a program some of whose results are known.
+
+    They take the place of what is computed, which nobody then needs.
+    """
+
+    __slots__ = ("known",)
+
+    def __init__(self, parent: Any, known: dict[int, Any]) -> None:
+        super().__init__(parent)
+        #: Known values by the identity of the value in the program.
+        self.known = known
+
+    def run(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of the program."""
+        values = dict(zip(map(id, graph.inputs), inputs, strict=True))
+        for step in graph.instructions:
+            operands = tuple([values[id(value)] for value in step.operands])
+            outcome = self.process(step.op, operands, step.attributes)
+            for value, each in zip(
+                step.results, (outcome,) if step.single else outcome, strict=True
+            ):
+                known = self.known.get(id(value))
+                if known is None:
+                    values[id(value)] = each
+                elif type(each) is ReverseTracer and each._trace is self:
+                    values[id(value)] = ReverseTracer(self, known, each.node, each.index)
+                else:
+                    values[id(value)] = known
+        return [values[id(value)] for value in graph.outputs]
+
+
+def _halves(
+    graph: Graph, policy: Policy, active: tuple[bool, ...]
+) -> tuple[Graph, Graph, tuple[bool, ...]]:
+    """The program with what is kept, the reverse derivative from that, and whose cotangents."""
+    key = ("checkpoint", policy, active)
+    found = graph.memo.get(key)
+    if found is None:
+        kept = [
+            value
+            for step in graph.instructions
+            if policy(step.op, *(value.shape for value in step.operands), **step.attributes)
+            for value in step.results
+        ]
+        outputs = [*graph.outputs, *kept]
+        first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
+        found = graph.memo[key] = (first, *_backward(graph, kept, active))
+    return found
+
+
+def _backward(
+    graph: Graph, kept: Sequence[Any], active: Sequence[bool]
+) -> tuple[Graph, tuple[bool, ...]]:
+    wanted: list[bool] = []
+
+    def function(*arguments: Any) -> list[Any]:
+        given = iter(arguments)
+        primals = [next(given) for _ in graph.inputs]
+        known = {id(value): next(given) for value in kept}
+        trace = _KnownTrace(_state.trace, known)
+        flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
+        inputs = [trace.add_input(x) if f else x for x, f in zip(primals, flags, strict=True)]
+        with tracing(trace):
+            outputs = trace.run(graph, inputs)
+        cotangents = [next(given) if has_tangent(output) else None for output in outputs]
+        tracers = [each for each, flag in zip(inputs, flags, strict=True) if flag]
+        pulled = iter(trace.pull(outputs, cotangents, tracers))
+        found = [next(pulled) if flag else None for flag in flags]
+        wanted.extend([each is not None for each in found])
+        return [each for each in found if each is not None]
+
+    shapes = [*graph.input_shapes, *(value.shape for value in kept)]
+    shapes += [shape for shape in graph.output_shapes if has_tangent(shape)]
+    made, _ = trace_to_graph(function, shapes, f"checkpoint_{graph.name}")
+    return made.pruned(), tuple(wanted)
+
+
+def nothing_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+    """Keeps nothing but the arguments."""
+    return False
+
+
+def everything_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+    """Keeps every result."""
+    return True
+
+
+def dots_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+    """Keeps the results of matrix products."""
+    return operation.name in ("Dot", "DotGeneral")
+
+
+def dots_with_no_batch_dims_saveable(
+    operation: Operation, *shapes: Any, **attributes: Any
+) -> bool:
+    """Keeps the results of matrix products without batch dimensions."""
+    if not dots_saveable(operation):
+        return False
+    numbers = attributes.get("dimension_numbers")
+    return not getattr(numbers, "lhs_batch_dimensions", ())
+
+
+def save_only_these_names(*names: str) -> Policy:
+    """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
+
+    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        return operation is CHECKPOINT_NAME and attributes["name"] in names
+
+    return policy
+
+
+def save_anything_except_these_names(*names: str) -> Policy:
+    """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
+
+    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        return operation is not CHECKPOINT_NAME or attributes["name"] not in names
+
+    return policy
+
+
+#: The policies (JAX: checkpoint_policies).
+checkpoint_policies = SimpleNamespace(
+    nothing_saveable=nothing_saveable,
+    everything_saveable=everything_saveable,
+    dots_saveable=dots_saveable,
+    dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
+    save_only_these_names=save_only_these_names,
+    save_anything_except_these_names=save_anything_except_these_names,
+)
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, known to policies of `checkpoint` as `name` (JAX: checkpoint_name).
+
+    Args:
+        x: an array.
+        name: a name for it.
+    """
+    return bind(CHECKPOINT_NAME, x, name=name)
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable[..., Any]:
+    """`fun`, whose reverse derivative computes intermediate values again (JAX: checkpoint).
+
+    Args:
+        fun: a function of pytrees of arrays.
+        prevent_cse: whether the compiler is kept from merging the second computation with the
+            first; needed inside `jit`.
+        policy: which results are kept all the same, see `checkpoint_policies`; default: none.
+        static_argnums: positions of arguments that are passed on as they are.
+
+    Returns:
+        A function of the same arguments and results.
+    """
+    checked_function(fun, "checkpoint")
+
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        dynamic, rebuild = split_static(args, static_argnums)
+        leaves, tree = tree_flatten((dynamic, kwargs))
+        out_tree: Any = None
+
+        def flat(*tracers: Any) -> list[Any]:
+            nonlocal out_tree
+            positional, named = tree_unflatten(tree, tracers)
+            outputs, out_tree = tree_flatten(fun(*rebuild(positional), **named))
+            return outputs
+
+        name = getattr(fun, "__name__", "checkpoint")
+        shapes = [shape_of(leaf, "checkpoint") for leaf in leaves]
+        graph, captured = trace_to_graph(flat, shapes, name)
+        graph, literals = hoist_constants(graph.pruned())
+        results = bind(
+            CHECKPOINT,
+            *(literal.data for literal in literals),
+            *captured,
+            *leaves,
+            computation=graph,
+            policy=policy or nothing_saveable,
+            prevent_cse=prevent_cse,
+        )
+        return tree_unflatten(out_tree, results)
+
+    return named_after(checkpointed, fun)

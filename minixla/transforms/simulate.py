@@ -1,0 +1,121 @@
+"""simulate: the programs of many processes together, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any
+
+import jax
+
+from minixla.core.errors import TransformError, explain
+from minixla.reference.simulation import Simulation
+from minixla.transforms.arguments import checked_function
+from minixla.transforms.evaluation import evaluate_in_numpy
+
+__all__ = ["simulate"]
+
+Program = Callable[..., Any]
+_NESTING = "The outer list has an entry for each replica, each a list with one for each partition."
+
+
+def simulate(
+    programs: Program | Sequence[Sequence[Program]],
+    arguments: Sequence[Sequence[Sequence[Any]]],
+    *,
+    infeed: Sequence[Any] = (),
+    outfeed: MutableSequence[Any] | None = None,
+    host: dict[int, list[Any]] | None = None,
+) -> list[list[Any]]:
+    """The results of the programs of many processes, run together in NumPy without devices.
+
+    Each program is evaluated as `mx.reference` does; transformations may be used inside it.
+    Collectives meet, Send and Recv pass values by channel, Infeed and Outfeed have queues. Runs are
+    deterministic: one process runs at a time, the first that need not wait.
+
+        mx.simulate(lambda x: ops.cross_replica_sum(x), [[(1.0,)], [(2.0,)]])  # [[3.0], [3.0]]
+
+    Derivatives are taken inside a program (`mx.grad` of a function that holds collectives) and are
+    those of the sum of all processes' functions: a collective's transpose is a collective, so that
+    every process must differentiate the same calls.
+
+    Args:
+        programs: a function for each process, as a list of replicas, each a list of partitions; or
+            one function, which every process runs.
+        arguments: in the same nesting, the tuple of positional arguments (pytrees of arrays) of
+            each process.
+        infeed: the items that each process's Infeed reads, arrays or tuples of arrays: a list of
+            items, of which every process has its own copy; or a list of items for each process,
+            in the nesting of `arguments`.
+        outfeed: a list, which is filled with what each process's Outfeed wrote: in the nesting of
+            `arguments`, a list of arrays and tuples of arrays.
+        host: the host's end of channels: RecvToHost takes from the front of the list of its
+            channel, SendToHost appends to that of its own.
+
+    Returns:
+        The results in the nesting of `arguments`: pytrees of NumPy arrays.
+
+    Raises:
+        TransformError: the nesting is not that of replicas and partitions.
+        DeadlockError: a process would wait for ever; the message says who waits for what, where.
+        Exception: the first that a program raised, with the process named in a note.
+    """
+    grid = _checked_grid("arguments", arguments)
+    rows, columns = len(grid), len(grid[0])
+    if callable(programs):
+        programs = [[programs] * columns] * rows
+    else:
+        _checked_grid("programs", programs, (rows, columns))
+    wide = bool(jax.config.jax_enable_x64)  # of this thread: those of the processes start anew
+    simulation = Simulation(
+        [
+            [_closed(program, given, wide) for program, given in zip(*pair, strict=True)]
+            for pair in zip(programs, grid, strict=True)
+        ],
+        _infeeds(infeed, rows, columns),
+        {} if host is None else host,
+    )
+    results = simulation.run()
+    if outfeed is not None:
+        outfeed[:] = _nested(simulation.outfeeds, columns)
+    return _nested(results, columns)
+
+
+def _closed(program: Program, arguments: Sequence[Any], wide: bool) -> Callable[[], Any]:
+    """`program` on its arguments, from arrays to NumPy arrays."""
+    checked_function(program, "simulate")
+
+    def run() -> Any:
+        with jax.enable_x64(wide):
+            return evaluate_in_numpy(program, tuple(arguments), {})
+
+    return run
+
+
+def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) -> Any:
+    """A list of lists of equal length (of `sizes`), as it is."""
+    is_grid = isinstance(grid, Sequence) and all(isinstance(row, Sequence) for row in grid)
+    lengths = [len(row) for row in grid] if is_grid else []
+    wanted = sizes or (len(lengths), lengths[0] if lengths else 0)
+    if lengths != [wanted[1]] * wanted[0] or 0 in wanted:
+        found = f"{len(lengths)} replicas of {lengths} partitions" if is_grid else repr(grid)[:200]
+        problem = f"{name} is not a list of replicas, each a list of equally many partitions"
+        if sizes:
+            problem = f"{name} has not the nesting of arguments"
+            found += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
+        raise explain(TransformError, "simulate", problem, [f"{name}: {found}"], _NESTING)
+    if name == "arguments" and not all(isinstance(each, Sequence) for row in grid for each in row):
+        problem = "the arguments of a process are not a tuple"
+        given = [f"{each!r}"[:200] for row in grid for each in row]
+        raise explain(TransformError, "simulate", problem, given, "Write (x,) for one argument.")
+    return grid
+
+
+def _infeeds(infeed: Sequence[Any], rows: int, columns: int) -> list[Sequence[Any]]:
+    """The items of each process. Items are arrays or tuples, so that lists are nesting."""
+    if infeed and all(isinstance(row, list) for row in infeed):
+        return [items for row in _checked_grid("infeed", infeed, (rows, columns)) for items in row]
+    return [tuple(infeed)] * (rows * columns)
+
+
+def _nested(values: Sequence[Any], columns: int) -> list[list[Any]]:
+    return [list(values[start : start + columns]) for start in range(0, len(values), columns)]

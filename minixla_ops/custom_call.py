@@ -1,0 +1,289 @@
+"""CustomCall: user code inside a program, by the name of its target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Attribute, Boolean, Integer, Text
+from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+from minixla.core.stablehlo_text import quoted, real_text
+from minixla.core.tracing import bind
+
+__all__ = ["custom_call", "register_custom_call"]
+
+#: The Python functions that stand for targets.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+class _Options(Attribute):
+    """Attributes for the target by name, as a tuple of pairs."""
+
+    description = "a mapping from names to bool, int, float, str or NumPy scalars and vectors"
+
+    def canonical(self, value: Any) -> tuple[tuple[str, Any], ...]:
+        """Pairs in order of their names; arrays as (dtype name, values)."""
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return tuple(sorted((str(name), _option(name, each)) for name, each in pairs))
+
+
+def _option(name: str, value: Any) -> Any:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
+        raise ValueError(f"{name!r} cannot name an attribute")
+    if isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic):
+        return value
+    if isinstance(value, tuple):  # canonical already
+        return value
+    array = np.asarray(value)
+    if array.ndim > 1 or array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be a bool, int, float, str or a vector of numbers")
+    return array.dtype.name, tuple(array.tolist()) if array.ndim else array.item()
+
+
+def _option_value(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    return (
+        np.asarray(value[1], value[0])
+        if isinstance(value[1], tuple)
+        else np.dtype(value[0]).type(value[1])
+    )
+
+
+class _ShapeOf(Attribute):
+    description = "a Shape"
+    is_ambiguous = False
+
+    def canonical(self, value: Any) -> AnyShape:
+        """The shape itself."""
+        if not isinstance(value, (Shape, TokenShape)):
+            raise TypeError(f"must be the Shape of an array, not {value!r}")
+        return value
+
+
+@register
+class CustomCall(Operation):
+    """A call of user code: result i has shape `shapes[i]`. XLA: CustomCall.
+
+    The reference calls the Python function that `register_custom_call` knows for the target. So
+    does the engine, through the host, where there is one; else the target must be registered with
+    XLA (`jax.ffi.register_ffi_target`), and gets `attributes` as its attributes.
+
+    Attributes:
+        target_name: the name under which the code is known.
+        shapes: the shapes of the results.
+        attributes: names and values that the code is given.
+        has_side_effect: whether the call must not be dropped or repeated.
+        api_version: XLA's: 4 is the typed interface.
+
+    Checks:
+        (C1) the target has a name.
+    """
+
+    no_derivative = "nothing is known of user code: give the calling function a custom rule"
+    operand_names = ("args...",)
+    attributes = {
+        "target_name": Text(),
+        "shapes": SequenceOf(_ShapeOf()),
+        "attributes": _Options(default=()),
+        "has_side_effect": Boolean(default=False),
+        "api_version": Integer(1, 4, default=4),
+    }
+
+    def shape(self, *args: AnyShape, target_name: str, shapes: Any, **_: Any) -> Any:
+        if not target_name:
+            self.reject_attribute(
+                "C1", "the target has no name", ["target_name = ''"], "Name the code to call."
+            )
+        return shapes
+
+    def reference(
+        self, *args: Any, target_name: str, shapes: Sequence[Shape], attributes: Any, **_: Any
+    ) -> tuple[Any, ...]:
+        return call_function(target_name, args, shapes, attributes)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        *,
+        target_name: str,
+        attributes: Any,
+        has_side_effect: bool,
+        api_version: int,
+        **_: Any,
+    ) -> Sequence[str]:
+        if target_name in _FUNCTIONS and emit.calls_host:
+
+            def function(*args: Any) -> tuple[Any, ...]:
+                return call_function(target_name, args, results, attributes)
+
+            return emit.host_call(function, operands, shapes, results, has_side_effect)
+        return emit.operation(
+            "stablehlo.custom_call",
+            operands,
+            shapes,
+            results,
+            call_target_name=quoted(target_name),
+            has_side_effect=has_side_effect,
+            api_version=f"{api_version} : i32",
+            backend_config=_dictionary(attributes) if api_version == 4 else '""',
+            operand_layouts=_layouts(shapes),
+            result_layouts=_layouts(results),
+        )
+
+    def hlo_attributes(
+        self, shapes: Sequence[AnyShape], /, *, target_name: str, attributes: Any, **given: Any
+    ) -> dict[str, Any]:
+        return {
+            "custom_call_target": quoted(target_name),
+            "custom_call_has_side_effect": "true" if given["has_side_effect"] else None,
+            "api_version": "API_VERSION_TYPED_FFI" if given["api_version"] == 4 else None,
+            "backend_config": _dictionary(attributes) if attributes else None,
+        }
+
+
+def call_function(
+    target_name: str, args: Sequence[Any], shapes: Sequence[AnyShape], attributes: Any
+) -> tuple[Any, ...]:
+    """What the registered function of a target gives, checked against `shapes`.
+
+    Raises:
+        TransformError: no function is registered.
+        ShapeError: it gave something else.
+    """
+    function = _FUNCTIONS.get(target_name)
+    if function is None:
+        raise explain(
+            TransformError,
+            "custom_call",
+            f"the target {target_name!r} has no meaning in Python",
+            [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"],
+            "Say what it computes: minixla_ops.register_custom_call(target_name, function).",
+        )
+    outcome = function(*args, **{name: _option_value(value) for name, value in attributes})
+    found = tuple(outcome) if isinstance(outcome, (tuple, list)) else (outcome,)
+    arrays = tuple([np.asarray(each) for each in found])
+    given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
+    wanted = [(shape.dimensions, shape.dtype) for shape in shapes]  # type: ignore[union-attr]
+    if [(each.shape, each.dtype) for each in arrays] != wanted:
+        raise explain(
+            ShapeError,
+            "custom_call",
+            f"the function of {target_name!r} gave other results than the call declares",
+            [f"declared: {', '.join(map(str, shapes))}", f"given: {', '.join(given)}"],
+            "Return one array for each shape, of its element type and dimensions.",
+        )
+    return arrays
+
+
+def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
+    """Says what a target computes, for the reference and for engines without compiled code.
+
+    Args:
+        target_name: the target of `custom_call`.
+        function: takes the arguments as NumPy arrays and the attributes as keywords; gives one
+            array, or a tuple with one for each result. It must not keep or change its arguments.
+
+    Raises:
+        AttributeValueError: another function has the name.
+    """
+    if _FUNCTIONS.setdefault(target_name, function) is not function:
+        raise explain(
+            AttributeValueError,
+            "register_custom_call",
+            f"the target {target_name!r} has a function already",
+            [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"],
+            "Targets are known in the whole process: put the project's name in front.",
+        )
+
+
+_TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
+
+
+def _dictionary(attributes: Sequence[tuple[str, Any]]) -> str:
+    """Attributes in MLIR's notation, typed as XLA's typed interface decodes them."""
+    return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if not isinstance(value, tuple):
+        dtype = {bool: "bool", int: "int64", float: "float64"}[type(value)]
+        return _text((dtype, value))
+    dtype, held = value
+    kind = _TYPES.get(dtype) or dtype.replace("uint", "ui").replace("int", "i")
+    if isinstance(held, tuple):
+        return f"array<{kind}: {', '.join(map(_number, held))}>" if held else f"array<{kind}>"
+    return _number(held) if kind == "i1" else f"{_number(held)} : {kind}"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return real_text(value) if isinstance(value, float) else str(value)
+
+
+def _layouts(shapes: Sequence[AnyShape]) -> str | None:
+    """Row-major layouts, which user code expects."""
+    if not all(isinstance(shape, Shape) for shape in shapes):
+        return None
+    ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)]
+    orders = [", ".join(map(str, range(rank - 1, -1, -1))) for rank in ranks]
+    texts = [
+        f"dense<[{order}]> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>"
+        for order, rank in zip(orders, ranks, strict=True)
+    ]
+    return f"[{', '.join(texts)}]"
+
+
+def custom_call(
+    target_name: str,
+    args: Sequence[Any],
+    shape: Shape | TupleShape | Sequence[Shape],
+    attributes: Mapping[str, Any] | None = None,
+    has_side_effect: bool = False,
+    api_version: int = 4,
+) -> Any:
+    """The results of user code.
+
+    Args:
+        target_name: see CustomCall.
+        args: the arguments, values of any shapes.
+        shape: the shape of the result; for several, a sequence of shapes or a tuple shape.
+        attributes: constants for the code.
+        has_side_effect: whether it must not be dropped or repeated.
+        api_version: of XLA's interface; 4 is the typed one.
+
+    Returns:
+        An array of `shape`; a Python tuple for a sequence, a tuple value for a tuple shape.
+
+    Raises:
+        ShapeError, AttributeValueError: see CustomCall.
+    """
+    from minixla_ops.tuples import tuple as tuple_of
+
+    is_single = isinstance(shape, Shape)
+    shapes = (shape,) if is_single else getattr(shape, "elements", shape)
+    results = bind(
+        CustomCall.instance,
+        *args,
+        target_name=target_name,
+        shapes=shapes,
+        attributes=attributes or {},
+        has_side_effect=has_side_effect,
+        api_version=api_version,
+    )
+    if isinstance(shape, TupleShape):
+        return tuple_of(results)
+    return results[0] if is_single else results

@@ -1,0 +1,62 @@
+"""The 153 entries of XLA's operation semantics, in their order, and who builds each."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["ENTRIES", "Entry"]
+
+_NAMES = """
+Abs Cbrt Ceil Clz Cos Cosh Erf Exp Expm1 Floor Imag IsFinite Log Log1p Logistic Neg Not
+PopulationCount Real Round RoundNearestAfz RoundNearestEven Rsqrt Sign Sin Sqrt Tan Tanh Add Sub
+Mul Div Rem Pow Max Min And Or Xor ShiftLeft ShiftRightArithmetic ShiftRightLogical Atan2
+Complex Compare Eq Ne Ge Gt Le Lt EqTotalOrder NeTotalOrder GeTotalOrder GtTotalOrder
+LeTotalOrder LtTotalOrder Clamp Select Map ConvertElementType BitcastConvertType ReducePrecision
+Parameter Constant Iota RngNormal RngUniform RngBitGenerator Broadcast BroadcastInDim Collapse
+Reshape Reshape_(explicit) DynamicReshape Transpose Rev ConcatInDim Pad Slice DynamicSlice
+DynamicUpdateSlice Gather Scatter GetDimensionSize SetDimensionSize Reduce ReduceWindow
+SelectAndScatter Scan Sort TopK Dot DotGeneral ScaledDot RaggedDot Conv ConvWithGeneralPadding
+ConvWithGeneralDimensions ConvGeneral ConvGeneralDilated Cholesky TriangularSolve Fft
+BatchNormTraining BatchNormInference BatchNormGrad Call CompositeCall CustomCall Conditional
+While OptimizationBarrier Tuple GetTupleElement AfterAll AllGather AllReduce CrossReplicaSum
+AllToAll RaggedAllToAll CollectiveBroadcast CollectivePermute ReduceScatter ReplicaId
+PartitionID Infeed Outfeed Send SendDone Recv RecvDone SendWithTokens SendToHost RecvWithTokens
+RecvToHost AddDependency AllGatherStart AllGatherDone AllReduceStart AllReduceDone AsyncStart
+AsyncUpdate AsyncDone Bitcast CollectivePermuteStart CollectivePermuteDone Copy CopyStart
+CopyDone Domain Fusion RngGetAndUpdateState
+"""
+# Who builds an entry; everything else is built by users.
+_PRIMITIVES = {129, 131, 133, 134, 135, 136}
+_DUMP_ONLY = {126, 130, 132, *range(137, 154)}
+
+
+class Entry(NamedTuple):
+    """One entry: its number, its name, and who builds it.
+
+    `built_by` is `user`, `communication primitive` or `dump-only` (seen in XLA's dumps).
+    """
+
+    number: int
+    name: str
+    built_by: str
+
+    @property
+    def builder(self) -> str:
+        """What its builder function is called, in snake_case."""
+        words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", self.name)
+        name = "_".join(words).lower()
+        return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _entries() -> Iterator[Entry]:
+    for number, name in enumerate(_NAMES.split(), 1):
+        kind = "dump-only" if number in _DUMP_ONLY else "user"
+        kind = "communication primitive" if number in _PRIMITIVES else kind
+        yield Entry(number, name.replace("_", " "), kind)
+
+
+#: Every entry, in the order of XLA's page.
+ENTRIES = tuple(_entries())

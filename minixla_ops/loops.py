@@ -1,0 +1,360 @@
+"""While, and counted loops made of it. Its reverse derivative is in `loop_reverse`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Instance
+from minixla.core.derived import ForwardGraph, batched_graph, jvp_graph
+from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import TOKEN, AnyShape, Shape
+from minixla.core.tracing import bind, evaluate_graph, shape_of
+from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.binary import min
+from minixla_ops.bitwise import or_
+from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.comparison import lt
+from minixla_ops.computations import check_computation
+from minixla_ops.creation import iota
+from minixla_ops.dynamic_slicing import dynamic_slice
+from minixla_ops.evaluation import reference_graph
+from minixla_ops.nested import as_given, closed, leaves_of, members, program, with_more_inputs
+from minixla_ops.reduction import reduce
+from minixla_ops.rules import array_shape, instantiate, zeros_like
+from minixla_ops.selection import select
+from minixla_ops.tuples import without_tuples
+
+__all__ = ["any_of", "choose", "constants_of", "repeat", "shadowed", "while_"]
+
+
+@register
+class While(Operation):
+    """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
+
+        values = init;  while condition(values): values = body(values)
+
+    Both programs are closed: what they read besides goes through the loop as a value which the body
+    returns as it is. Such values are constants of the loop for derivatives and batches: nothing of
+    them is kept for each iteration.
+
+    Forward derivatives run beside the loop. The reverse derivative keeps what it needs of each
+    iteration where their number is known when tracing (`i = 0; while i < 10: i = i + 1`), else a
+    bounded number of states from which it recomputes the others; see `loop_reverse`.
+
+    In a batch whose members' conditions differ the loop runs while any holds. Members that are done
+    keep their values; the body sees another, unfinished, member in their place, so that it meets no
+    values that it would not meet without the batch.
+
+    Attributes:
+        condition: the Graph from the values to pred[].
+        body: the Graph from the values to the next.
+
+    Checks:
+        (C1) the condition takes the loop's values.
+        (C2) the condition gives one pred[].
+        (C3) the body takes the loop's values and gives values of the same shapes.
+    """
+
+    stablehlo_name = "while"
+    builder_name = "while_"
+    operand_names = ("init...",)
+    attributes = {"condition": Instance(Graph), "body": Instance(Graph)}
+
+    def shape(self, *init: AnyShape, condition: Graph, body: Graph) -> tuple[AnyShape, ...]:
+        outputs = condition.output_shapes
+        check_computation(self, "C1", "the condition", condition, init, outputs)
+        check_computation(self, "C2", "the condition", condition, init, (Shape("pred"),))
+        check_computation(self, "C3", "the body", body, init, init)
+        return init
+
+    def reference(self, *init: Any, condition: Graph, body: Graph) -> tuple[Any, ...]:
+        values: Sequence[Any] = init
+        while reference_graph(condition, values)[0]:
+            values = reference_graph(body, values)
+        return tuple(values)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        *,
+        condition: Graph,
+        body: Graph,
+    ) -> Sequence[str]:
+        is_threaded = condition.has_side_effect or body.has_side_effect
+        if is_threaded:
+            operands, shapes = [emit.take_token(), *operands], [TOKEN, *shapes]
+            results = [TOKEN, *results]
+        regions = [
+            emit.region(condition, token="read" if is_threaded else None),
+            emit.region(body, token="parameter" if is_threaded else None),
+        ]
+        names = emit.operation("stablehlo.while", operands, shapes, results, regions)
+        return emit.give_token(names) if is_threaded else names
+
+    def hlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        result: AnyShape,
+        /,
+        *,
+        condition: Graph,
+        body: Graph,
+    ) -> str:
+        programs = {"condition": condition, "body": body}
+        names = {key: emit.computation(each, by_tuple=True) for key, each in programs.items()}
+        return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
+
+    def forward(  # type: ignore[override]  # a hook: None or a method
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, condition: Graph, body: Graph
+    ) -> tuple[Any, Any]:
+        given = [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
+        active, derived = _with_tangents(body, tuple(given))
+        carried = [
+            instantiate(tangent, primal)
+            for primal, tangent, flag in zip(primals, tangents, active, strict=True)
+            if flag
+        ]
+        condition = with_more_inputs(condition, derived.input_shapes[len(primals) :])
+        results = bind(self, *primals, *carried, condition=condition, body=derived)
+        found = iter(results[len(primals) :])
+        return results[: len(primals)], tuple(next(found) if flag else None for flag in active)
+
+    def linearize(  # type: ignore[override]  # a hook: None or a method
+        self, operands: Sequence[Any], active: Sequence[bool], *, condition: Graph, body: Graph
+    ) -> tuple[Any, Callable[..., Any]]:
+        from minixla_ops.loop_reverse import linearize_while  # it is made of loops
+
+        return linearize_while(condition, body, operands, active)
+
+    def is_linear_in(self, variables: Sequence[bool]) -> bool:
+        # Only a jvp rule applies a loop to tangents, and such a rule is linear in them.
+        return True
+
+    def transpose(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        linear: Sequence[bool],
+        /,
+        *,
+        condition: Graph,
+        body: Graph,
+    ) -> Sequence[Any]:
+        # The reverse derivative of a linear function is its transpose, wherever it is taken.
+        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
+        _, pullback = self.linearize(point, linear, condition=condition, body=body)
+        return pullback(dict(enumerate(cotangents)))
+
+    def batch(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        /,
+        *,
+        condition: Graph,
+        body: Graph,
+    ) -> tuple[Any, Any]:
+        size = batch_size(operands, dimensions)
+        given = tuple(dimension is not None for dimension in dimensions)
+        flags, condition, body = _batched(condition, body, given, size)
+        moved = [
+            move_batch(operand, dimension, 0, size) if flag else operand
+            for operand, dimension, flag in zip(operands, dimensions, flags, strict=True)
+        ]
+        results = bind(self, *moved, condition=condition, body=body)
+        return results, tuple(0 if flag else None for flag in flags)
+
+
+def constants_of(body: Graph) -> list[bool]:
+    """Which values a loop's body returns as it takes them."""
+    pairs = zip(body.inputs, body.outputs, strict=True)
+    return [given is returned for given, returned in pairs]
+
+
+def _with_tangents(body: Graph, active: tuple[bool, ...]) -> tuple[tuple[bool, ...], Graph]:
+    """Which values get tangents in the course of the loop, and the body that carries these too."""
+    found = body.memo.get(("while_jvp", active))
+    if found is None:
+        flags, derived = active, jvp_graph(body, active)
+        while any(new and not old for new, old in zip(derived.active_outputs, flags, strict=True)):
+            flags = _either(flags, derived.active_outputs)
+            derived = jvp_graph(body, flags)
+        found = body.memo["while_jvp", active] = flags, _carrying(derived, flags)
+    return found
+
+
+def _carrying(derived: ForwardGraph, active: tuple[bool, ...]) -> Graph:
+    """A jvp graph that gives a tangent, zero where need be, for each value marked in `active`."""
+    graph, moving = derived
+    if moving == active:
+        return graph
+    count = len(active)
+
+    def function(*values: Any) -> list[Any]:
+        outputs = evaluate_graph(graph, values)
+        found = iter(outputs[count:])
+        tangents = [next(found) if flag else None for flag in moving]
+        pairs = zip(outputs[:count], tangents, active, strict=True)
+        return outputs[:count] + [instantiate(t, primal) for primal, t, flag in pairs if flag]
+
+    return program(function, graph.input_shapes, graph.name)
+
+
+def _either(first: Sequence[bool], second: Sequence[bool]) -> tuple[bool, ...]:
+    return tuple(a or b for a, b in zip(first, second, strict=True))
+
+
+def _batched(
+    condition: Graph, body: Graph, flags: tuple[bool, ...], size: int
+) -> tuple[tuple[bool, ...], Graph, Graph]:
+    """Which values differ over the batch in the course of the loop, and the loop's programs.
+
+    The batch stands first in each value that has one.
+    """
+    key = ("batched_while", condition, flags, size)
+    found = body.memo.get(key)
+    if found is None:
+        found = body.memo[key] = _make_batched(condition, body, flags, size)
+    return found
+
+
+def _make_batched(
+    condition: Graph, body: Graph, flags: tuple[bool, ...], size: int
+) -> tuple[tuple[bool, ...], Graph, Graph]:
+    changing = [not each for each in constants_of(body)]
+    while True:
+        dimensions = tuple(0 if flag else None for flag in flags)
+        test = batched_graph(condition, dimensions, size)
+        step = batched_graph(body, dimensions, size)
+        differ = test.dimensions[0] is not None
+        grown = _either(flags, [at is not None for at in step.dimensions])
+        if differ:  # members stop at different times
+            grown = _either(grown, changing)
+        if grown == flags:
+            break
+        flags = grown
+
+    def any_holds(*values: Any) -> list[Any]:
+        return [any_of(evaluate_graph(test.graph, values)[0])]
+
+    def next_values(*values: Any) -> list[Any]:
+        holds = evaluate_graph(test.graph, values)[0] if differ else None
+        seen = values if holds is None else shadowed(holds, values, flags)
+        outputs = [
+            move_batch(output, at, 0, size) if flag else output
+            for output, at, flag in zip(
+                evaluate_graph(step.graph, seen), step.dimensions, flags, strict=True
+            )
+        ]
+        if holds is None:
+            return outputs
+        triples = zip(changing, outputs, values, strict=True)
+        return [choose(holds, new, old) if moves else old for moves, new, old in triples]
+
+    shapes = step.graph.input_shapes
+    batched_body = program(next_values, shapes, step.graph.name)
+    batched_condition = program(any_holds, shapes, test.graph.name) if differ else test.graph
+    return flags, batched_condition, batched_body
+
+
+def any_of(flags: Any) -> Any:
+    """Whether any of a vector of pred holds."""
+    return reduce([flags], [np.False_], or_, [0])
+
+
+def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
+    """Members of one batch where `holds`, of another elsewhere; the batch stands first."""
+    return select(broadcast_in_dim(holds, array_shape(on_true).dimensions, (0,)), on_true, on_false)
+
+
+def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Batches whose members are those for which `holds`, the first of them in place of the others.
+
+    Args:
+        holds: pred[size].
+        values: those marked in `flags` have the batch in front, the others none.
+        flags: which are batched.
+    """
+    size = array_shape(holds).dimensions[0]
+    if size == 0:
+        return list(values)
+    last = np.int32(size - 1)
+    numbers = select(holds, iota(Shape("s32", (size,)), 0), np.full(size, last))
+    first = reduce([numbers], [last], min, [0])
+
+    def shadow(value: Any) -> Any:
+        sizes = array_shape(value).dimensions
+        member = dynamic_slice(value, [first, *[0] * (len(sizes) - 1)], (1, *sizes[1:]))
+        return choose(holds, value, broadcast_in_dim(member, sizes, range(len(sizes))))
+
+    return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
+
+
+def repeat(
+    count: Any,
+    body: Callable[[Any, list[Any], list[Any]], Sequence[Any]],
+    carried: Sequence[Any],
+    constants: Sequence[Any] = (),
+) -> list[Any]:
+    """What `body` makes of `carried` in `count` steps.
+
+    Args:
+        count: s32[] or a Python int; with the latter derivatives know the number of steps.
+        body: from the number of the step (s32[], from 0), the carried values and the constants to
+            the next carried values; it reads nothing else that is traced.
+        carried: arrays.
+        constants: arrays that the body reads.
+    """
+    if isinstance(count, int) and count <= 0:
+        return list(carried)
+    stop = 2 + len(carried)
+
+    def condition(index: Any, limit: Any, *_: Any) -> Any:
+        return lt(index, limit)
+
+    def step(*values: Any) -> list[Any]:
+        given, fixed = list(values[2:stop]), list(values[stop:])
+        return [values[0] + np.int32(1), values[1], *body(values[0], given, fixed), *fixed]
+
+    limit = np.int32(count) if isinstance(count, int) else count
+    return list(while_(condition, step, [np.int32(0), limit, *carried, *constants])[2:stop])
+
+
+def while_(
+    condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any
+) -> Any:
+    """Runs `body` on the loop's values as long as `condition` holds of them.
+
+    Args:
+        condition: a Graph or a function from the values to a scalar pred.
+        body: a Graph or a function from the values to the next, of the same shapes.
+        init: the first values: an array or a tuple, which the programs take as one argument, or a
+            Python sequence of such, of which they take each by itself. Neither program may read
+            other traced values: pass these along as values that the body returns unchanged.
+
+    Returns:
+        The last values, in the form of `init` (for a sequence, a Python tuple).
+
+    Raises:
+        ShapeError: the programs do not fit `init` (C1, C2, C3).
+        TransformError: they read traced values of the enclosing function.
+    """
+    operation = While.instance
+    programs = {
+        "condition": without_tuples(closed(condition, init, operation.builder_name)),
+        "body": without_tuples(closed(body, init, operation.builder_name)),
+    }
+    results = bind(operation, *leaves_of(init), **programs)
+    values = as_given([shape_of(each) for each in members(init)], results)
+    return tuple(values) if isinstance(init, (list, tuple)) else values[0]

@@ -1,0 +1,92 @@
+"""Parameter: an input of the program that is being traced, by its number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minixla.core.attributes import Integer, ShapeAttribute
+from minixla.core.errors import TransformError, explain
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import AnyShape
+from minixla.core.tracing import GraphTrace, GraphTracer, current_trace
+
+__all__ = ["parameter"]
+
+
+@register
+class Parameter(Operation):
+    """An input of a program. XLA: Parameter.
+
+    A graph holds its inputs apart from its instructions, so that this is never one of them: it
+    has no rules of evaluation, and text has it as an argument.
+
+    Attributes:
+        parameter_number: which input.
+        output_shape: its shape.
+
+    Checks:
+        (C1) the input of that number has that shape.
+        (C2) there is such an input, or it is the next one of a program that may get more.
+    """
+
+    stablehlo_name = "func.func argument"
+    attributes = {"parameter_number": Integer(minimum=0), "output_shape": ShapeAttribute()}
+    missing_rules = {
+        "reference": "the caller gives its value",
+        "jvp": "the caller gives its tangent",
+        "transpose": "its cotangent is the result",
+        "batch": "the caller says which inputs are batched",
+    }
+
+    def shape(self, *, parameter_number: int, output_shape: AnyShape) -> AnyShape:
+        return output_shape
+
+
+def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
+    """An input of the program that is being traced.
+
+    A function's arguments are its inputs: this gives them by number, which a computation written
+    for XLA's builder does. In a function that `make_graph` traces, the next number is a new input.
+
+        square = mx.make_graph(lambda: ops.mul(x := ops.parameter(0, Shape("f32", (4,)), "x"), x))()
+
+    Args:
+        parameter_number: the input's number, from 0.
+        shape: its shape.
+        name: for the reader; inputs of graphs are told apart by number.
+
+    Raises:
+        ShapeError: the input has another shape (C1).
+        AttributeValueError: there is no such input (C2).
+        TransformError: no program is being traced, or another transformation stands between.
+    """
+    operation, trace = Parameter.instance, current_trace()
+    given = {"parameter_number": parameter_number, "output_shape": shape}
+    shape, given = operation.infer((), given)
+    number = given["parameter_number"]
+    if type(trace) is not GraphTrace:
+        raise explain(
+            TransformError,
+            "parameter",
+            f"no program is being traced here, but {trace.transformation} is at work",
+            [f"parameter {number} {name}: {shape}".replace(" :", ":")],
+            "Call it in a function given to mx.make_graph, mx.jit, or an operation that takes a "
+            "computation; elsewhere use the function's argument.",
+        )
+    shapes = [value.shape for value in trace.inputs]
+    listed = [f"parameter {number}: {shape}", f"inputs ({', '.join(map(str, shapes))})"]
+    if number == len(shapes) and trace.open_inputs:
+        return trace.add_input(shape)
+    if number >= len(shapes):
+        operation.reject_attribute(
+            "C2",
+            f"there is no input {number}",
+            listed,
+            "The function's arguments are the inputs; only under mx.make_graph the next number "
+            "is a new one.",
+        )
+    if shapes[number] is not shape:
+        operation.reject(
+            "C1", f"input {number} is {shapes[number]}", listed, "Give the shape that it has."
+        )
+    return GraphTracer(trace, trace.inputs[number])

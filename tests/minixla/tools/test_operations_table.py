@@ -1,0 +1,124 @@
+"""The table of operations: every entry of the specification, no empty cell, and its page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minixla_ops as ops
+from minixla.core.operation import REGISTRY, Operation
+from minixla.tools.command_line import main
+from minixla.tools.operations_table import _row, as_markdown, operation_rows
+from minixla_ops.elementwise import Unary
+from minixla_ops.inventory import ENTRIES, Entry
+
+ROOT = Path(__file__).resolve().parents[3]
+ROWS = operation_rows()
+
+
+def test_the_inventory_has_153_entries_in_order():
+    assert [entry.number for entry in ENTRIES] == list(range(1, 154))
+    assert len({entry.name for entry in ENTRIES}) == 153
+    built = [entry.built_by for entry in ENTRIES]
+    counts = {kind: built.count(kind) for kind in built}
+    assert counts == {"user": 127, "communication primitive": 6, "dump-only": 20}
+    assert ENTRIES[0].name == "Abs" and ENTRIES[152].name == "RngGetAndUpdateState"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "_"))
+def test_no_cell_is_empty(row):
+    empty = [column for column, cell in row._asdict().items() if not cell]
+    assert not empty, f"{row.name} has neither a rule nor a reason for {empty}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "_"))
+def test_every_builder_is_a_documented_function(row):
+    function = getattr(ops, row.builder.removeprefix("ops."))
+    assert callable(function) and (function.__doc__ or "").strip()
+    assert row.builder.removeprefix("ops.") in ops.__all__
+
+
+def test_the_page_is_what_the_registry_says():
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert page == as_markdown(ROWS) + "\n", (
+        "docs/operations.md is stale: python -m minixla ops --markdown > docs/operations.md"
+    )
+
+
+def test_a_missing_rule_leaves_its_cell_empty():
+    class Bare(Operation):
+        """Nothing but a name."""
+
+    class Incomplete(Unary):
+        """A member of a family that does not give what the family's rules need."""
+
+    row = _row(Entry(1, "Abs", "user"), [Bare()])
+    assert (row.shape, row.reference, row.jvp, row.reverse, row.stablehlo) == ("",) * 5
+    row = _row(Entry(1, "Abs", "user"), [Incomplete()])
+    assert (row.shape, row.reference, row.jvp, row.reverse) == ("yes", "", "", "")
+    assert row.batch == "rule"
+
+
+def test_an_entry_of_several_operations_is_as_complete_as_the_least():
+    class Bare(Operation):
+        """Nothing but a name."""
+
+    assert _row(Entry(1, "Abs", "user"), [REGISTRY["Abs"], Bare()]).reference == ""
+    row = _row(Entry(1, "Abs", "user"), [REGISTRY["Abs"], REGISTRY["Neg"]])
+    assert (row.stablehlo, row.jvp) == ("abs / negate", "yes / linear")
+
+
+def test_reasons_are_told():
+    rows = {row.name: row for row in ROWS}
+    assert rows["Floor"].jvp == "zero: it is piecewise constant"
+    assert rows["Parameter"].reference == "none: the caller gives its value"
+    assert rows["Reshape (explicit)"].builder == "ops.reshape_explicit"
+    assert rows["And"].builder == "ops.and_"
+
+
+def test_the_command_prints_text_json_and_the_page(capsys):
+    assert main(["ops"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["number", "name", "builder"]
+    assert lines[1].split()[:4] == ["1", "Abs", "ops.abs", "abs"]
+    assert len(lines[: lines.index("")]) == 154
+    assert main(["ops", "--json"]) == 0
+    loaded = json.loads(capsys.readouterr().out)
+    assert [tuple(each.values()) for each in loaded] == [tuple(row) for row in ROWS]
+    assert main(["ops", "--markdown"]) == 0
+    assert capsys.readouterr().out == as_markdown(ROWS) + "\n"
+
+
+def test_the_command_does_without_jax():
+    script = (
+        "import sys, runpy; sys.argv = ['minixla', 'ops', '--json']\n"
+        "try: runpy.run_module('minixla', run_name='__main__')\n"
+        "except SystemExit as end: assert end.code == 0, end.code\n"
+        "assert not {'jax', 'jaxlib'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert len(json.loads(done.stdout)) == 153
+
+
+def test_an_unknown_command(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["nothing"])
+    assert end.value.code == 2
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err
+
+
+def test_a_missing_rule_says_why():
+    class Odd(Operation):
+        """An operation that cannot run."""
+
+        missing_rules = {"reference": "it has no meaning"}
+
+    with pytest.raises(TypeError, match="odd: the operation has no reference rule: it has no mean"):
+        Odd().reference(np.ones(3))

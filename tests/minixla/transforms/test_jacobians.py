@@ -1,0 +1,167 @@
+"""linearize, jacfwd, jacrev and hessian against JAX's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+from tests.harness import check_rejected
+
+R = np.random.default_rng(0)
+P = {
+    "w": R.normal(size=(2, 3)).astype(np.float32),
+    "b": R.normal(size=2).astype(np.float32),
+}
+X = R.normal(size=3).astype(np.float32)
+
+
+def program(np_like):
+    def function(p, x):
+        y = np_like.tanh(p["w"] @ x + p["b"])
+        return {"y": y, "norm": (p["w"] ** 2).sum() * y[0]}
+
+    return function
+
+
+OURS, THEIRS = program(mx.numpy), program(jnp)
+
+
+def assert_same(ours, theirs):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6), ours, theirs)
+
+
+WAYS = {"eager": lambda f: f, "jit": mx.jit, "reference": mx.reference, "in JAX": jax.jit}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("argnums", [0, 1, (1, 0), -1], ids=str)
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "hessian"])
+def test_jacobians(name, argnums, way):
+    ours = WAYS[way](getattr(mx, name)(OURS, argnums))
+    assert_same(ours(P, X), getattr(jax, name)(THEIRS, argnums)(P, X))
+
+
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev"])
+def test_auxiliary_data(name):
+    ours = getattr(mx, name)(lambda x: (x * x, x.sum()), has_aux=True)
+    jacobian, aux = ours(X)
+    np.testing.assert_allclose(jacobian, np.diag(2 * X), rtol=1e-6)
+    np.testing.assert_allclose(aux, X.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "hessian"])
+def test_holomorphic(name):
+    z = (X + 1j).astype(np.complex64)
+    ours = getattr(mx, name)(lambda z: z * z * z, holomorphic=True)
+    assert_same(ours(z), getattr(jax, name)(lambda z: z * z * z, holomorphic=True)(z))
+
+
+def test_integer_arguments():
+    zeros = mx.jacrev(lambda i, x: x * i.sum(), (0, 1), allow_int=True)(np.arange(2), X)
+    assert zeros[0].dtype == jax.dtypes.float0
+    assert zeros[0].shape == (3, 2)
+
+
+def test_sizes_0_and_scalars():
+    empty = np.zeros((0, 2), np.float32)
+    for name in ("jacfwd", "jacrev", "hessian"):
+        ours = getattr(mx, name)(lambda x: (x * x).sum())
+        theirs = getattr(jax, name)(lambda x: (x * x).sum())
+        for x in (empty, np.float32(2)):
+            assert_same(ours(x), theirs(x))
+            assert ours(x).shape == theirs(x).shape
+
+
+def test_jacobian_of_a_batch():
+    batch = np.stack([X, X + 1])
+    assert_same(
+        mx.vmap(mx.jacfwd(OURS, 1), (None, 0))(P, batch),
+        jax.vmap(jax.jacfwd(THEIRS, 1), (None, 0))(P, batch),
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("is_jitted", [False, True])
+def test_linearize(way, is_jitted):
+    function = mx.jit(OURS) if is_jitted else OURS
+
+    def ours(p, x):
+        result, linear = mx.linearize(function, p, x)
+        return result, linear(p, x), linear(p, 2 * x)
+
+    result, linear = jax.linearize(THEIRS, P, X)
+    assert_same(WAYS[way](ours)(P, X), (result, linear(P, X), linear(P, 2 * X)))
+
+
+def test_linearize_computes_primals_once():
+    calls = []
+
+    @mx.custom_jvp
+    def noted(x):
+        calls.append("value")
+        return mx.numpy.sin(x)
+
+    def rule(primals, tangents):
+        calls.append("rule")
+        return mx.numpy.sin(*primals), mx.numpy.cos(*primals) * tangents[0]
+
+    noted.defjvp(rule)
+    _, linear = mx.linearize(noted, X)
+    before = list(calls)
+    for _ in range(3):
+        np.testing.assert_allclose(linear(X), np.cos(X) * X, rtol=1e-6)
+    assert calls == before
+
+
+def test_linearized_functions_follow_transformations():
+    def function(x, t):
+        return mx.linearize(lambda x: mx.numpy.sin(x) * x, x)[1](t).sum()
+
+    def in_jax(x, t):
+        return jax.linearize(lambda x: jnp.sin(x) * x, x)[1](t).sum()
+
+    for transform in ("grad", "jacfwd", "hessian"):
+        assert_same(getattr(mx, transform)(function)(X, X), getattr(jax, transform)(in_jax)(X, X))
+    batch = np.stack([X, X + 1])
+    assert_same(mx.vmap(function)(batch, batch), jax.vmap(in_jax)(batch, batch))
+    linear = mx.linearize(lambda x: mx.numpy.sin(x) * x, X)[1]
+    assert_same(
+        mx.vmap(linear)(batch), jax.vmap(jax.linearize(lambda x: jnp.sin(x) * x, X)[1])(batch)
+    )
+    assert_same(mx.grad(lambda t: linear(t).sum())(X), np.sin(X) + X * np.cos(X))
+
+
+def test_linearize_of_integers_and_constants():
+    result, linear = mx.linearize(lambda i, x: (i + 1, x, 2.0), np.arange(2), X)
+    zeros = np.zeros(2, jax.dtypes.float0)
+    tangents = linear(zeros, X)
+    assert tangents[0].dtype == jax.dtypes.float0
+    np.testing.assert_array_equal(tangents[1], X)
+    np.testing.assert_array_equal(tangents[2], 0)
+    assert result[2] == 2
+
+
+def test_linearize_with_auxiliary_data():
+    result, linear, aux = mx.linearize(lambda x: (x * x, {"mean": x.mean()}), X, has_aux=True)
+    assert_same((result, linear(X), aux), (X * X, 2 * X * X, {"mean": X.mean()}))
+
+
+def test_errors():
+    check_rejected(
+        lambda i: mx.jacfwd(lambda i: i)(i),
+        [np.arange(3, dtype=np.int32)],
+        mx.DerivativeError,
+        "jacfwd: the argument s32[3] has no Jacobian with holomorphic=False",
+    )
+    check_rejected(
+        lambda x: mx.jacrev(lambda x: x > 0)(x),
+        [X],
+        mx.DerivativeError,
+        "jacrev: the result pred[3] has no Jacobian",
+    )
+    _, linear = mx.linearize(lambda x: x, X)
+    with pytest.raises(mx.TransformError, match="linearize: the tangents has another structure"):
+        linear(X, X)
+    with pytest.raises(mx.TransformError, match="the tangent of array 0 does not fit it"):
+        linear(X[:2])
