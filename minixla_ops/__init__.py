@@ -32,6 +32,7 @@ from minixla_ops.comparison import (
     ne,
     ne_total_order,
 )
+from minixla_ops.conditional import conditional
 from minixla_ops.conversion import bitcast_convert_type, convert_element_type, reduce_precision
 from minixla_ops.convolution_builders import (
     conv,
@@ -45,19 +46,19 @@ from minixla_ops.creation import constant, iota
 from minixla_ops.custom_call import custom_call, register_custom_call
 from minixla_ops.dot import dot, dot_general
 from minixla_ops.dot_dimensions import DotDimensionNumbers
+from minixla_ops.dynamic_reshape import dynamic_reshape
+from minixla_ops.dynamic_sizes import get_dimension_size, set_dimension_size
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from minixla_ops.dynamic_sizes import (
-    dynamic_reshape,
-    get_dimension_size,
-    set_dimension_size,
-)
+from minixla_ops.fft import fft
 from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.loops import while_
 from minixla_ops.linear_algebra import cholesky, triangular_solve
+from minixla_ops.loops import while_
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
 from minixla_ops.parameters import parameter
 from minixla_ops.process_ids import partition_id, replica_id
+from minixla_ops.ragged_all_to_all import ragged_all_to_all
+from minixla_ops.ragged_dot import RaggedDotDimensionNumbers, ragged_dot
 from minixla_ops.random import rng_bit_generator
 from minixla_ops.reduce_window import reduce_window
 from minixla_ops.reduction import reduce
@@ -69,9 +70,20 @@ from minixla_ops.rounding import (
     round_nearest_afz,
     round_nearest_even,
 )
+from minixla_ops.scaled_dot import scaled_dot
 from minixla_ops.scatter import scatter
 from minixla_ops.select_and_scatter import select_and_scatter
 from minixla_ops.selection import clamp, select
+from minixla_ops.send_recv import (
+    recv,
+    recv_done,
+    recv_to_host,
+    recv_with_tokens,
+    send,
+    send_done,
+    send_to_host,
+    send_with_tokens,
+)
 from minixla_ops.sorting import sort, top_k
 from minixla_ops.transcendental import (
     cbrt,
@@ -89,6 +101,7 @@ from minixla_ops.transcendental import (
     tan,
     tanh,
 )
+from minixla_ops.transfers import after_all, create_token, infeed, outfeed
 from minixla_ops.tuples import get_tuple_element, tuple
 from minixla_ops.unary import (
     abs,
@@ -106,10 +119,12 @@ __all__ = [
     "ConvolutionDimensionNumbers",
     "DotDimensionNumbers",
     "GatherDimensionNumbers",
+    "RaggedDotDimensionNumbers",
     "ResultAccuracy",
     "ScatterDimensionNumbers",
     "abs",
     "add",
+    "after_all",
     "all_gather",
     "all_reduce",
     "all_to_all",
@@ -133,6 +148,7 @@ __all__ = [
     "compare",
     "complex",
     "concat_in_dim",
+    "conditional",
     "constant",
     "conv",
     "conv_general",
@@ -141,9 +157,10 @@ __all__ = [
     "conv_with_general_padding",
     "convert_element_type",
     "cos",
-    "custom_call",
     "cosh",
+    "create_token",
     "cross_replica_sum",
+    "custom_call",
     "div",
     "dot",
     "dot_general",
@@ -155,6 +172,7 @@ __all__ = [
     "erf",
     "exp",
     "expm1",
+    "fft",
     "floor",
     "gather",
     "ge",
@@ -164,6 +182,7 @@ __all__ = [
     "gt",
     "gt_total_order",
     "imag",
+    "infeed",
     "iota",
     "is_finite",
     "le",
@@ -181,12 +200,19 @@ __all__ = [
     "neg",
     "not_",
     "or_",
+    "outfeed",
     "pad",
     "parameter",
     "partition_id",
     "population_count",
     "pow",
+    "ragged_all_to_all",
+    "ragged_dot",
     "real",
+    "recv",
+    "recv_done",
+    "recv_to_host",
+    "recv_with_tokens",
     "reduce",
     "reduce_precision",
     "reduce_scatter",
@@ -202,9 +228,14 @@ __all__ = [
     "round_nearest_afz",
     "round_nearest_even",
     "rsqrt",
+    "scaled_dot",
     "scatter",
     "select",
     "select_and_scatter",
+    "send",
+    "send_done",
+    "send_to_host",
+    "send_with_tokens",
     "set_dimension_size",
     "shift_left",
     "shift_right_arithmetic",

@@ -14,6 +14,7 @@ __all__ = [
     "add_batch",
     "align_batches",
     "batch_by_loop",
+    "batch_member",
     "batch_size",
     "merge_dimension",
     "move_batch",
@@ -118,7 +119,7 @@ def batch_by_loop(
         return _empty_batch(operation, operands, dimensions, attributes)
     members = []
     for index in range(size):
-        member = [_member(o, d, index) for o, d in zip(operands, dimensions, strict=True)]
+        member = [batch_member(o, d, index) for o, d in zip(operands, dimensions, strict=True)]
         members.append(bind(operation, *member, **attributes))
     if type(members[0]) is not tuple:
         return _stack(members), 0
@@ -126,7 +127,8 @@ def batch_by_loop(
     return stacked, (0,) * len(stacked)
 
 
-def _member(operand: Any, dimension: int | None, index: int) -> Any:
+def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
+    """Member `index` of a batch; an operand without one is everybody's."""
     from minixla_ops.movement import reshape, slice_in_dim
 
     if dimension is None:

@@ -33,6 +33,11 @@ class _Passing(Collective):
         return bind(self, *operands, **attributes), dimensions[0]
 
 
+def _nothing(operand: np.ndarray) -> np.ndarray:
+    # Where zero has no representation, it is converted: not all bits are zero.
+    return np.broadcast_to(np.zeros(()).astype(operand.dtype), operand.shape)
+
+
 @register
 class CollectivePermute(_Passing):
     """Sends the operand of each source to its target; others get zeros. XLA: CollectivePermute.
@@ -86,13 +91,13 @@ class CollectivePermute(_Passing):
         everyone = sorted({number for pair in source_target_pairs for number in pair})
         members = self.members([everyone] if everyone else [], channel_id, covers=False)
         if members is None or not everyone:
-            return np.zeros_like(operand)
+            return _nothing(operand)
         values = self.exchange(operand, members, channel_id, list, pairs=tuple(source_target_pairs))
         own = everyone[members.index(current_process().id)]
         for source, target in source_target_pairs:
             if target == own:
                 return values[everyone.index(source)]
-        return np.zeros_like(operand)
+        return _nothing(operand)
 
     def stablehlo(
         self,
@@ -157,7 +162,7 @@ class CollectiveBroadcast(_Passing, Composed):
     ) -> np.ndarray:
         members = self.members(replica_groups, channel_id, covers=False)
         if members is None:
-            return np.zeros_like(operand)
+            return _nothing(operand)
         return self.exchange(operand, members, channel_id, itemgetter(0))
 
     def composition(self, operand: Any, *, replica_groups: Groups, channel_id: int | None) -> Any:

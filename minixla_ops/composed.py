@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from minixla.core.derived import jvp_graph
+from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla_ops.batching import batch_size
 from minixla_ops.calls import Call
 
 __all__ = ["Composed", "without_lines"]
@@ -48,6 +49,22 @@ class Composed(Operation):
         found = iter(evaluate_graph(graph, [*primals, *given]))
         tangents_out = tuple([next(found) if flag else None for flag in flags])
         return tangents_out if type(results) is tuple else tangents_out[0]
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
+    ) -> tuple[Any, Any]:
+        shapes = tuple(
+            [
+                shape if at is None else shape.without_dimension(at)  # type: ignore[union-attr]
+                for shape, at in zip(map(shape_of, operands), dimensions, strict=True)
+            ]
+        )
+        program = _program(self, shapes, tuple(attributes.items()))
+        size = batch_size(operands, dimensions)
+        graph, places = batched_graph(program, tuple(dimensions), size)
+        results = evaluate_graph(graph, operands)
+        is_single = type(self.infer(shapes, attributes)[0]) is not tuple
+        return (results[0], places[0]) if is_single else (tuple(results), places)
 
 
 @lru_cache(maxsize=1024)

@@ -27,6 +27,7 @@ from minixla_ops.products import (
     Precision,
     PrecisionAttribute,
     Product,
+    SumOfProducts,
     in_common_type,
     matrix_product,
     precision_hlo,
@@ -35,24 +36,14 @@ from minixla_ops.products import (
 from minixla_ops.reshaping import transpose
 from minixla_ops.rules import array_shape
 
-__all__ = ["dot", "dot_general"]
+__all__ = ["Dot", "DotGeneral", "dot", "dot_general"]
 
 
-@register
-class DotGeneral(Product):
-    """Sum of products over contracting dimensions, separately for each batch index.
-
-    out[b..., i..., j...] = sum over k... of lhs[b, i, k] * rhs[b, j, k]: the result has the batch
-    dimensions, then those of lhs that are neither batch nor contracting, then those of rhs.
-    Integers wrap, pred is an or of ands. XLA: DotGeneral and Dot.
-
-    Attributes:
-        dimension_numbers: a DotDimensionNumbers, or JAX's pair of pairs.
-        precision_config: see PrecisionAttribute.
-        preferred_element_type: the type to accumulate in and to return; default: the operands'.
+class Dot(SumOfProducts):
+    """Base class of the operations that have DotDimensionNumbers.
 
     Checks:
-        (C1), (C2) see Product.
+        (C1), (C2) see SumOfProducts.
         (C3) as many contracting dimensions of lhs as of rhs, and as many batch dimensions.
         (C4) each is a dimension of its operand.
         (C5) no dimension of an operand is named twice.
@@ -60,29 +51,16 @@ class DotGeneral(Product):
         (C7) paired contracting dimensions are equal in size.
     """
 
-    hlo_name = "dot"
-    stablehlo_name = "dot_general"
-    spec_names = ("Dot", "DotGeneral")
-    dynamic_operands = (0, 1)
-    attributes = {
-        "dimension_numbers": DotDimensions(),
-        "precision_config": Optional(PrecisionAttribute()),
-        "preferred_element_type": Optional(TypeAttribute()),
-    }
-
-    def shape(
+    def dot_shape(
         self,
-        lhs: Any,
-        rhs: Any,
-        /,
-        *,
-        dimension_numbers: DotDimensionNumbers,
-        precision_config: Precision | None,
+        lhs: Shape,
+        rhs: Shape,
+        numbers: DotDimensionNumbers,
         preferred_element_type: ElementType | None,
     ) -> Shape:
-        lhs, rhs = self.array_shapes([lhs, rhs])
+        """The shape of the product: batch dimensions, those kept of lhs, those kept of rhs."""
         kind = self.result_type(lhs, rhs, preferred_element_type)
-        lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = dimension_numbers
+        lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = numbers
         self._check_names("lhs", lhs, lhs_contracting, lhs_batch)
         self._check_names("rhs", rhs, rhs_contracting, rhs_batch)
         self._check_sizes("C6", "batch", lhs, rhs, lhs_batch, rhs_batch)
@@ -90,10 +68,7 @@ class DotGeneral(Product):
         kept = [(lhs, lhs_batch), (lhs, free_dimensions(lhs.rank, lhs_contracting, lhs_batch))]
         kept.append((rhs, free_dimensions(rhs.rank, rhs_contracting, rhs_batch)))
         sizes = [shape.dimensions[each] for shape, named in kept for each in named]
-        dynamic = [shape.dynamic[each] for shape, named in kept for each in named]
-        for at, each in enumerate(rhs_batch):
-            dynamic[at] |= rhs.dynamic[each]
-        return Shape(kind, sizes, dynamic)
+        return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
 
     def _check_names(
         self, name: str, shape: Shape, contracting: Sequence[int], batch: Sequence[int]
@@ -144,6 +119,57 @@ class DotGeneral(Product):
                     ],
                     "Paired dimensions must be equal in size; pair others.",
                 )
+
+    @staticmethod
+    def dot_hlo(numbers: DotDimensionNumbers, precision: Precision | None) -> dict[str, Any]:
+        """The attributes in HLO."""
+        return {
+            "lhs_batch_dims": numbers.lhs_batch_dimensions or None,
+            "lhs_contracting_dims": numbers.lhs_contracting_dimensions or None,
+            "rhs_batch_dims": numbers.rhs_batch_dimensions or None,
+            "rhs_contracting_dims": numbers.rhs_contracting_dimensions or None,
+            "operand_precision": precision_hlo(precision),
+        }
+
+
+@register
+class DotGeneral(Dot, Product):
+    """Sum of products over contracting dimensions, separately for each batch index.
+
+    out[b..., i..., j...] = sum over k... of lhs[b, i, k] * rhs[b, j, k]: the result has the batch
+    dimensions, then those of lhs that are neither batch nor contracting, then those of rhs.
+    Integers wrap, pred is an or of ands. XLA: DotGeneral and Dot.
+
+    Attributes:
+        dimension_numbers: a DotDimensionNumbers, or JAX's pair of pairs.
+        precision_config: see PrecisionAttribute.
+        preferred_element_type: the type to accumulate in and to return; default: the operands'.
+
+    Checks: see Dot.
+    """
+
+    hlo_name = "dot"
+    stablehlo_name = "dot_general"
+    spec_names = ("Dot", "DotGeneral")
+    dynamic_operands = (0, 1)
+    attributes = {
+        "dimension_numbers": DotDimensions(),
+        "precision_config": Optional(PrecisionAttribute()),
+        "preferred_element_type": Optional(TypeAttribute()),
+    }
+
+    def shape(
+        self,
+        lhs: Any,
+        rhs: Any,
+        /,
+        *,
+        dimension_numbers: DotDimensionNumbers,
+        precision_config: Precision | None,
+        preferred_element_type: ElementType | None,
+    ) -> Shape:
+        lhs, rhs = self.array_shapes([lhs, rhs])
+        return self.dot_shape(lhs, rhs, dimension_numbers, preferred_element_type)
 
     def reference(
         self,
@@ -205,13 +231,7 @@ class DotGeneral(Product):
         precision_config: Precision | None,
         preferred_element_type: ElementType | None,
     ) -> dict[str, Any]:
-        return {
-            "lhs_batch_dims": dimension_numbers.lhs_batch_dimensions or None,
-            "lhs_contracting_dims": dimension_numbers.lhs_contracting_dimensions or None,
-            "rhs_batch_dims": dimension_numbers.rhs_batch_dimensions or None,
-            "rhs_contracting_dims": dimension_numbers.rhs_contracting_dimensions or None,
-            "operand_precision": precision_hlo(precision_config),
-        }
+        return self.dot_hlo(dimension_numbers, precision_config)
 
     def cotangent(
         self,
@@ -281,6 +301,10 @@ def dot_general(
     Raises:
         AttributeValueError, ShapeError: see DotGeneral.
     """
+    if Shape.any_dynamic:
+        from minixla_ops.dynamic_sizes import with_batch_sizes
+
+        lhs = with_batch_sizes(lhs, rhs, dimension_numbers)
     return bind(
         DotGeneral.instance,
         lhs,

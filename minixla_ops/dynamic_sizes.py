@@ -1,5 +1,4 @@
-"""Dimensions whose size is known only at run time: GetDimensionSize, SetDimensionSize and
-DynamicReshape.
+"""Sizes known only at run time: GetDimensionSize and SetDimensionSize, and what uses them.
 
 A dynamic dimension has a bound, which is its size in the shape: `f32[<=10]`. In the reference an
 array has its true sizes. Reductions, element-wise operations and those that move whole dimensions
@@ -9,38 +8,41 @@ its size back to the bound.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integer, Integers
-from minixla.core.attributes import Sequence as SequenceOf
-from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.attributes import Boolean, Integer
+from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
 from minixla.core.operation import Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, shape_of
-from minixla_ops.batching import move_dimension
+from minixla_ops.binary import add
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import lt
 from minixla_ops.creation import iota
-from minixla_ops.movement import reshape
+from minixla_ops.dot_dimensions import DotDimensions
+from minixla_ops.dynamic_slicing import dynamic_slice
 from minixla_ops.rules import array_shape, zeros_like
 from minixla_ops.selection import select
 
 __all__ = [
-    "dynamic_reshape",
+    "SIZE",
+    "dynamic_parts",
     "get_dimension_size",
     "in_common_sizes",
     "on_bounds",
+    "refuse_ragged",
     "set_dimension_size",
     "static",
+    "with_batch_sizes",
     "with_sizes",
 ]
 
+#: The shape of a size.
 SIZE = Shape("s32")
 
 
@@ -101,7 +103,20 @@ def get_dimension_size(operand: Any, dimension: int) -> Any:
 
     Raises:
         AttributeValueError: the operand has no such dimension (C1).
+        DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
+            and dynamic there.
     """
+    if isinstance(operand, Shape):
+        if not operand.dynamic[dimension]:
+            return np.int32(operand.dimensions[dimension])
+        raise explain(
+            DerivativeError,
+            "transpose",
+            "the size of a dynamic tangent is not known",
+            [f"tangent {operand}"],
+            "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size, or give "
+            "the function a rule with mx.custom_vjp.",
+        )
     return bind(GetDimensionSize.instance, operand, dimension=dimension)
 
 
@@ -175,13 +190,14 @@ class SetDimensionSize(_OfDimension):
     def batch(
         self, operands: Any, dimensions: Any, *, dimension: int, to_bound: bool
     ) -> tuple[Any, int]:
-        _refuse_ragged(self, dimensions[1:])
+        refuse_ragged(self, dimensions[1:])
         at = dimensions[0]
         dimension += dimension >= at
         return bind(self, *operands, dimension=dimension, to_bound=to_bound), at
 
 
-def _refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
+def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
+    """Raises TransformError where a size is batched."""
     if any(each is not None for each in dimensions):
         raise explain(
             TransformError,
@@ -265,6 +281,19 @@ def in_common_sizes(values: Sequence[Any]) -> list[Any]:
     return values
 
 
+def with_batch_sizes(lhs: Any, rhs: Any, dimension_numbers: Any) -> Any:
+    """The lhs of dot_general, its batch dimensions dynamic where those of rhs are."""
+    left, right = (shape_of(each, "dot_general") for each in (lhs, rhs))
+    if not isinstance(left, Shape) or not isinstance(right, Shape) or not right.is_dynamic:
+        return lhs
+    numbers = DotDimensions().canonical(dimension_numbers)
+    for one, other in zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=False):
+        is_dimension = one < left.rank and other < right.rank  # else DotGeneral's shape rejects it
+        if is_dimension and right.dynamic[other] > left.dynamic[one]:
+            lhs = set_dimension_size(lhs, get_dimension_size(rhs, other), one)
+    return lhs
+
+
 def on_bounds(
     operation: Operation,
     operand: Any,
@@ -291,156 +320,20 @@ def on_bounds(
     return result
 
 
-@register
-class DynamicReshape(Operation):
-    """Reshape to sizes known at run time, within bounds. XLA: DynamicReshape.
-
-    The elements, in row-major order, fill dim_sizes[0] * dim_sizes[1] * ... positions. Other
-    numbers of elements, and sizes beyond their bounds, are an error in the reference and
-    unspecified elsewhere.
-
-    Attributes:
-        new_size_bounds: the bounds of the result's dimensions.
-        dims_are_dynamic: which of them are dynamic; the size of the others is the bound.
-
-    Checks:
-        (C1) one size, one bound and one flag for each dimension.
-        (C2) each size is s32[].
-        (C3) the bounds hold as many elements as the operand's sizes or bounds do.
-    """
-
-    stablehlo_name = "dynamic_reshape"
-    operand_names = ("operand", "dim_sizes...")
-    attributes = {
-        "new_size_bounds": Integers(minimum=0),
-        "dims_are_dynamic": SequenceOf(Boolean()),
-    }
-    linear_operands = (0,)
-    dynamic_operands = (0,)
-
-    def shape(
-        self,
-        operand: Any,
-        *dim_sizes: Any,
-        new_size_bounds: tuple[int, ...],
-        dims_are_dynamic: tuple[bool, ...],
-    ) -> Shape:
-        operand, *sizes = self.array_shapes([operand, *dim_sizes])
-        given = [
-            f"operand {operand}",
-            f"dim_sizes ({', '.join(map(str, sizes))})",
-            f"new_size_bounds {new_size_bounds}",
-            f"dims_are_dynamic {dims_are_dynamic}",
-        ]
-        if not len(sizes) == len(new_size_bounds) == len(dims_are_dynamic):
-            self.reject_attribute(
-                "C1", "the lists differ in length", given, "Give one of each for each dimension."
-            )
-        if any(size is not SIZE for size in sizes):
-            self.reject("C2", "a size is not s32[]", given, "Convert with convert_element_type.")
-        if math.prod(new_size_bounds) != operand.size:
-            self.reject(
-                "C3",
-                f"bounds of {math.prod(new_size_bounds)} elements for {operand.size}",
-                given,
-                "The product of the bounds must be that of the operand.",
-            )
-        return Shape(operand.element_type, new_size_bounds, dims_are_dynamic)
-
-    def reference(
-        self,
-        operand: np.ndarray,
-        *dim_sizes: np.ndarray,
-        new_size_bounds: tuple[int, ...],
-        dims_are_dynamic: tuple[bool, ...],
-    ) -> np.ndarray:
-        sizes = [int(size) for size in dim_sizes]
-        bounds = zip(sizes, new_size_bounds, dims_are_dynamic, strict=True)
-        fits = all(0 <= size <= bound and (flag or size == bound) for size, bound, flag in bounds)
-        if not fits or math.prod(sizes) != operand.size:
-            raise explain(
-                AttributeValueError,
-                self.builder_name,
-                f"sizes {sizes} do not fit",
-                [f"operand of {operand.size} elements", f"new_size_bounds {new_size_bounds}"],
-                "Sizes must be within their bounds and hold the operand's elements.",
-            )
-        return operand.reshape(sizes)
-
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, **attributes: Any
-    ) -> Sequence[str]:
-        one, sizes = Shape("s32", (1,)), Shape("s32", (len(operands) - 1,))
-        listed = []
-        for size in operands[1:]:
-            listed += emit.operation("stablehlo.reshape", [size], [SIZE], [one])
-        if listed:
-            shape = emit.operation(
-                "stablehlo.concatenate", listed, [one] * len(listed), [sizes], dimension=0
-            )
-            whole = [shapes[0], sizes]
-            return emit.operation(
-                "stablehlo.dynamic_reshape", [operands[0], *shape], whole, results
-            )
-        return emit.operation("stablehlo.reshape", operands, shapes, results)
-
-    def hlo_attributes(self, shapes: Sequence[AnyShape], **attributes: Any) -> dict[str, Any]:
-        return {}
-
-    def transpose(
-        self, cotangents: Any, operands: Any, linear: Any, **attributes: Any
-    ) -> Sequence[Any]:
-        operand = array_shape(operands[0])
-        none = [None] * (len(operands) - 1)
-        if not operand.is_dynamic:
-            for dimension in range(array_shape(cotangents).rank):
-                cotangents = static(cotangents, dimension)
-            return reshape(cotangents, operand.dimensions), *none
-        if operands[0] is operand:  # a tangent: its sizes are not known
-            return with_sizes_of(zeros_like(operand), operand), *none
-        sizes = [get_dimension_size(operands[0], each) for each in range(operand.rank)]
-        return dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
-
-    def batch(
-        self,
-        operands: Any,
-        dimensions: Any,
-        *,
-        new_size_bounds: tuple[int, ...],
-        dims_are_dynamic: tuple[bool, ...],
-    ) -> tuple[Any, int]:
-        _refuse_ragged(self, dimensions[1:])
-        operand = move_dimension(operands[0], dimensions[0], 0)
-        size = array_shape(operand).dimensions[0]
-        sizes, flags = [np.int32(size), *operands[1:]], (False, *dims_are_dynamic)
-        return dynamic_reshape(operand, sizes, (size, *new_size_bounds), flags), 0
-
-
-def dynamic_reshape(
-    operand: Any,
-    dim_sizes: Sequence[Any],
-    new_size_bounds: Sequence[int],
-    dims_are_dynamic: Sequence[bool],
-) -> Any:
-    """The elements of `operand`, in row-major order, in dimensions whose sizes are values.
-
-    Args:
-        operand: an array, of dynamic or static sizes.
-        dim_sizes: N s32 scalars; Python integers become such.
-        new_size_bounds: N upper bounds, whose product is that of the operand's sizes (bounds).
-        dims_are_dynamic: which of the N dimensions are dynamic; the others have their bound.
-
-    Raises:
-        ShapeError, AttributeValueError: see DynamicReshape.
-    """
-    sizes = [np.int32(size) if isinstance(size, int) else size for size in dim_sizes]
-    return bind(
-        DynamicReshape.instance,
-        operand,
-        *sizes,
-        new_size_bounds=tuple(new_size_bounds),
-        dims_are_dynamic=tuple(dims_are_dynamic),
-    )
+def dynamic_parts(
+    joined: Any, parts: Sequence[Any], wanted: Sequence[bool], dimension: int
+) -> list[Any]:
+    """What concat_in_dim joined from `parts`, some of them dynamic: each up to its bound."""
+    whole, found = static(joined, dimension), []
+    sizes = array_shape(whole).dimensions
+    start: Any = np.int32(0)
+    for part, flag in zip(parts, wanted, strict=True):
+        bound = array_shape(part).dimensions[dimension]
+        starts = [start if at == dimension else np.int32(0) for at in range(len(sizes))]
+        kept = (*sizes[:dimension], bound, *sizes[dimension + 1 :])
+        found.append(dynamic_slice(whole, starts, kept) if flag else None)
+        start = add(start, get_dimension_size(part, dimension))
+    return found
 
 
 fill_role("resize", with_sizes)

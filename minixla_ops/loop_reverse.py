@@ -55,9 +55,7 @@ def linearize_while(
     """The results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
     if trips == 0:
-        return tuple(operands), lambda cotangents: list(
-            map(cotangents.get, range(len(operands)))
-        )
+        return tuple(operands), lambda cotangents: list(map(cotangents.get, range(len(operands))))
     given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
     graphs = _while_vjp_graphs(condition, body, given, trips)
     results, pullback = call_vjp_graphs(graphs, len(operands), list(operands))
@@ -317,7 +315,9 @@ def _back_in_blocks(
 
     fixed_shapes = list(map(array_shape, fixed))
     blocks = div(trips + np.int32(size - 1), block)
-    slots = [_put(zeros(_stacked(shape, size)), x, 0) for shape, x in zip(shapes, first, strict=True)]
+    slots = [
+        _put(zeros(_stacked(shape, size)), x, 0) for shape, x in zip(shapes, first, strict=True)
+    ]
     starts = np.zeros(size, np.int32)
     init = [min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *cotangents]
     return list(while_(unfinished, next_part, init)[-len(cotangents) :])
@@ -325,7 +325,9 @@ def _back_in_blocks(
 
 def _second_part(capacities: np.ndarray, length: Any, free: Any) -> Any:
     """How many of `length` blocks at most come after the next cut, with `free` slots."""
-    column = reshape(dynamic_slice(capacities, [0, free], (len(capacities), 1)), capacities.shape[:1])
+    column = reshape(
+        dynamic_slice(capacities, [0, free], (len(capacities), 1)), capacities.shape[:1]
+    )
     too_few = convert_element_type(lt(column, length), "s32")
     return reshape(dynamic_slice(capacities, [sum_over(too_few, [0]), free - 1], (1, 1)), ())
 

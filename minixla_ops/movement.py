@@ -100,6 +100,10 @@ class ConcatInDim(Operation):
         *,
         dimension: int,
     ) -> Sequence[Any]:
+        if array_shape(cotangents).dynamic[dimension]:
+            from minixla_ops.dynamic_sizes import dynamic_parts
+
+            return dynamic_parts(cotangents, operands, linear, dimension)
         result: list[Any] = []
         start = 0
         for operand, wanted in zip(operands, linear, strict=True):

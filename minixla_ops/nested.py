@@ -46,9 +46,7 @@ def merged(flags: Iterable[bool], marked: Iterable[Any], others: Iterable[Any]) 
     return [next(first if flag else second) for flag in flags]
 
 
-def program(
-    function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str
-) -> Graph:
+def program(function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str) -> Graph:
     """The graph of a function that is known to read nothing from outside."""
     graph, captured = trace_to_graph(function, shapes, name)
     assert not captured, f"{name} reads {captured}"
@@ -60,4 +58,3 @@ def with_more_inputs(graph: Graph, shapes: Sequence[AnyShape]) -> Graph:
     count = len(graph.inputs)
     unread = [Value(shape, None, count + index) for index, shape in enumerate(shapes)]
     return Graph([*graph.inputs, *unread], graph.instructions, graph.outputs, graph.name)
-

@@ -18,6 +18,7 @@ __all__ = [
     "Precision",
     "PrecisionAttribute",
     "Product",
+    "SumOfProducts",
     "in_common_type",
     "matrix_product",
     "precision_hlo",
@@ -64,21 +65,17 @@ def precision_hlo(precision: Precision | None) -> str | None:
     return f"{{{','.join(precision).lower()}}}"
 
 
-class Product(Operation):
+class SumOfProducts(Operation):
     """Base class of the operations that sum products of elements of lhs and rhs.
 
-    They are linear in lhs and in rhs. Integers wrap; pred is an or of ands. Types narrower than
-    f32 are accumulated in f32 and rounded once.
+    Integers wrap; pred is an or of ands. Types narrower than f32 are accumulated in f32 and
+    rounded once.
 
     Checks:
         (C1) lhs and rhs have one element type.
         (C2) preferred_element_type goes neither from complex to real nor from float to integer or
             pred, and makes integers no narrower.
     """
-
-    operand_names = ("lhs", "rhs")
-    linear_operands = (0, 1)
-    jointly_linear = False
 
     def result_type(
         self, lhs: Shape, rhs: Shape, preferred_element_type: ElementType | None
@@ -104,6 +101,14 @@ class Product(Operation):
                 "Leave preferred_element_type out and convert the result.",
             )
         return preferred
+
+
+class Product(SumOfProducts):
+    """Base class of those that are linear in lhs and in rhs, and have no other operands."""
+
+    operand_names = ("lhs", "rhs")
+    linear_operands = (0, 1)
+    jointly_linear = False
 
     def cotangent(
         self, index: int, cotangent: Any, operands: Sequence[Any], **attributes: Any

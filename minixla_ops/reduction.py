@@ -10,8 +10,7 @@ import numpy as np
 
 from minixla.core.attributes import Instance, Integers
 from minixla.core.graph import Graph
-from minixla.core.operation import EVERY_OPERAND
-from minixla.core.operation import register
+from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.bitwise import and_

@@ -110,7 +110,9 @@ class Sort(Operation):
         # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
         # strict weak order; std::stable_sort does not.
         key = _key(comparator)
-        is_safe = key is not None and (key.in_total_order or not arrays[key.operand].element_type.is_inexact)
+        is_safe = key is not None and (
+            key.in_total_order or not arrays[key.operand].element_type.is_inexact
+        )
         return emit.operation(
             "stablehlo.sort",
             operands,
@@ -193,9 +195,7 @@ def sort(
     graph = computation_of(comparator, _parameters(shapes), "sort")
     if dimension == -1 and shapes:
         dimension = shapes[0].rank - 1
-    return bind(
-        Sort.instance, *values, comparator=graph, dimension=dimension, is_stable=is_stable
-    )
+    return bind(Sort.instance, *values, comparator=graph, dimension=dimension, is_stable=is_stable)
 
 
 def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
@@ -238,9 +238,7 @@ _CARRIERS = {
 }
 
 
-def _carried(
-    shapes: Sequence[Shape], comparator: Graph, dimension: int, is_stable: bool
-) -> Graph:
+def _carried(shapes: Sequence[Shape], comparator: Graph, dimension: int, is_stable: bool) -> Graph:
     """The program that sorts operands of such types as carriers."""
 
     def compare(*scalars: Any) -> Any:
@@ -333,7 +331,9 @@ def _order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarr
         high = np.full_like(low, width)
         for _ in range(width.bit_length()):
             middle = np.minimum((low + high) // 2, width - 1)
-            pairs = [(row[:, late], np.take_along_axis(row, starts + middle, -1)) for row in ordered]
+            pairs = [
+                (row[:, late], np.take_along_axis(row, starts + middle, -1)) for row in ordered
+            ]
             (is_before,) = apply_elementwise(comparator, [each for pair in pairs for each in pair])
             is_open = low < high
             high = np.where(is_open & is_before, middle, high)

@@ -14,7 +14,6 @@ import numpy as np
 
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.shapes import AnyShape, Shape
 
 __all__ = [
     "PaddingPairs",

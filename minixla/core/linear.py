@@ -37,25 +37,15 @@ def with_sizes_of(value: Any, like: Any) -> Any:
         like: an array of the same dimensions, or its Shape where its values are not known.
 
     Raises:
-        DerivativeError: `like` is a Shape that is dynamic where `value` is not.
+        DerivativeError: `like` is a Shape, and dynamic where `value` is not.
     """
-    if value is None or not Shape.any_dynamic:
+    if value is None or not Shape.any_dynamic or isinstance(value, TupleValue):
         return value
     shape, wanted = shape_of(value), shape_of(like)
     if not isinstance(shape, Shape) or not isinstance(wanted, Shape):
         return value
     if shape.dynamic == wanted.dynamic or shape.dimensions != wanted.dimensions:
         return value
-    if like is wanted and any(
-        new > old for new, old in zip(wanted.dynamic, shape.dynamic, strict=True)
-    ):
-        raise explain(
-            DerivativeError,
-            "transpose",
-            "the size of a dynamic tangent is not known",
-            [f"tangent {wanted}", f"cotangent {shape}"],
-            "Set dynamic sizes back to their bounds with set_dimension_size before this operation.",
-        )
     return role("resize")(value, like)
 
 

@@ -176,7 +176,11 @@ class Emitter:
         return names[1:]
 
     def region(
-        self, graph: Graph, terminator: str = "stablehlo.return", token: str | None = None
+        self,
+        graph: Graph,
+        terminator: str = "stablehlo.return",
+        token: str | None = None,
+        operands: Sequence[str] | None = None,
     ) -> str:
         """The text of a region with one block that computes `graph`.
 
@@ -186,12 +190,13 @@ class Emitter:
             token: where side effects are in order with those outside: None, `parameter` (the first
                 parameter and result is a token), `captured` (the block reads that before it, and
                 its first result is a token) or `read` (a parameter, but no result).
+            operands: names of values outside that its inputs are; default: the block's parameters.
         """
         outer, self._lines = self._lines, []
         before = self._token
         self._token = before if token == "captured" else None
-        parameters = [f"%r{self._next()}" for _ in graph.inputs]
-        header = _parameters(parameters, graph)
+        parameters = operands or [f"%r{self._next()}" for _ in graph.inputs]
+        header = "" if operands else _parameters(parameters, graph)
         if token in ("parameter", "read"):
             self._token = f"%r{self._next()}"
             header = f"{self._token}: {TOKEN.stablehlo}{', ' if header else ''}{header}"

@@ -17,10 +17,13 @@ class ThreadState(threading.local):
         trace: the current trace.
         source: the line that new instructions and errors name, while an instruction recorded
             earlier is being transformed; None: the line at which the user's program is.
+        axes: the named axes that the function being traced is mapped over, innermost last, as
+            pairs of name and what the transformation knows of the axis.
     """
 
     trace: Any = None
     source: Source | None = None
+    axes: tuple[tuple[Any, Any], ...] = ()
 
 
 state = ThreadState()

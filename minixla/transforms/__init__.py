@@ -2,15 +2,35 @@
 
 import minixla.engine as _engine  # noqa: F401 - the default evaluator
 import minixla.numpy.array_methods as _array_methods  # noqa: F401 - the methods of tracers
+from minixla.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
 from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp
 from minixla.transforms.jacobians import hessian, jacfwd, jacrev, linearize
 from minixla.transforms.jit import jit
+from minixla.transforms.named_axes import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+)
 from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 
 __all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "custom_jvp",
     "custom_vjp",
     "grad",
@@ -21,6 +41,12 @@ __all__ = [
     "jvp",
     "linearize",
     "make_graph",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "psum_scatter",
     "reference",
     "simulate",
     "stop_gradient",

@@ -243,9 +243,7 @@ def dots_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool
     return operation.name in ("Dot", "DotGeneral")
 
 
-def dots_with_no_batch_dims_saveable(
-    operation: Operation, *shapes: Any, **attributes: Any
-) -> bool:
+def dots_with_no_batch_dims_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
     """Keeps the results of matrix products without batch dimensions."""
     if not dots_saveable(operation):
         return False

@@ -106,7 +106,8 @@ class _Nested:
         weak = tuple(map(weak_type_of, leaves))
         static = [*((number, args[number]) for number in numbers), *sorted(static_kwargs.items())]
         mode = canonical_element_type(S64)
-        key = (tree, shapes, weak, tuple(map(_static_key, static)), len(args), mode)
+        axes = tuple([(name, axis.size) for name, axis in _state.axes])
+        key = (tree, shapes, weak, tuple(map(_static_key, static)), len(args), mode, axes)
         found = self._cache.get(key)
         if found is None:
             found = self._trace(rebuild, static_kwargs, tree, shapes, weak)

@@ -13,6 +13,7 @@ from minixla.core.roles import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
+from minixla.transforms.named_axes import BatchAxis, mapped_axis
 
 __all__ = ["vmap"]
 
@@ -58,7 +59,7 @@ def vmap(
         ]
         positional, named = tree_unflatten(tree, inputs)
         try:
-            with under(trace):
+            with under(trace), mapped_axis(axis_name, BatchAxis(trace)):
                 out = fun(*positional, **named)
         finally:
             trace.alive = False

@@ -169,7 +169,10 @@ def test_cholesky_rejected():
 
 
 def operands_of(left_side, dtype=np.float64, batch=(2,)):
-    return [triangular((*batch, 3, 3), dtype), normal((*batch, *((3, 2) if left_side else (2, 3))), dtype)]
+    return [
+        triangular((*batch, 3, 3), dtype),
+        normal((*batch, *((3, 2) if left_side else (2, 3))), dtype),
+    ]
 
 
 def residual(a, b, x, left_side, lower, unit_diagonal, transpose_a):

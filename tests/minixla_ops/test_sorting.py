@@ -236,7 +236,7 @@ def test_batching():
     for dimension in (0, 1):
         check_batching(lambda k, x: ops.sort([k, x], by_first, dimension), [keys, DISTINCT])  # noqa: B023
     check_batching(lambda x: ops.sort(x, ops.lt), [DISTINCT[0]])
-    check_batching(lambda x: mx.grad(lambda x: (ops.sort(x, ops.lt)[0]))(x), [DISTINCT[0]])
+    check_batching(lambda x: mx.grad(lambda x: ops.sort(x, ops.lt)[0])(x), [DISTINCT[0]])
 
 
 # Rejections.

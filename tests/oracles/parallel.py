@@ -1,15 +1,12 @@
-"""Programs of many processes in StableHLO's interpreter and on several devices of XLA:CPU.
-
-Both run one graph in every process. Differences between the two, as of jaxlib 0.10.2, are noted
-where a test leaves one of them out.
-"""
+"""Programs of many processes in StableHLO's interpreter and on several devices of XLA:CPU."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from minixla.core.attributes import Literal
 from minixla.core.graph import Graph
-from minixla.core.stablehlo_text import Emitter
+from minixla.core.stablehlo_text import Emitter, literal_text
 
 from ._worker import Worker
 from .interpreter import run_stablehlo
@@ -18,48 +15,68 @@ _worker = Worker("XLA:CPU", "tests.oracles._run_xla_parallel")
 
 
 def interpret_parallel(
-    graph: Graph, arguments: Sequence[np.ndarray], replicas: int, partitions: int = 1
-) -> list[np.ndarray]:
-    """Results of `graph` in each of replicas x partitions processes, by StableHLO's interpreter.
+    graphs: Sequence[Sequence[Graph]],
+    arguments: Sequence[Sequence[np.ndarray]],
+    infeed: Sequence[np.ndarray] = (),
+) -> list[list[np.ndarray]]:
+    """Results of programs that run together in StableHLO's interpreter.
 
     Args:
-        graph: the program.
-        arguments: for each input an array whose rows are the processes', partitions innermost.
-        replicas, partitions: the numbers of both.
+        graphs: for each replica and partition a program; one may be there several times.
+        arguments: the arguments of each process, partitions innermost.
+        infeed: items that the processes share: each is read once.
 
     Returns:
-        An array a result, with a row a process.
+        The results of each process.
     """
-    processes = replicas * partitions
-    module = Emitter(prefix="process_").module(graph).rstrip().removesuffix("}")
-    inputs = [shape.stablehlo for shape in graph.input_shapes] * processes
-    outputs = ", ".join([shape.stablehlo for shape in graph.output_shapes] * processes)
+    functions, symbols = [], {}
+    for index, graph in enumerate({id(each): each for row in graphs for each in row}.values()):
+        text = Emitter(prefix=f"process_{index}_").module(graph).rstrip()
+        functions.append(text[text.index("\n") + 1 : -1])
+        symbols[id(graph)] = f"@process_{index}_main"
+    for index, item in enumerate(infeed):
+        kind = literal_text(Literal(item))
+        type_ = kind.rpartition(" : ")[2]
+        functions.append(f"  func.func @infeed_{index}() -> {type_} {{")
+        functions.append(f"    %0 = stablehlo.constant {kind}\n    return %0 : {type_}\n  }}")
+    flat = [graph for row in graphs for graph in row]
+    inputs = [shape.stablehlo for graph in flat for shape in graph.input_shapes]
+    outputs = [shape.stablehlo for graph in flat for shape in graph.output_shapes]
     names = [f"%arg{index}" for index in range(len(inputs))]
     parameters = ", ".join(f"{n}: {t}" for n, t in zip(names, inputs, strict=True))
-    grid = ", ".join([f"[{', '.join(['@process_main'] * partitions)}]"] * replicas)
-    count = len(graph.outputs) * processes
-    text = f"""{module}
-  func.func public @main({parameters}) -> ({outputs}) {{
-    %r:{count} = "interpreter.run_parallel"({", ".join(names)}) {{programs = [{grid}]}}
-      : ({", ".join(inputs)}) -> ({outputs})
-    return {", ".join(f"%r#{i}" for i in range(count))} : {outputs}
+    grid = ", ".join(f"[{', '.join(symbols[id(graph)] for graph in row)}]" for row in graphs)
+    given = f"programs = [{grid}]"
+    if infeed:
+        given += f", infeed = [{', '.join(f'@infeed_{i}' for i in range(len(infeed)))}]"
+    everything = ", ".join(outputs)
+    body = "\n".join(functions)
+    text = f"""module @processes {{
+{body}
+  func.func public @main({parameters}) -> ({everything}) {{
+    %r:{len(outputs)} = "interpreter.run_parallel"({", ".join(names)}) {{{given}}}
+      : ({", ".join(inputs)}) -> ({everything})
+    return {", ".join(f"%r#{i}" for i in range(len(outputs)))} : {everything}
   }}
 }}"""
-    rows = [argument[process] for process in range(processes) for argument in arguments]
-    found = run_stablehlo(text, rows)
-    return [np.stack(found[i :: len(graph.outputs)]) for i in range(len(graph.outputs))]
+    found = iter(run_stablehlo(text, [each for given in arguments for each in given]))
+    return [[next(found) for _ in graph.outputs] for graph in flat]
 
 
 def run_xla_parallel(
-    graph: Graph, arguments: Sequence[np.ndarray], replicas: int
-) -> list[np.ndarray]:
-    """Results of `graph` in each replica, by XLA:CPU; for partitions use `jax.shard_map`.
+    graph: Graph, arguments: Sequence[Sequence[np.ndarray]]
+) -> list[list[np.ndarray]]:
+    """Results of a program in several replicas, by XLA:CPU; for partitions use `jax.shard_map`.
 
     Args:
         graph: the program.
-        arguments: for each input an array whose rows are the replicas', of rank 1 or more each.
-        replicas: their number, at most the four devices that the tests make.
+        arguments: those of each replica, of rank 1 or more; tests make four devices at most.
+
+    Returns:
+        The results of each replica.
     """
     module = Emitter(platform="cpu").module(graph)
-    header = f"attributes {{mhlo.num_replicas = {replicas} : i32, mhlo.num_partitions = 1 : i32}}"
-    return _worker.evaluate(module.replace(" {", f" {header} {{", 1), arguments, 120.0)
+    counts = f"mhlo.num_replicas = {len(arguments)} : i32, mhlo.num_partitions = 1 : i32"
+    text = module.replace(" {", f" attributes {{{counts}}} {{", 1)
+    stacked = [np.stack(each) for each in zip(*arguments, strict=True)]
+    results = _worker.evaluate(text, stacked, 120.0)
+    return [list(each) for each in zip(*results, strict=True)]

@@ -1,0 +1,348 @@
+"""Collectives over named axes: psum and its family, in functions that vmap or pmap maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from jax.tree_util import tree_map
+
+from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.errors import TransformError, explain
+from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.tracing import _state, bind, shape_of
+from minixla.transforms import axis_operations as operations
+
+__all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "psum_scatter",
+]
+
+Groups = tuple[tuple[int, ...], ...] | None
+
+
+class Axis(Protocol):
+    """What a transformation that maps an axis does for collectives over it."""
+
+    size: int
+
+    def index(self) -> Any:
+        """The number of the member, an s32 scalar."""
+        ...
+
+    def apply(self, operation: Any, operand: Any, groups: Groups, **attributes: Any) -> Any:
+        """An operation of `axis_operations` on the members' values."""
+        ...
+
+
+class BatchAxis:
+    """An axis of vmap."""
+
+    def __init__(self, trace: BatchTrace) -> None:
+        self.trace = trace
+        self.size = trace.size
+        self._index: Any = None
+
+    def index(self) -> Any:
+        """The number of the member, an s32 scalar."""
+        if self._index is None:
+            numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
+            self._index = BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
+        return self._index
+
+    def apply(self, operation: Any, operand: Any, groups: Groups, **attributes: Any) -> Any:
+        """The operation, for batching to turn into one on the whole batch."""
+        size = self.size if groups is None else len(groups[0])
+        return bind(
+            operation,
+            operand,
+            self.index(),
+            axis_name=self.trace.name,
+            size=size,
+            groups=groups,
+            **attributes,
+        )
+
+
+@contextmanager
+def mapped_axis(name: Any, axis: Axis) -> Any:
+    """The axis is known by its name to what is traced inside; without a name nothing changes."""
+    previous = _state.axes
+    if name is not None:
+        _state.axes = (*previous, (name, axis))
+    try:
+        yield
+    finally:
+        _state.axes = previous
+
+
+def _axes(subject: str, axis_name: Any) -> list[Axis]:
+    """The axes of one name or of a tuple of names."""
+    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    found = []
+    for name in names:
+        known = [axis for each, axis in _state.axes if each == name]
+        if not known:
+            listed = ", ".join([repr(each) for each, _ in _state.axes]) or "none"
+            raise explain(
+                TransformError,
+                subject,
+                f"the axis name {name!r} is not bound",
+                [f"axis_name = {axis_name!r}", f"bound here: {listed}"],
+                f"Map the function over it: mx.vmap(f, axis_name={name!r}).",
+            )
+        found.append(known[-1])
+    return found
+
+
+def _one_axis(subject: str, axis_name: Any) -> Axis:
+    axes = _axes(subject, axis_name)
+    if len(axes) != 1:
+        raise explain(
+            TransformError,
+            subject,
+            f"it works on one axis, not on {len(axes)}",
+            [f"axis_name = {axis_name!r}"],
+            "Call it once for each axis.",
+        )
+    return axes[0]
+
+
+def _groups(subject: str, axis: Axis, given: Sequence[Sequence[int]] | None) -> Groups:
+    if given is None:
+        return None
+    groups = tuple([tuple(map(int, group)) for group in given])
+    members = sorted([number for group in groups for number in group])
+    if members != list(range(axis.size)) or len({len(group) for group in groups}) != 1:
+        raise explain(
+            TransformError,
+            subject,
+            "axis_index_groups do not divide the axis into groups of one size",
+            [f"axis_index_groups = {given}", f"the axis has {axis.size} members"],
+            "Name each member once, in groups of equal size.",
+        )
+    return groups
+
+
+def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
+    if -rank <= axis < rank:
+        return axis % rank
+    raise explain(
+        TransformError,
+        subject,
+        f"{what} = {axis} is no dimension of an array of rank {rank}",
+        advice=f"Give one in [{-rank}, {rank}).",
+    )
+
+
+def _rank(x: Any, subject: str) -> int:
+    shape = shape_of(x, subject)
+    assert isinstance(shape, Shape), "a leaf of arrays is an array"
+    return shape.rank
+
+
+def _reduced(
+    subject: str,
+    operation: Any,
+    x: Any,
+    axis_name: Any,
+    axis_index_groups: Sequence[Sequence[int]] | None,
+    **attributes: Any,
+) -> Any:
+    axes = _axes(subject, axis_name)
+    if axis_index_groups is not None:
+        axes = [_one_axis(subject, axis_name)]
+
+    def reduce(leaf: Any) -> Any:
+        for axis in axes:
+            groups = _groups(subject, axis, axis_index_groups)
+            leaf = axis.apply(operation, leaf, groups, **attributes)
+        return leaf
+
+    return tree_map(reduce, x)
+
+
+def psum(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
+    """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
+
+    Args:
+        x: a pytree of arrays. A Python number gives the number times the size, with no array.
+        axis_name: the name of the axis, or a tuple of names.
+        axis_index_groups: the members of each group within which to sum; default: all.
+
+    Raises:
+        TransformError: no axis of that name is mapped here; groups that do not divide it.
+    """
+    axes = _axes("psum", axis_name)
+    if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
+        count = 1
+        for axis in axes:
+            groups = _groups("psum", axis, axis_index_groups)
+            count *= axis.size if groups is None else len(groups[0])
+        return x * count
+    return _reduced("psum", operations.SUM, x, axis_name, axis_index_groups)
+
+
+def pmean(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
+    """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`."""
+    count = psum(1, axis_name, axis_index_groups=axis_index_groups)
+    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    return tree_map(lambda leaf: leaf / count, total)
+
+
+def pmax(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
+    """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`."""
+    return _reduced("pmax", operations.EXTREME, x, axis_name, axis_index_groups, kind="max")
+
+
+def pmin(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
+    """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`."""
+    return _reduced("pmin", operations.EXTREME, x, axis_name, axis_index_groups, kind="min")
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Values sent between members of a mapped axis (JAX: lax.ppermute).
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis.
+        perm: pairs of source and target; members that are no target get zeros.
+
+    Raises:
+        TransformError: two pairs with one source or target, or a number outside the axis.
+    """
+    axis = _one_axis("ppermute", axis_name)
+    pairs = tuple([(int(source), int(target)) for source, target in perm])
+    for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
+        if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
+            raise explain(
+                TransformError,
+                "ppermute",
+                f"a {what} is named twice, or is no member of the axis",
+                [f"perm = {pairs}", f"the axis has {axis.size} members"],
+                "Each member sends once and receives once at most.",
+            )
+    return tree_map(lambda leaf: axis.apply(operations.PERMUTE, leaf, None, pairs=pairs), x)
+
+
+def all_gather(
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis: int = 0,
+    tiled: bool = False,
+) -> Any:
+    """The values of all members of a mapped axis (JAX: lax.all_gather).
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis.
+        axis_index_groups: see `psum`.
+        axis: the dimension along which the values come.
+        tiled: whether they are joined along a dimension that is there, instead of a new one.
+    """
+    mapped = _one_axis("all_gather", axis_name)
+    groups = _groups("all_gather", mapped, axis_index_groups)
+
+    def gather(leaf: Any) -> Any:
+        at = _dimension("all_gather", "axis", axis, _rank(leaf, "all_gather") + (not tiled))
+        return mapped.apply(operations.ALL_GATHER, leaf, groups, axis=at, tiled=tiled)
+
+    return tree_map(gather, x)
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
+) -> Any:
+    """The sum over a mapped axis, of which each member gets its part (JAX: lax.psum_scatter).
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis.
+        scatter_dimension: the dimension that is cut, one part for each member.
+        axis_index_groups: see `psum`.
+        tiled: whether a part keeps the dimension; else its size must be that of the axis.
+    """
+    mapped = _one_axis("psum_scatter", axis_name)
+    groups = _groups("psum_scatter", mapped, axis_index_groups)
+
+    def scatter(leaf: Any) -> Any:
+        rank = _rank(leaf, "psum_scatter")
+        at = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, rank)
+        return mapped.apply(operations.REDUCE_SCATTER, leaf, groups, axis=at, tiled=tiled)
+
+    return tree_map(scatter, x)
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
+) -> Any:
+    """Part j of member i becomes part i of member j (JAX: lax.all_to_all).
+
+    Args:
+        x: a pytree of arrays.
+        axis_name: the name of the axis.
+        split_axis: the dimension that is cut.
+        concat_axis: the dimension along which the parts are joined.
+        axis_index_groups: see `psum`.
+        tiled: whether both dimensions stay; else the first goes and the second is new.
+    """
+    mapped = _one_axis("all_to_all", axis_name)
+    groups = _groups("all_to_all", mapped, axis_index_groups)
+
+    def exchange(leaf: Any) -> Any:
+        rank = _rank(leaf, "all_to_all")
+        ends = {
+            "split_axis": _dimension("all_to_all", "split_axis", split_axis, rank),
+            "concat_axis": _dimension("all_to_all", "concat_axis", concat_axis, rank),
+        }
+        return mapped.apply(operations.ALL_TO_ALL, leaf, groups, tiled=tiled, **ends)
+
+    return tree_map(exchange, x)
+
+
+def axis_index(axis_name: Any) -> Any:
+    """The member's number along a mapped axis, an s32 scalar (JAX: lax.axis_index).
+
+    Args:
+        axis_name: a name, or a tuple of names, of which the last counts fastest.
+    """
+    index: Any = None
+    for axis in _axes("axis_index", axis_name):
+        index = axis.index() if index is None else index * axis.size + axis.index()
+    return index
+
+
+def axis_size(axis_name: Any) -> int:
+    """The number of members of a mapped axis (JAX: lax.axis_size)."""
+    return psum(1, axis_name)

@@ -1,0 +1,209 @@
+"""RaggedAllToAll: rows of varying number to each member of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from minixla.core.errors import IndexingError, explain
+from minixla.core.operation import register
+from minixla.core.processes import current_process
+from minixla.core.shapes import Shape
+from minixla.core.tracing import bind
+from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.bitwise import and_, or_
+from minixla_ops.broadcasting import broadcast_in_dim
+from minixla_ops.collective_groups import CHANNEL, GROUPS, Collective, Groups
+from minixla_ops.collectives import all_to_all
+from minixla_ops.comparison import ge, lt
+from minixla_ops.composed import Composed
+from minixla_ops.creation import iota
+from minixla_ops.gather import gather
+from minixla_ops.index_numbers import GatherDimensionNumbers
+from minixla_ops.operators import convert
+from minixla_ops.reduction import reduce
+from minixla_ops.reshaping import reshape
+from minixla_ops.rules import array_shape, splat, sum_over, zeros
+from minixla_ops.selection import select
+
+__all__ = ["ragged_all_to_all"]
+
+_INDEX = Shape("s32")
+
+
+@register
+class RaggedAllToAll(Collective, Composed):
+    """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll.
+
+    For each member i of the group (and each update u, where offsets and sizes have two dimensions)
+    rows [input_offsets[i], + send_sizes[i]) of input go to member i, which stores them as rows
+    [output_offsets[i], + send_sizes[i]) of its output: output_offsets are the sender's. The result
+    is output with all that arrived written in. recv_sizes[i] is what member i sends here.
+
+    In NumPy rows outside input or output, rows written twice, and recv_sizes that are wrong are
+    errors; elsewhere the result is undefined then. It runs as a program of all_to_all and gather.
+
+    Attributes:
+        replica_groups, channel_id: see Collective.
+
+    Checks:
+        (C1) input and output have one element type and equal dimensions but for the first.
+        (C2) offsets and sizes are integers of one shape, of one or two dimensions.
+        (G1), (G2), (G4) see Collective; the size is that of the offsets' first dimension.
+    """
+
+    operand_names = (
+        "input",
+        "input_offsets",
+        "send_sizes",
+        "output",
+        "output_offsets",
+        "recv_sizes",
+    )
+    attributes = {"replica_groups": GROUPS, "channel_id": CHANNEL}
+
+    def shape(self, *operands: Any, **groups: Any) -> Shape:
+        shapes = self.array_shapes(operands)
+        given = [f"{n} {s}" for n, s in zip(self.operand_names, shapes, strict=True)]
+        rows, starts, sizes, output, places, counts = shapes
+        kinds = rows.element_type, output.element_type
+        if (
+            not rows.rank
+            or kinds[0] is not kinds[1]
+            or rows.dimensions[1:] != output.dimensions[1:]
+        ):
+            advice = "Element types and all dimensions but the first must be equal."
+            self.reject("C1", "input and output do not have the same rows", given, advice)
+        indices = starts, sizes, places, counts
+        if (
+            any(each.dimensions != starts.dimensions for each in indices)
+            or starts.rank not in (1, 2)
+            or not all(each.element_type.is_integer for each in indices)
+        ):
+            advice = "They must be integers of shape [members] or [members, updates]."
+            self.reject("C2", "offsets and sizes differ in shape or are no lists", given, advice)
+        self.check_groups(size=starts.dimensions[0], **groups)
+        return output
+
+    def reference(self, *operands: np.ndarray, **groups: Any) -> np.ndarray:
+        members = self.members(**groups)
+        assert members is not None
+        output, recv_sizes = operands[3], operands[5]
+        if len(members) != len(recv_sizes):
+            problem = f"offsets are for {len(recv_sizes)} members, the group has {len(members)}"
+            self.reject_attribute("G2", problem, [], "Give offsets and sizes for each member.")
+        columns = self.exchange(operands, members, groups["channel_id"], list)
+        own = members.index(current_process().id)
+        result, written = output.copy(), np.zeros(len(output), bool)
+        for sender, column, announced in zip(members, columns, recv_sizes, strict=True):
+            for values, place, wanted in self._updates(column, own, announced):
+                count = len(values)
+                if count != wanted:
+                    _refuse(f"recv_sizes says {wanted} rows where {sender} sends {count}")
+                if not 0 <= place <= len(output) - count:
+                    end = place + count
+                    _refuse(f"{sender} writes rows {place}:{end} of an output of {len(output)}")
+                if written[place : place + count].any():
+                    _refuse(f"{sender} writes rows that another update has written")
+                result[place : place + count] = values
+                written[place : place + count] = True
+        return result
+
+    def _updates(
+        self, column: Sequence[np.ndarray], own: int, announced: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, int, int]]:
+        """What a member sends here: rows, their place, and how many this member expects."""
+        rows, starts, sizes, _, places, _ = column
+        lists = [np.atleast_1d(each) for each in (starts[own], sizes[own], places[own], announced)]
+        for start, size, place, wanted in np.stack(
+            [each.astype(int) for each in lists], 1
+        ).tolist():
+            if not 0 <= start <= start + size <= len(rows):
+                _refuse(f"rows {start}:{start + size} of an input of {len(rows)} are sent")
+            yield rows[start : start + size], place, wanted
+
+    def composition(self, *operands: Any, replica_groups: Groups, channel_id: int | None) -> Any:
+        rows, starts, sizes, output, places, _ = operands
+        members = array_shape(starts).dimensions[0]
+        updates = array_shape(starts).size
+        count, *rest = array_shape(rows).dimensions
+        length = array_shape(output).dimensions[0]
+        if not count or not length or not updates:
+            return output
+
+        def received(value: Any) -> Any:
+            return all_to_all(value, 0, 0, members, replica_groups, channel_id=channel_id)
+
+        def across(index: Any) -> Any:
+            """What came for each update, for each row of the output."""
+            flat = reshape(convert(received(index), _INDEX.element_type), (updates,))
+            return broadcast_in_dim(flat, (length, updates), (1,))
+
+        copies = broadcast_in_dim(rows, (members, count, *rest), range(1, len(rest) + 2))
+        flat = reshape(received(copies), (members * count, *rest))
+        first, size, place = across(starts), across(sizes), across(places)
+        grid = Shape("s32", (length, updates))
+        row = iota(grid, 0)
+        # Where updates stand in `flat`: each member's rows come after those of the one before.
+        before = np.arange(updates, dtype=np.int32) // (updates // members) * count
+        within = and_(ge(row, place), lt(row, place + size))
+        source = row - place + first + broadcast_in_dim(before, grid.dimensions, (1,))
+        index = sum_over(select(within, source, zeros(grid)), [1])
+        arrived = reduce([within], [splat(False, Shape("pred"))], or_, [1])
+        numbers = GatherDimensionNumbers(range(1, len(rest) + 1), (0,), (0,), 1)
+        taken = gather(flat, reshape(index, (length, 1)), numbers, (1, *rest))
+        return select(broadcast_in_dim(arrived, (length, *rest), (0,)), taken, output)
+
+    def hlo_attributes(self, shapes: Any, **groups: Any) -> dict[str, Any]:
+        return self.hlo_groups(**groups)
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **groups: Any
+    ) -> Any:
+        if any(dimensions[at] is not None for at in (1, 2, 4, 5)):
+            return super().batch(operands, dimensions, **groups)
+        size, moved = batch_size(operands, dimensions), list(operands)
+        for at in (0, 3):
+            moved[at] = move_batch(operands[at], dimensions[at], 1, size)
+        return bind(self, *moved, **groups), 1
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise explain(
+        IndexingError,
+        "ragged_all_to_all",
+        problem,
+        advice="Offsets and sizes must be inside input and output, and the updates apart.",
+    )
+
+
+def ragged_all_to_all(
+    input: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+) -> Any:
+    """The output with the rows written in that the members of the group send here.
+
+    Args:
+        input: an array; its rows are sent.
+        input_offsets: s32[members] or s32[members, updates]: the first row for each member.
+        send_sizes: how many rows, in the same shape.
+        output: an array with rows like those of input.
+        output_offsets: the first row in the output of each member, in the same shape.
+        recv_sizes: how many rows each member sends here, in the same shape.
+        replica_groups: who takes part; see Collective.
+        channel_id: see Collective.
+
+    Raises:
+        ShapeError, AttributeValueError, IndexingError: see RaggedAllToAll.
+    """
+    operands = input, input_offsets, send_sizes, output, output_offsets, recv_sizes
+    groups = {"replica_groups": replica_groups, "channel_id": channel_id}
+    return bind(RaggedAllToAll.instance, *operands, **groups)

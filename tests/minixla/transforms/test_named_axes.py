@@ -1,0 +1,197 @@
+"""Collectives over named axes of vmap, against JAX's."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+
+Y = np.random.default_rng(0).normal(size=(4, 8, 3)).astype(np.float32)
+PERMUTATION = [(0, 1), (1, 3), (3, 2), (2, 0)]
+
+PROGRAMS = {
+    "psum": lambda m, x: m.psum(x, "i"),
+    "pmean": lambda m, x: m.pmean({"x": x}, "i")["x"],
+    "pmax": lambda m, x: m.pmax(x, "i"),
+    "pmin": lambda m, x: m.pmin(x, "i"),
+    "ppermute": lambda m, x: m.ppermute(x, "i", PERMUTATION),
+    "all_gather": lambda m, x: m.all_gather(x, "i", axis=1),
+    "all_gather, last": lambda m, x: m.all_gather(x, "i", axis=-1),
+    "all_gather, tiled": lambda m, x: m.all_gather(x, "i", axis=1, tiled=True),
+    "psum_scatter": lambda m, x: m.psum_scatter(x[:4], "i"),
+    "psum_scatter, tiled": lambda m, x: m.psum_scatter(x, "i", scatter_dimension=0, tiled=True),
+    "all_to_all": lambda m, x: m.all_to_all(x[:4], "i", 0, 1),
+    "all_to_all, tiled": lambda m, x: m.all_to_all(x, "i", 0, 1, tiled=True),
+    "axis_index": lambda m, x: x * m.axis_index("i"),
+    "axis_size": lambda m, x: x * m.axis_size("i"),
+    "psum of a number": lambda m, x: x * m.psum(2, "i"),
+}
+#: JAX has no derivative of pmax and pmin.
+WITHOUT = ("pmax", "pmin")
+
+
+def both(name):
+    program = PROGRAMS[name]
+    return (lambda x: program(mx, x)), (lambda x: program(lax, x))
+
+
+def assert_same(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name):
+    ours, theirs = both(name)
+    expected = jax.vmap(theirs, axis_name="i")(Y)
+    mapped = mx.vmap(ours, axis_name="i")
+    assert_same(mx.jit(mapped)(Y), expected)
+    assert_same(mx.vmap(mx.jit(ours), axis_name="i")(Y), expected)
+    assert_same(mx.reference(mapped)(Y), expected)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in WITHOUT])
+def test_derivatives(name):
+    ours, theirs = (
+        wrapped(f, axis_name="i")
+        for wrapped, f in zip((mx.vmap, jax.vmap), both(name), strict=True)
+    )
+    shape = jax.eval_shape(theirs, Y).shape
+    weights = np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+    assert_same(
+        mx.jit(mx.grad(lambda y: (ours(y) * weights).sum()))(Y),
+        jax.grad(lambda y: (theirs(y) * weights).sum())(Y),
+    )
+    assert_same(mx.jvp(ours, (Y,), (Y * Y,))[1], jax.jvp(theirs, (Y,), (Y * Y,))[1])
+
+
+# JAX's transpose of an all_to_all that is not tiled exchanges the wrong dimensions.
+INSIDE = [name for name in PROGRAMS if name not in (*WITHOUT, "all_to_all")]
+
+
+@pytest.mark.parametrize("is_jitted", [False, True])
+@pytest.mark.parametrize("name", INSIDE)
+def test_gradient_of_each_member(name, is_jitted):
+    ours, theirs = both(name)
+    ours = mx.jit(ours) if is_jitted else ours
+    assert_same(
+        mx.vmap(lambda x: mx.grad(lambda x: (ours(x) ** 2).sum())(x), axis_name="i")(Y),
+        jax.vmap(lambda x: jax.grad(lambda x: (theirs(x) ** 2).sum())(x), axis_name="i")(Y),
+    )
+
+
+def test_transpose_of_all_to_all():
+    """What each member got goes back: the map is a permutation, its transpose the inverse."""
+    mapped = mx.vmap(lambda x: mx.all_to_all(x[:4], "i", 0, 1), axis_name="i")
+    cotangent = np.arange(48, dtype=np.float32).reshape(4, 3, 4)
+    found = mx.grad(lambda y: (mapped(y) * cotangent).sum())(Y)
+    expected = np.zeros_like(Y)
+    expected[:, :4] = np.einsum("rcs->src", cotangent)
+    assert_same(found, expected)
+
+
+def test_derivative_of_pmax():
+    found = mx.jvp(mx.vmap(lambda x: mx.pmax(x, "i"), axis_name="i"), (Y,), (2 * Y,))[1]
+    assert_same(found, np.broadcast_to(2 * Y.max(0), Y.shape))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_other_batches(name):
+    ours, theirs = both(name)
+    batch = np.stack([Y, 2 * Y])
+    assert_same(
+        mx.vmap(mx.vmap(ours, axis_name="i"))(batch),
+        jax.vmap(jax.vmap(theirs, axis_name="i"))(batch),
+    )
+    assert_same(
+        mx.vmap(mx.vmap(ours), in_axes=1, out_axes=1, axis_name="i")(batch),
+        jax.vmap(jax.vmap(theirs), in_axes=1, out_axes=1, axis_name="i")(batch),
+    )
+
+
+def test_several_names():
+    def mapped(m, collectives):
+        def member(x):
+            return collectives.psum(x, ("i", "j")) + collectives.axis_index(("i", "j")) * x
+
+        return m.vmap(m.vmap(member, axis_name="j"), axis_name="i")
+
+    assert_same(mapped(mx, mx)(Y), mapped(jax, lax)(Y))
+
+
+def test_groups():
+    groups = [[0, 2], [3, 1]]
+    summed = mx.vmap(lambda x: mx.psum(x, "i", axis_index_groups=groups), axis_name="i")(Y)
+    assert_same(summed, np.stack([Y[0] + Y[2], Y[1] + Y[3]] * 2))
+    gathered = mx.vmap(lambda x: mx.all_gather(x, "i", axis_index_groups=groups), axis_name="i")(Y)
+    assert_same(gathered, np.stack([Y[[0, 2]], Y[[3, 1]], Y[[0, 2]], Y[[3, 1]]]))
+    parts = mx.vmap(lambda x: mx.psum_scatter(x[:2], "i", axis_index_groups=groups), axis_name="i")(
+        Y
+    )
+    assert_same(parts[2], (Y[0] + Y[2])[1])
+    assert (
+        mx.vmap(lambda x: x * mx.psum(1, "i", axis_index_groups=groups), axis_name="i")(Y)[0, 0, 0]
+        == np.float32(2) * Y[0, 0, 0]
+    )
+
+
+def test_results_and_operands_without_batch():
+    ones = np.ones(2, np.float32)
+    total = mx.vmap(lambda x: mx.psum(x, "i"), axis_name="i", out_axes=None)(Y)
+    assert_same(total, Y.sum(0))
+    assert_same(mx.vmap(lambda x: mx.psum(ones, "i"), axis_name="i", out_axes=None)(Y), 4 * ones)
+    alone = mx.vmap(lambda: mx.axis_index("i"), axis_name="i", axis_size=3)()
+    assert alone.dtype == np.int32
+    np.testing.assert_array_equal(alone, [0, 1, 2])
+
+
+def test_a_jitted_function_knows_the_axis_it_is_called_under():
+    @mx.jit
+    def scaled(x):
+        return x * mx.axis_size("i")
+
+    assert_same(mx.vmap(scaled, axis_name="i")(Y), 4 * Y)
+    assert_same(mx.vmap(scaled, in_axes=1, out_axes=1, axis_name="i")(Y), 8 * Y)
+
+
+ERRORS = {
+    "unbound": (
+        lambda x: mx.psum(x, "q"),
+        ["psum: the axis name 'q' is not bound", "bound here: 'i'"],
+    ),
+    "two axes": (lambda x: mx.all_gather(x, ("i", "i")), ["one axis, not on 2"]),
+    "groups": (
+        lambda x: mx.psum(x, "i", axis_index_groups=[[0, 1]]),
+        ["do not divide the axis", "the axis has 4 members"],
+    ),
+    "permutation": (lambda x: mx.ppermute(x, "i", [(0, 1), (0, 2)]), ["a source is named twice"]),
+    "parts": (
+        lambda x: mx.psum_scatter(x, "i", scatter_dimension=1, tiled=True),
+        ["dimension 1 of size 3 cannot be cut", "must be a multiple"],
+    ),
+    "dimension": (
+        lambda x: mx.all_to_all(x, "i", 5, 0),
+        ["split_axis = 5 is no dimension of an array of rank 2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    function, phrases = ERRORS[name]
+    with pytest.raises(mx.TransformError) as caught:
+        mx.vmap(function, axis_name="i")(Y)
+    for phrase in (*phrases, "test_named_axes.py"):
+        assert phrase in str(caught.value)
+
+
+def test_members_alone_have_no_result():
+    leaked = []
+
+    def keep(x):
+        leaked.append(mx.make_graph(lambda x: mx.psum(x, "i")))
+        return x
+
+    mx.vmap(keep, axis_name="i")(Y)
+    with pytest.raises(mx.TransformError, match="the axis name 'i' is not bound"):
+        leaked[0](Y)
