@@ -38,13 +38,16 @@ if TYPE_CHECKING:
     from minixla.transforms import (
         all_gather,
         all_to_all,
+        associative_scan,
         axis_index,
         axis_size,
         checkpoint,
         checkpoint_name,
         checkpoint_policies,
+        cond,
         custom_jvp,
         custom_vjp,
+        fori_loop,
         grad,
         hessian,
         jacfwd,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
         jvp,
         linearize,
         make_graph,
+        map,
         pmax,
         pmean,
         pmin,
@@ -60,11 +64,14 @@ if TYPE_CHECKING:
         psum,
         psum_scatter,
         reference,
+        scan,
         simulate,
         stop_gradient,
+        switch,
         value_and_grad,
         vjp,
         vmap,
+        while_loop,
     )
 
 __all__ = [
@@ -88,16 +95,19 @@ __all__ = [
     "TupleShape",
     "all_gather",
     "all_to_all",
+    "associative_scan",
     "axis_index",
     "axis_size",
     "bind",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "cond",
     "core",
     "custom_jvp",
     "custom_vjp",
     "element_type",
+    "fori_loop",
     "grad",
     "hessian",
     "jacfwd",
@@ -106,6 +116,7 @@ __all__ = [
     "jvp",
     "linearize",
     "make_graph",
+    "map",
     "nn",
     "numpy",
     "ops",
@@ -117,12 +128,15 @@ __all__ = [
     "psum",
     "psum_scatter",
     "reference",
+    "scan",
     "shape_of",
     "simulate",
     "stop_gradient",
+    "switch",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]
 
 __version__ = "0.1.0"
@@ -140,7 +154,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = importlib.import_module(_MODULES[name])
     else:
-        homes = map(importlib.import_module, _HOMES)
+        homes = (importlib.import_module(home) for home in _HOMES)
         value = next(getattr(home, name) for home in homes if name in home.__all__)
     globals()[name] = value
     return value

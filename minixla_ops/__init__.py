@@ -2,6 +2,19 @@
 
 from minixla_ops import operators as _operators  # noqa: F401 - installs Python's operators
 from minixla_ops.accuracy import ResultAccuracy
+from minixla_ops.async_pairs import (
+    all_gather_done,
+    all_gather_start,
+    all_reduce_done,
+    all_reduce_start,
+    async_done,
+    async_start,
+    async_update,
+    collective_permute_done,
+    collective_permute_start,
+    copy_done,
+    copy_start,
+)
 from minixla_ops.batch_norm import batch_norm_grad, batch_norm_inference, batch_norm_training
 from minixla_ops.binary import add, atan2, complex, div, max, min, mul, pow, rem, sub
 from minixla_ops.bitwise import (
@@ -32,6 +45,7 @@ from minixla_ops.comparison import (
     ne,
     ne_total_order,
 )
+from minixla_ops.composite import composite_call, optimization_barrier
 from minixla_ops.conditional import conditional
 from minixla_ops.conversion import bitcast_convert_type, convert_element_type, reduce_precision
 from minixla_ops.convolution_builders import (
@@ -46,6 +60,14 @@ from minixla_ops.creation import constant, iota
 from minixla_ops.custom_call import custom_call, register_custom_call
 from minixla_ops.dot import dot, dot_general
 from minixla_ops.dot_dimensions import DotDimensionNumbers
+from minixla_ops.dump_only import (
+    add_dependency,
+    bitcast,
+    copy,
+    domain,
+    fusion,
+    rng_get_and_update_state,
+)
 from minixla_ops.dynamic_reshape import dynamic_reshape
 from minixla_ops.dynamic_sizes import get_dimension_size, set_dimension_size
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
@@ -54,12 +76,14 @@ from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.linear_algebra import cholesky, triangular_solve
 from minixla_ops.loops import while_
+from minixla_ops.map import map
 from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
 from minixla_ops.parameters import parameter
 from minixla_ops.process_ids import partition_id, replica_id
 from minixla_ops.ragged_all_to_all import ragged_all_to_all
 from minixla_ops.ragged_dot import RaggedDotDimensionNumbers, ragged_dot
 from minixla_ops.random import rng_bit_generator
+from minixla_ops.random_samples import rng_normal, rng_uniform
 from minixla_ops.reduce_window import reduce_window
 from minixla_ops.reduction import reduce
 from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
@@ -71,6 +95,7 @@ from minixla_ops.rounding import (
     round_nearest_even,
 )
 from minixla_ops.scaled_dot import scaled_dot
+from minixla_ops.scan import scan
 from minixla_ops.scatter import scatter
 from minixla_ops.select_and_scatter import select_and_scatter
 from minixla_ops.selection import clamp, select
@@ -124,15 +149,24 @@ __all__ = [
     "ScatterDimensionNumbers",
     "abs",
     "add",
+    "add_dependency",
     "after_all",
     "all_gather",
+    "all_gather_done",
+    "all_gather_start",
     "all_reduce",
+    "all_reduce_done",
+    "all_reduce_start",
     "all_to_all",
     "and_",
+    "async_done",
+    "async_start",
+    "async_update",
     "atan2",
     "batch_norm_grad",
     "batch_norm_inference",
     "batch_norm_training",
+    "bitcast",
     "bitcast_convert_type",
     "broadcast",
     "broadcast_in_dim",
@@ -145,8 +179,11 @@ __all__ = [
     "collapse",
     "collective_broadcast",
     "collective_permute",
+    "collective_permute_done",
+    "collective_permute_start",
     "compare",
     "complex",
+    "composite_call",
     "concat_in_dim",
     "conditional",
     "constant",
@@ -156,12 +193,16 @@ __all__ = [
     "conv_with_general_dimensions",
     "conv_with_general_padding",
     "convert_element_type",
+    "copy",
+    "copy_done",
+    "copy_start",
     "cos",
     "cosh",
     "create_token",
     "cross_replica_sum",
     "custom_call",
     "div",
+    "domain",
     "dot",
     "dot_general",
     "dynamic_reshape",
@@ -174,6 +215,7 @@ __all__ = [
     "expm1",
     "fft",
     "floor",
+    "fusion",
     "gather",
     "ge",
     "ge_total_order",
@@ -192,6 +234,7 @@ __all__ = [
     "logistic",
     "lt",
     "lt_total_order",
+    "map",
     "max",
     "min",
     "mul",
@@ -199,6 +242,7 @@ __all__ = [
     "ne_total_order",
     "neg",
     "not_",
+    "optimization_barrier",
     "or_",
     "outfeed",
     "pad",
@@ -224,11 +268,15 @@ __all__ = [
     "reshape_explicit",
     "rev",
     "rng_bit_generator",
+    "rng_get_and_update_state",
+    "rng_normal",
+    "rng_uniform",
     "round",
     "round_nearest_afz",
     "round_nearest_even",
     "rsqrt",
     "scaled_dot",
+    "scan",
     "scatter",
     "select",
     "select_and_scatter",

@@ -108,6 +108,9 @@ class Call(Operation):
         # Only a jvp rule applies a call to tangents, and such a rule is linear in them.
         return True
 
+    def dependent(self, variables: Sequence[bool], *, computation: Graph) -> Sequence[bool]:  # type: ignore[override]  # a hook: None or a method
+        return jvp_graph(computation, tuple(variables)).active_outputs
+
     def transpose(
         self,
         cotangents: Any,
@@ -122,10 +125,23 @@ class Call(Operation):
         _, pullback = call_vjp_graphs(graphs, len(computation.outputs), point)
         return pullback(dict(enumerate(cotangents)))
 
+    def batch_within(  # type: ignore[override]  # a hook: None or a method
+        self, trace: Any, operands: Any, dimensions: Any, *, computation: Graph
+    ) -> tuple[Any, Any]:
+        return self._batch(trace.size, operands, dimensions, computation)
+
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], *, computation: Graph
     ) -> tuple[Any, Any]:
-        size = batch_size(operands, dimensions)
+        return self._batch(batch_size(operands, dimensions), operands, dimensions, computation)
+
+    def _batch(
+        self,
+        size: int,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        computation: Graph,
+    ) -> tuple[Any, Any]:
         batched = batched_graph(computation, tuple(dimensions), size)
         return call(batched.graph, *operands), batched.dimensions
 

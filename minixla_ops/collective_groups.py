@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integer, Integers, Optional
+from minixla.core.attributes import Boolean, Integer, Integers, Literal, Optional
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.core.operation import Operation
@@ -170,6 +170,22 @@ class Collective(Operation):
         signature = (*shapes, *attributes.items())
         subject, channel = self.builder_name, channel_id or 0
         return current_process().meet(subject, channel, members, value, signature, combine)
+
+    def emit_collective(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[Any],
+        results: Sequence[Any],
+        regions: Sequence[str] = (),
+        **attributes: Any,
+    ) -> Sequence[str]:
+        """Writes the operation; nothing is exchanged where results are empty."""
+        if not any(shape.size for shape in results):  # StableHLO and XLA:CPU refuse that
+            empty = [Literal(np.zeros(shape.dimensions, shape.dtype), shape) for shape in results]
+            return [emit.constant(literal) for literal in empty]
+        name = f"stablehlo.{self.stablehlo_name}"
+        return emit.operation(name, operands, shapes, results, regions, **attributes)
 
     def group_text(
         self,

@@ -107,8 +107,8 @@ class CollectivePermute(_Passing):
         channel_id: int | None,
         inplace: bool,
     ) -> Sequence[str]:
-        return emit.operation(
-            "stablehlo.collective_permute",
+        return self.emit_collective(
+            emit,
             *values,
             source_target_pairs=source_target_pairs or "dense<> : tensor<0x2xi64>",
             channel_handle=channel_text(channel_id),
@@ -181,8 +181,7 @@ class CollectiveBroadcast(_Passing, Composed):
     def stablehlo(self, emit: Any, *values: Any, **groups: Any) -> Sequence[str]:
         if emit.platform == "cpu":
             return super().stablehlo(emit, *values, **groups)
-        name, attributes = "stablehlo.collective_broadcast", self.group_text(**groups)
-        return emit.operation(name, *values, **attributes)
+        return self.emit_collective(emit, *values, **self.group_text(**groups))
 
     def hlo_attributes(self, shapes: Any, **groups: Any) -> dict[str, Any]:
         return self.hlo_groups(**groups)

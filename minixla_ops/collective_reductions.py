@@ -13,7 +13,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import Shape
 from minixla.core.tracing import bind
 from minixla.core.tuples import TupleValue
 from minixla_ops.batching import batch_size, move_batch
@@ -108,8 +108,8 @@ class _Reducing(Collective, Composed):
         return self.exchange(operands, members, groups["channel_id"], combined, **attributes)
 
     def composition(self, *operands: Any, computation: Graph, **attributes: Any) -> Any:
-        groups = {name: attributes[name] for name in _GROUP_ATTRIBUTES}
-        size = attributes.get("shard_count") or self.group_size(**groups)
+        _, count, groups = _parts(**attributes)
+        size = count or self.group_size(**groups)
         results = []
         for operand in operands:
             sizes = array_shape(operand).dimensions
@@ -125,33 +125,37 @@ class _Reducing(Collective, Composed):
         monoid = monoid_of(computation)
         return monoid in (("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min"))
 
-    def write(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[Any],
-        results: Sequence[Any],
-        computation: Graph,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        """Writes the operation itself."""
-        raise NotImplementedError
-
     def stablehlo(
         self,
         emit: Any,
         operands: Sequence[str],
         shapes: Sequence[Any],
-        results: Sequence[AnyShape],
+        results: Sequence[Any],
         /,
         *,
         computation: Graph,
         **attributes: Any,
     ) -> Sequence[str]:
-        attributes["computation"] = computation
         if emit.platform and not self.is_native(computation, shapes[0].element_type):
+            attributes["computation"] = computation
             return super().stablehlo(emit, operands, shapes, results, **attributes)
-        return self.write(emit, operands, shapes, results, **attributes)
+        regions = [emit.region(computation)]
+        dimension, count, groups = _parts(**attributes)
+        texts = {**self.group_text(size=count, **groups), "scatter_dimension": dimension}
+        # StableHLO's all_reduce takes several operands, its reduce_scatter one.
+        step = len(operands) if dimension is None else 1
+        names: list[str] = []
+        for start in range(0, len(operands), step):
+            some = [each[start : start + step] for each in (operands, shapes, results)]
+            names += self.emit_collective(emit, *some, regions, **texts)
+        return names
+
+    def hlo_attributes(
+        self, shapes: Any, *, computation: Graph, **attributes: Any
+    ) -> dict[str, Any]:
+        dimension, _, groups = _parts(**attributes)
+        dimensions = None if dimension is None else (dimension,)
+        return {**self.hlo_groups(**groups), "dimensions": dimensions, "to_apply": computation}
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         # Of its own tangents, and `transpose` rejects what is no sum.
@@ -209,7 +213,11 @@ class _Reducing(Collective, Composed):
         ]
 
 
-_GROUP_ATTRIBUTES = ("replica_groups", "channel_id", "use_global_device_ids")
+def _parts(
+    scatter_dimension: int | None = None, shard_count: int | None = None, **groups: Any
+) -> tuple[int | None, int | None, dict[str, Any]]:
+    """The attributes of ReduceScatter, of which AllReduce has the groups alone."""
+    return scatter_dimension, shard_count, groups
 
 
 @register
@@ -246,24 +254,6 @@ class AllReduce(_Reducing):
     def reference(self, *operands: np.ndarray, computation: Graph, **groups: Any) -> Any:
         results = self.total(operands, computation, {}, **groups)
         return tuple(results) if len(results) > 1 else results[0]
-
-    def write(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[Any],
-        results: Sequence[Any],
-        computation: Graph,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        name, regions = "stablehlo.all_reduce", [emit.region(computation)]
-        groups = self.group_text(**attributes)
-        return emit.operation(name, operands, shapes, results, regions, **groups)
-
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], /, *, computation: Graph, **groups: Any
-    ) -> dict[str, Any]:
-        return {**self.hlo_groups(**groups), "to_apply": computation}
 
     def spread(self, result: Any, **attributes: Any) -> Any:
         return result
@@ -348,38 +338,6 @@ class ReduceScatter(_Reducing):
         own = members.index(current_process().id)
         results = [np.split(each, shard_count, scatter_dimension)[own] for each in totals]
         return tuple(results) if len(results) > 1 else results[0]
-
-    def write(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[Any],
-        results: Sequence[Any],
-        computation: Graph,
-        scatter_dimension: int = 0,
-        shard_count: int = 1,
-        **groups: Any,
-    ) -> Sequence[str]:
-        name, regions = "stablehlo.reduce_scatter", [emit.region(computation)]
-        attributes = self.group_text(size=shard_count, **groups)
-        attributes["scatter_dimension"] = scatter_dimension
-        return [
-            emit.operation(name, [operand], [shape], [result], regions, **attributes)[0]
-            for operand, shape, result in zip(operands, shapes, results, strict=True)
-        ]
-
-    def hlo_attributes(
-        self,
-        shapes: Sequence[AnyShape],
-        /,
-        *,
-        computation: Graph,
-        scatter_dimension: int,
-        shard_count: int,
-        **groups: Any,
-    ) -> dict[str, Any]:
-        attributes = {**self.hlo_groups(**groups), "dimensions": (scatter_dimension,)}
-        return {**attributes, "to_apply": computation}
 
     def spread(
         self, result: Any, *, scatter_dimension: int, shard_count: int, **groups: Any

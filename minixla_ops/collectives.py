@@ -83,7 +83,7 @@ class AllGather(Collective):
     ) -> Sequence[str]:
         attributes = self.group_text(size=shard_count, **groups)
         attributes["all_gather_dim"] = all_gather_dimension
-        return emit.operation("stablehlo.all_gather", *values, **attributes)
+        return self.emit_collective(emit, *values, **attributes)
 
     def hlo_attributes(
         self,
@@ -203,7 +203,7 @@ class AllToAll(Collective):
     ) -> Sequence[str]:
         attributes = {**dimensions, "split_count": split_count}
         attributes |= self.group_text(replica_groups, channel_id, size=split_count)
-        return emit.operation("stablehlo.all_to_all", *values, **attributes)
+        return self.emit_collective(emit, *values, **attributes)
 
     def hlo(
         self,

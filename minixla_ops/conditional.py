@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +13,26 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
+from minixla.core.graph import Graph, Value
+from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import bind, evaluate_graph, shape_of
-from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.batching import move_batch
 from minixla_ops.bitwise import or_
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import eq, gt, lt
 from minixla_ops.computations import check_computation
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.loops import any_of, choose, shadowed
-from minixla_ops.nested import as_given, closed, leaves_of, program
-from minixla_ops.rules import add_cotangents, full_like, instantiate, splat, zeros, zeros_like
+from minixla_ops.nested import (
+    RunsPrograms,
+    as_given,
+    carrying,
+    closed,
+    leaves_of,
+    program,
+    read_inputs,
+)
+from minixla_ops.rules import array_shape, full_like, instantiate, zeros
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
 
@@ -36,27 +42,28 @@ Flags = tuple[bool, ...]
 
 
 @register
-class Conditional(Operation):
-    """Runs one of several branches on its own operands. XLA: Conditional.
+class Conditional(RunsPrograms):
+    """Runs one of several branches. XLA: Conditional.
 
     A predicate chooses branch 0 where it is true, else branch 1; an index chooses the branch of
-    that number, and the last one where there is none.
+    that number, and the last one where there is none. In a graph every branch takes all operands,
+    those of the other branches too, so that what several of them read is there once.
 
     In a batch whose members choose differently each branch that a member takes runs on the whole
-    batch; where a member takes another, the branch sees in its place one that takes it.
+    batch; in place of members that take another it sees one that takes it.
 
     Attributes:
-        computations: the Graph of each branch; the operands after the first are the inputs of
-            branch 0, then those of branch 1, and so on.
+        computations: the Graph of each branch.
 
     Checks:
-        (C1) the first operand is pred[], and there are two branches, or s32[], and there are any.
+        (C1) the first operand is pred[], and there are two branches, or s32[].
         (C2) each branch takes its operands.
         (C3) all branches give values of the same shapes.
-        (C4) there is a branch, and as many operands as branches.
+        (C4) there is a branch, and an operand for each.
     """
 
     operand_names = ("branch_index", "branch_operands...")
+    dynamic_operands = EVERY_OPERAND
     attributes = {"computations": SequenceAttribute(Instance(Graph))}
 
     def shape(
@@ -70,10 +77,10 @@ class Conditional(Operation):
             advice = "It must be s32[], or pred[] to choose between two branches."
             self.reject("C1", "the predicate or index has another type", given, advice)
         outputs = computations[0].output_shapes
-        for number, (branch, shapes) in enumerate(_sections(computations, operands)):
+        for number, branch in enumerate(computations):
             name = f"branch {number}"
-            check_computation(self, "C2", name, branch, shapes, branch.output_shapes)
-            check_computation(self, "C3", name, branch, shapes, outputs)
+            check_computation(self, "C2", name, branch, operands, branch.output_shapes)
+            check_computation(self, "C3", name, branch, operands, outputs)
         return outputs
 
     def reference(
@@ -84,8 +91,7 @@ class Conditional(Operation):
             number = 1 - int(branch_index)
         else:
             number = int(branch_index) if 0 <= branch_index <= last else last
-        branch, values = _sections(computations, operands)[number]
-        return tuple(reference_graph(branch, values))
+        return tuple(reference_graph(computations[number], operands))
 
     def stablehlo(
         self,
@@ -102,8 +108,7 @@ class Conditional(Operation):
             token, results = "captured", [TOKEN, *results]
             emit.take_token()
         regions = [
-            emit.region(branch, token=token, operands=names)
-            for branch, names in _sections(computations, operands[1:])
+            emit.region(branch, token=token, operands=operands[1:]) for branch in computations
         ]
         name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
         names = emit.operation(name, operands[:1], shapes[:1], results, regions)
@@ -119,11 +124,12 @@ class Conditional(Operation):
         *,
         computations: tuple[Graph, ...],
     ) -> str:
-        pairs = list(zip(operands[1:], shapes[1:], strict=True))
-        packed = []
-        for _, section in _sections(computations, pairs):
-            packed.append(emit.pack([name for name, _ in section], [each for _, each in section]))
-        names = [emit.computation(branch, by_tuple=True) for branch in computations]
+        packed, names = [], []
+        for branch in computations:
+            numbers, own = _own_inputs(branch)
+            section = [operands[1 + number] for number in numbers]
+            packed.append(emit.pack(section, [shapes[1 + number] for number in numbers]))
+            names.append(emit.computation(own, by_tuple=True))
         if shapes[0] is Shape("pred"):
             programs = {"true_computation": names[0], "false_computation": names[1]}
         else:
@@ -133,34 +139,25 @@ class Conditional(Operation):
     def forward(  # type: ignore[override]  # a hook: None or a method
         self, primals: Sequence[Any], tangents: Sequence[Any], *, computations: tuple[Graph, ...]
     ) -> tuple[Any, Any]:
-        index, *rest = primals
         count = len(computations[0].outputs)
-        flags = [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
-        sections = [each for _, each in _sections(computations, flags[1:])]
-        derived = [jvp_graph(b, tuple(s)) for b, s in zip(computations, sections, strict=True)]
+        pairs = zip(primals[1:], tangents[1:], strict=True)
+        active = tuple(t is not None and has_tangent(p) for p, t in pairs)
+        derived = [jvp_graph(branch, active) for branch in computations]
         moving = _any_of_each([each.active_outputs for each in derived])
-        branches = tuple(_giving(each.graph, each.active_outputs, moving) for each in derived)
-        pairs = list(zip(rest, tangents[1:], flags[1:], strict=True))
-        operands = []
-        for _, section in _sections(computations, pairs):
-            operands += [primal for primal, _, _ in section]
-            operands += [tangent for _, tangent, flag in section if flag]
-        results = bind(self, index, *operands, computations=branches)
+        branches = tuple(carrying(each, moving) for each in derived)
+        given = [t for t, flag in zip(tangents[1:], active, strict=True) if flag]
+        results = bind(self, *primals, *given, computations=branches)
         found = iter(results[count:])
         return results[:count], tuple(next(found) if flag else None for flag in moving)
 
     def linearize(  # type: ignore[override]  # a hook: None or a method
-        self,
-        operands: Sequence[Any],
-        active: Sequence[bool],
-        *,
-        computations: tuple[Graph, ...],
+        self, operands: Sequence[Any], active: Sequence[bool], *, computations: tuple[Graph, ...]
     ) -> tuple[Any, Callable[..., Any]]:
         index, *rest = operands
-        count = len(computations[0].outputs)
-        plan = _reverse_plan(computations, tuple(active[1:]), _first_equal(rest))
+        plan = _reverse_plan(computations, tuple(active[1:]))
         everything = bind(self, index, *rest, computations=plan.forward)
-        results, kept = everything[:count], everything[count:]
+        results = everything[: len(plan.active_outputs)]
+        kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
 
         def pullback(cotangents: Any) -> list[Any]:
             given = [
@@ -168,51 +165,29 @@ class Conditional(Operation):
                 for i, (result, flag) in enumerate(zip(results, plan.active_outputs, strict=True))
                 if flag
             ]
-            sources = {"operand": rest, "kept": kept}
-            sections = [
-                [*(sources[source][place] for source, place in places), *given]
-                for places in plan.residuals
-            ]
-            values = [value for section in sections for value in section]
-            found = bind(self, index, *values, computations=plan.backward) if plan.targets else ()
-            pulled: list[Any] = [None] * len(operands)
-            for target, cotangent in zip(plan.targets, found, strict=True):
-                pulled[1 + target] = cotangent
-            return pulled
+            found = iter(bind(self, index, *kept, *given, computations=plan.backward))
+            return [None, *[next(found) if flag else None for flag in plan.active_inputs]]
 
         return results, pullback
 
-    def is_linear_in(self, variables: Sequence[bool]) -> bool:
-        # Only a jvp rule applies branches to tangents, and such a rule is linear in them.
-        return not variables[0]
+    def dependent(  # type: ignore[override]  # a hook: None or a method
+        self, variables: Sequence[bool], *, computations: tuple[Graph, ...]
+    ) -> Sequence[bool]:
+        active = tuple(variables[1:])
+        return _any_of_each([jvp_graph(each, active).active_outputs for each in computations])
 
-    def transpose(
+    def batch_of(
         self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        computations: tuple[Graph, ...],
-    ) -> Sequence[Any]:
-        # The reverse derivative of a linear function is its transpose, wherever it is taken.
-        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
-        _, pullback = self.linearize(point, linear, computations=computations)
-        return pullback(dict(enumerate(cotangents)))
-
-    def batch(
-        self,
+        size: int,
         operands: Sequence[Any],
         dimensions: Sequence[int | None],
         /,
         *,
         computations: tuple[Graph, ...],
     ) -> tuple[Any, Any]:
-        size = batch_size(operands, dimensions)
         if dimensions[0] is not None:
             return self._batch_of_choices(operands, dimensions, computations, size)
-        sections = _sections(computations, dimensions[1:])
-        batched = [batched_graph(branch, tuple(each), size) for branch, each in sections]
+        batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in computations]
         flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
         branches = tuple(_in_front(*each, flags, size) for each in batched)
         results = bind(self, *operands, computations=branches)
@@ -227,57 +202,34 @@ class Conditional(Operation):
     ) -> tuple[Any, Any]:
         """Members that choose differently: each branch that one of them takes, and a selection."""
         numbers = _branch_numbers(operands[0], len(computations))
-        pairs = zip(operands[1:], dimensions[1:], strict=True)
-        moved = [o if at is None else move_batch(o, at, 0, size) for o, at in pairs]
-        flags = [at is not None for at in dimensions[1:]]
-        values = list(zip(moved, flags, strict=True))
-        results: list[Any] = []
-        for number, (branch, section) in enumerate(_sections(computations, values)):
+        flags = tuple(at is not None for at in dimensions[1:])
+        moved = [
+            o if at is None else move_batch(o, at, 0, size)
+            for o, at in zip(operands[1:], dimensions[1:], strict=True)
+        ]
+        results: Sequence[Any] = ()
+        for number, branch in enumerate(computations):
             takes = eq(numbers, full_like(numbers, number))
-            run, nothing = _taken(branch, tuple(flag for _, flag in section), size)
-            given = [value for value, _ in section]
-            found = bind(
-                self, any_of(takes), takes, *given, takes, *given, computations=(run, nothing)
-            )
-            results = [
-                choose(takes, *each) if number else each[0]
-                for each in zip(found, results or found, strict=True)
-            ]
+            programs = _taken(branch, flags, size)
+            found = bind(self, any_of(takes), takes, *moved, computations=programs)
+            pairs = zip(found, results, strict=True) if number else ()
+            results = [choose(takes, *pair) for pair in pairs] if number else found
         return tuple(results), (0,) * len(results)
-
-
-def _sections(computations: Sequence[Graph], values: Sequence[Any]) -> list[tuple[Graph, Any]]:
-    """Each branch with what belongs to its inputs."""
-    bounds = [0, *accumulate(len(branch.inputs) for branch in computations)]
-    if bounds[-1] != len(values):
-        Conditional.instance.reject(
-            "C2",
-            f"{len(values)} operands for branches of {bounds[-1]} inputs",
-            [f"branch {i} {list(branch.input_shapes)}" for i, branch in enumerate(computations)],
-            "Give each branch its operands, in order.",
-        )
-    parts = [values[a:b] for a, b in pairwise(bounds)]
-    return list(zip(computations, parts, strict=True))
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
     return tuple(any(flags) for flags in zip(*columns, strict=True))
 
 
-def _giving(graph: Graph, moving: Flags, flags: Flags) -> Graph:
-    """A jvp graph that gives a tangent, zero where need be, for each result marked in `flags`."""
-    if moving == flags:
-        return graph
-    count = len(flags)
-
-    def function(*values: Any) -> list[Any]:
-        outputs = evaluate_graph(graph, values)
-        found = iter(outputs[count:])
-        tangents = [next(found) if flag else None for flag in moving]
-        pairs = zip(outputs[:count], tangents, flags, strict=True)
-        return outputs[:count] + [instantiate(t, primal) for primal, t, flag in pairs if flag]
-
-    return program(function, graph.input_shapes, graph.name)
+def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
+    """The numbers of the inputs that a branch reads, and its program with these alone."""
+    found = branch.memo.get("own_inputs")
+    if found is None:
+        numbers = sorted(read_inputs(branch, branch.outputs))
+        inputs = [branch.inputs[number] for number in numbers]
+        own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
+        found = branch.memo["own_inputs"] = numbers, own
+    return found
 
 
 def _in_front(
@@ -294,9 +246,9 @@ def _in_front(
 
 def _branch_numbers(index: Any, count: int) -> Any:
     """For each member of a batch the number of its branch, s32[size]."""
-    last = count - 1
-    if shape_of(index) is Shape("pred", shape_of(index).dimensions):  # type: ignore[union-attr]
-        zero = zeros(Shape("s32", index.shape))
+    shape, last = array_shape(index), count - 1
+    if shape.element_type.kind == "pred":
+        zero = zeros(shape.with_element_type(Shape("s32").element_type))
         return select(index, zero, full_like(zero, 1))
     outside = or_(lt(index, full_like(index, 0)), gt(index, full_like(index, last)))
     return select(outside, full_like(index, last), index)
@@ -309,174 +261,133 @@ def _taken(branch: Graph, flags: Flags, size: int) -> tuple[Graph, Graph]:
     if found is None:
         batched = batched_graph(branch, tuple(0 if flag else None for flag in flags), size)
         inner = _in_front(*batched, [True] * len(batched.dimensions), size)
+
+        def run(takes: Any, *values: Any) -> list[Any]:
+            return evaluate_graph(inner, shadowed(takes, values, flags))
+
+        def give_zeros(*_: Any) -> list[Any]:
+            return list(map(zeros, inner.output_shapes))
+
         shapes = [Shape("pred", (size,)), *inner.input_shapes]
-        found = branch.memo[key] = (
-            program(
-                lambda takes, *values: evaluate_graph(inner, shadowed(takes, values, flags)),
-                shapes,
-                inner.name,
-            ),
-            program(lambda *_: list(map(zeros, inner.output_shapes)), shapes, "nothing"),
-        )
+        found = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
+        branch.memo[key] = found
     return found
 
 
 class _ReversePlan(NamedTuple):
-    """The two halves of a reverse derivative, as branches.
+    """The two halves of the reverse derivative, as branches.
 
     Attributes:
-        forward: from the operands to the results and what is kept for the second halves. What one
-            branch keeps may take the place of what another does.
-        backward: each from its residuals, and cotangents of `active_outputs`, to cotangents of
-            the operands in `targets`.
+        forward: from the operands to the results and what is kept of them for the second halves;
+            what one branch keeps may stand where another keeps something else.
+        backward: from that, the operands in `reread`, and a cotangent for each of `active_outputs`
+            to a cotangent for each of `active_inputs`.
         active_outputs: which results a cotangent is taken for.
-        residuals: for each branch where its residuals are: ("operand", number) or ("kept", number).
-        targets: which operands get cotangents. One that is given several times gets one only.
+        active_inputs: which operands can have a cotangent that is not zero.
+        reread: the operands that the second halves read.
     """
 
     forward: tuple[Graph, ...]
     backward: tuple[Graph, ...]
     active_outputs: Flags
-    residuals: tuple[tuple[tuple[str, int], ...], ...]
-    targets: tuple[int, ...]
+    active_inputs: Flags
+    reread: tuple[int, ...]
 
 
-def _first_equal(operands: Sequence[Any]) -> tuple[int, ...]:
-    """For each operand the number of the first that is the same value."""
-    seen: dict[int, int] = {}
-    return tuple(seen.setdefault(id(each), number) for number, each in enumerate(operands))
-
-
-def _reverse_plan(
-    computations: tuple[Graph, ...], active: Flags, first_equal: tuple[int, ...]
-) -> _ReversePlan:
-    key = ("conditional_vjp", computations, active, first_equal)
+def _reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
+    key = ("conditional_vjp", computations, active)
     memo = computations[0].memo
     found = memo.get(key)
     if found is None:
-        found = memo[key] = _make_reverse_plan(computations, active, first_equal)
+        found = memo[key] = _make_reverse_plan(computations, active)
     return found
 
 
-def _make_reverse_plan(
-    computations: tuple[Graph, ...], active: Flags, first_equal: tuple[int, ...]
-) -> _ReversePlan:
-    count = len(computations[0].outputs)
-    halves = [vjp_graphs(b, tuple(flags)) for b, flags in _sections(computations, active)]
+def _make_reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
+    halves = [vjp_graphs(branch, active) for branch in computations]
     active_outputs = _any_of_each([each.active_outputs for each in halves])
-    numbers = list(range(len(active)))
-    sections = [numbers for _, numbers in _sections(computations, numbers)]
+    active_inputs = _any_of_each([each.active_inputs for each in halves])
     slots: list[AnyShape] = []
-    residuals = [
-        _placed(half.forward, count, section, slots)
-        for half, section in zip(halves, sections, strict=True)
+    places = [_places(each.forward, len(active_outputs), slots) for each in halves]
+    pairs = list(zip(halves, places, strict=True))
+    reread = tuple(sorted({-1 - place for each in places for place in each if place < 0}))
+    # The second half finds an operand behind the slots.
+    behind = {-1 - number: len(slots) + i for i, number in enumerate(reread)}
+    sources = [[behind.get(place, place) for place in each] for each in places]
+    inputs = computations[0].input_shapes
+    given = [
+        shape
+        for shape, flag in zip(computations[0].output_shapes, active_outputs, strict=True)
+        if flag
     ]
-    targets = sorted(
-        {
-            first_equal[number]
-            for half, section in zip(halves, sections, strict=True)
-            for number, flag in zip(section, half.active_inputs, strict=True)
-            if flag
-        }
-    )
-    forward = [
-        _keeping(half.forward, count, places, slots)
-        for half, places in zip(halves, residuals, strict=True)
-    ]
-    backward = [
-        _pulling(
-            half, count, active_outputs, [first_equal[number] for number in section],
-            {target: shape for target, shape in _shapes_at(computations, targets)},
-        )
-        for half, section in zip(halves, sections, strict=True)
-    ]  # fmt: skip
+    shapes = [*slots, *[inputs[number] for number in reread], *given]
+    wanted = [shape if flag else None for shape, flag in zip(inputs, active_inputs, strict=True)]
     return _ReversePlan(
-        tuple(forward), tuple(backward), active_outputs, tuple(residuals), tuple(targets)
+        tuple(_keeping(half.forward, each, slots) for half, each in pairs),
+        tuple(
+            _pulling(half, each, active_outputs, wanted, shapes)
+            for half, each in zip(halves, sources, strict=True)
+        ),
+        active_outputs,
+        active_inputs,
+        reread,
     )
 
 
-def _shapes_at(computations: Sequence[Graph], targets: Sequence[int]) -> list[tuple[int, AnyShape]]:
-    shapes = [shape for branch in computations for shape in branch.input_shapes]
-    return [(target, shapes[target]) for target in targets]
+def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
+    """Where the residuals of a branch are kept; `slots` grows by the shapes that it lacks.
 
-
-def _placed(
-    forward: Graph, count: int, section: Sequence[int], slots: list[AnyShape]
-) -> tuple[tuple[str, int], ...]:
-    """Where the residuals of a branch are; `slots` grows by the shapes that it lacks."""
-    inputs = {id(value): number for value, number in zip(forward.inputs, section, strict=True)}
+    Returns:
+        The number of a slot for each; -1 - i for one that is input i itself.
+    """
+    inputs = {id(value): number for number, value in enumerate(forward.inputs)}
     free = list(range(len(slots)))
-    places: list[tuple[str, int]] = []
+    places = []
     for value in forward.outputs[count:]:
         if id(value) in inputs:
-            places.append(("operand", inputs[id(value)]))
+            places.append(-1 - inputs[id(value)])
             continue
-        slot = next((each for each in free if slots[each] is value.shape), None)
-        if slot is None:
-            slot = len(slots)
+        slot = next((each for each in free if slots[each] is value.shape), len(slots))
+        if slot == len(slots):
             slots.append(value.shape)
         else:
             free.remove(slot)
-        places.append(("kept", slot))
-    return tuple(places)
+        places.append(slot)
+    return places
 
 
-def _keeping(
-    forward: Graph, count: int, places: Sequence[tuple[str, int]], slots: Sequence[AnyShape]
-) -> Graph:
+def _keeping(forward: Graph, places: Sequence[int], slots: Sequence[AnyShape]) -> Graph:
     """The first half of a branch: its results, and each slot's residual, or zeros."""
+    count = len(forward.outputs) - len(places)
 
     def function(*values: Any) -> list[Any]:
         outputs = evaluate_graph(forward, values)
-        pairs = zip(places, outputs[count:], strict=True)
-        kept = {number: value for (source, number), value in pairs if source == "kept"}
-        return outputs[:count] + [
-            kept[number] if number in kept else zeros(shape) for number, shape in enumerate(slots)
-        ]
+        kept = dict(zip(places, outputs[count:], strict=True))
+        return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
 
     return program(function, forward.input_shapes, forward.name)
 
 
 def _pulling(
     half: ReverseGraphs,
-    count: int,
+    places: Sequence[int],
     active_outputs: Flags,
-    numbers: Sequence[int],
-    targets: dict[int, AnyShape],
+    wanted: Sequence[AnyShape | None],
+    shapes: Sequence[AnyShape],
 ) -> Graph:
-    """The second half of a branch: a cotangent, or zeros, for each of `targets`."""
-    kept = len(half.forward.outputs) - count
-    shapes = half.forward.output_shapes
+    """The second half of a branch: a cotangent, or zeros, for each operand that has one in any."""
+    start = len(shapes) - sum(active_outputs)
 
     def function(*values: Any) -> list[Any]:
-        received = iter(values[kept:])
+        received = iter(values[start:])
         given = [next(received) if flag else None for flag in active_outputs]
-        wanted = [c for c, flag in zip(given, half.active_outputs, strict=True) if flag]
-        found = iter(evaluate_graph(half.backward, [*values[:kept], *wanted]))
-        pulled: dict[int, Any] = {}
-        for number, flag in zip(numbers, half.active_inputs, strict=True):
-            if flag:
-                pulled[number] = add_cotangents(pulled.get(number), next(found))
-        return [instantiate(pulled.get(number), shape) for number, shape in targets.items()]
+        read = [c for c, flag in zip(given, half.active_outputs, strict=True) if flag]
+        found = iter(evaluate_graph(half.backward, [*[values[i] for i in places], *read]))
+        pulled = [next(found) if flag else None for flag in half.active_inputs]
+        pairs = zip(pulled, wanted, strict=True)
+        return [instantiate(each, shape) for each, shape in pairs if shape is not None]
 
-    cotangents = [shape for shape, flag in zip(shapes, active_outputs, strict=False) if flag]
-    return program(function, [*shapes[count:], *cotangents], half.backward.name)
-
-
-def _by_predicate(
-    predicate: Any,
-    true_operand: Any,
-    true_computation: Any,
-    false_operand: Any,
-    false_computation: Any,
-) -> tuple[Any, list[Any], list[Any]]:
-    return predicate, [true_computation, false_computation], [true_operand, false_operand]
-
-
-def _by_index(
-    branch_index: Any, branch_computations: Sequence[Any], branch_operands: Sequence[Any]
-) -> tuple[Any, list[Any], list[Any]]:
-    return branch_index, list(branch_computations), list(branch_operands)
+    return program(function, shapes, half.backward.name)
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:
@@ -488,10 +399,11 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     `branch_index`, and the last one where there is none of that number.
 
     Args:
-        arguments, named: the predicate is pred[], the index s32[]. A computation is a Graph or a
+        *arguments: the predicate is pred[], the index s32[]. A computation is a Graph or a
             function; it takes its operand, an array or a tuple, as one argument, and the members
             of a Python sequence each by itself. It may read no other traced values: give these as
             operands.
+        **named: the same by name.
 
     Returns:
         What the computations give: one value, or a Python tuple where they give several.
@@ -501,36 +413,76 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         TransformError: a function reads traced values of the enclosing function.
     """
     operation = Conditional.instance
-    is_by_index = len(arguments) + len(named) == 3 or "branch_index" in named
+    index, computations, operands = _form_of(arguments, named)
+    if len(computations) != len(operands):
+        problem = f"{len(operands)} operands for {len(computations)} branches"
+        operation.reject("C4", problem, [], "Give one operand for each branch.")
+    pairs = zip(computations, operands, strict=True)
+    graphs = [closed(each, operand, operation.builder_name) for each, operand in pairs]
+    flat = [without_tuples(graph) for graph in graphs]
+    values: list[Any] = []
+    numbers = []
+    for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
+        leaves = leaves_of(operand)
+        shapes = [shape_of(leaf) for leaf in leaves]
+        name = f"branch {position}"
+        check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
+        numbers.append(_numbered(leaves, values))
+    shapes = [shape_of(value) for value in values]
+    branches = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
+    results = bind(operation, index, *values, computations=tuple(branches))
+    given = as_given(graphs[0].output_shapes, results)
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+def _numbered(leaves: Sequence[Any], values: list[Any]) -> list[int]:
+    """The numbers of the leaves among `values`, which grows by those that are not there yet."""
+    free = {id(value): number for number, value in enumerate(values)}
+    numbers = []
+    for leaf in leaves:
+        number = free.pop(id(leaf), len(values))
+        if number == len(values):
+            values.append(leaf)
+        numbers.append(number)
+    return numbers
+
+
+def _of_all(branch: Graph, numbers: Sequence[int], shapes: Sequence[AnyShape]) -> Graph:
+    """A branch that takes all operands, of which its own have these numbers."""
+    own = dict(zip(numbers, branch.inputs, strict=True))
+    inputs = [own.get(i) or Value(shape, None, i) for i, shape in enumerate(shapes)]
+    if tuple(inputs) == branch.inputs:
+        return branch
+    return Graph(inputs, branch.instructions, branch.outputs, branch.name)
+
+
+def _form_of(
+    arguments: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+    """The index (or predicate), computations and operands of either form."""
+
+    def by_index(branch_index: Any, branch_computations: Any, branch_operands: Any) -> Any:
+        return branch_index, branch_computations, branch_operands
+
+    def by_predicate(
+        predicate: Any,
+        true_operand: Any,
+        true_computation: Any,
+        false_operand: Any,
+        false_computation: Any,
+    ) -> Any:
+        return predicate, (true_computation, false_computation), (true_operand, false_operand)
+
+    form = by_index if len(arguments) + len(named) <= 3 else by_predicate
     try:
-        bound = inspect.signature(_by_index if is_by_index else _by_predicate).bind(
-            *arguments, **named
-        )
+        inspect.signature(form).bind(*arguments, **named)
     except TypeError as error:
         raise explain(
             ShapeError,
-            operation.builder_name,
+            "conditional",
             "the arguments fit neither form",
             [str(error)],
             "Give (predicate, true_operand, true_computation, false_operand, false_computation) "
             "or (branch_index, branch_computations, branch_operands).",
         ) from None
-    index, computations, operands = (_by_index if is_by_index else _by_predicate)(
-        *bound.args, **bound.kwargs
-    )
-    if len(computations) != len(operands):
-        operation.reject(
-            "C4",
-            f"{len(operands)} operands for {len(computations)} branches",
-            [],
-            "Give one operand for each branch.",
-        )
-    graphs = [
-        closed(computation, operand, operation.builder_name)
-        for computation, operand in zip(computations, operands, strict=True)
-    ]
-    leaves = [leaf for operand in operands for leaf in leaves_of(operand)]
-    flat = tuple(map(without_tuples, graphs))
-    results = bind(operation, index, *leaves, computations=flat)
-    values = as_given(graphs[0].output_shapes, results)
-    return values[0] if len(values) == 1 else tuple(values)
+    return form(*arguments, **named)

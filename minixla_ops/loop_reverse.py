@@ -27,16 +27,16 @@ import numpy as np
 from minixla.core.derived import ReverseGraphs, call_vjp_graphs, vjp_graphs
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph, Value, live_instructions
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.binary import div, max, min
 from minixla_ops.comparison import ge, le, lt
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from minixla_ops.loop_trips import known_trips
+from minixla_ops.loop_trips import Trips, known_trips, written_once
 from minixla_ops.loops import constants_of, repeat, while_
-from minixla_ops.nested import merged, program
+from minixla_ops.nested import merged, program, read_inputs
 from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate, sum_over, zeros
 from minixla_ops.selection import select
@@ -54,7 +54,7 @@ def linearize_while(
 ) -> tuple[Any, Callable[..., Any]]:
     """The results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
-    if trips == 0:
+    if trips is not None and trips.count == 0:
         return tuple(operands), lambda cotangents: list(map(cotangents.get, range(len(operands))))
     given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
     graphs = _while_vjp_graphs(condition, body, given, trips)
@@ -63,7 +63,7 @@ def linearize_while(
 
 
 def _while_vjp_graphs(
-    condition: Graph, body: Graph, active: tuple[bool, ...], trips: int | None
+    condition: Graph, body: Graph, active: tuple[bool, ...], trips: Trips | None
 ) -> ReverseGraphs:
     key = ("while_vjp", condition, active, trips)
     found = body.memo.get(key)
@@ -73,16 +73,19 @@ def _while_vjp_graphs(
 
 
 def _make_while_vjp_graphs(
-    condition: Graph, body: Graph, active: tuple[bool, ...], trips: int | None
+    condition: Graph, body: Graph, given: tuple[bool, ...], trips: Trips | None
 ) -> ReverseGraphs:
-    halves = vjp_graphs(body, active)
+    active, halves = given, vjp_graphs(body, given)
     while any(new and not old for new, old in zip(halves.active_outputs, active, strict=True)):
         active = tuple(a or b for a, b in zip(active, halves.active_outputs, strict=True))
         halves = vjp_graphs(body, active)
-    step = _Step(body, active, halves)
+    # The cotangent of such a value before an iteration differs from that after it in the part that
+    # the iteration writes, which nobody reads again unless the first value's is wanted.
+    once = [False] * len(given) if trips is None else written_once(body, trips)
+    step = _Step(body, active, halves, [a and not b for a, b in zip(once, given, strict=True)])
     has_side_effect = condition.has_side_effect or body.has_side_effect
-    if trips is not None and (has_side_effect or trips * step.varying_bytes <= _KEPT_BYTES):
-        forward, backward = _with_residuals_kept(step, trips)
+    if trips is not None and (has_side_effect or trips.count * step.varying_bytes <= _KEPT_BYTES):
+        forward, backward = _with_residuals_kept(step, trips.count)
     elif has_side_effect:
         raise explain(
             DerivativeError,
@@ -94,7 +97,9 @@ def _make_while_vjp_graphs(
         )
     else:
         forward, backward = _with_states_recomputed(condition, step)
-    return ReverseGraphs(forward, backward, active, active)
+    wanted = _marked(_marked(active, given), backward.outputs)
+    backward = Graph(backward.inputs, backward.instructions, wanted, backward.name).pruned()
+    return ReverseGraphs(forward, backward, active, given)
 
 
 class _Step(NamedTuple):
@@ -104,11 +109,13 @@ class _Step(NamedTuple):
         body: the loop's body.
         active: which of its values have cotangents.
         halves: the reverse derivative of the body with respect to these.
+        unchanged: of which values the cotangent stays as it is.
     """
 
     body: Graph
     active: tuple[bool, ...]
     halves: ReverseGraphs
+    unchanged: list[bool]
 
     @property
     def residuals(self) -> tuple[Value, ...]:
@@ -124,23 +131,22 @@ class _Step(NamedTuple):
     @property
     def varying_bytes(self) -> int:
         """The size of the residuals of one iteration."""
-        pairs = zip(self.residuals, self.fixed, strict=True)
-        return _bytes([value.shape for value, flag in pairs if not flag])
+        return _bytes([value.shape for value in _unmarked(self.fixed, self.residuals)])
 
     @property
     def cotangent_shapes(self) -> list[AnyShape]:
         """The shapes of the cotangents of one iteration."""
-        pairs = zip(self.body.input_shapes, self.active, strict=True)
-        return [shape for shape, flag in pairs if flag]
+        return _marked(self.active, self.body.input_shapes)
 
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the active values before an iteration from those after it."""
         after = merged(self.active, cotangents, [None] * len(self.active))
-        given = [c for c, flag in zip(after, self.halves.active_outputs, strict=True) if flag]
+        given = _marked(self.halves.active_outputs, after)
         found = iter(evaluate_graph(self.halves.backward, [*residuals, *given]))
         before = [next(found) if flag else None for flag in self.halves.active_inputs]
-        triples = zip(before, self.body.input_shapes, self.active, strict=True)
-        return [instantiate(each, shape) for each, shape, flag in triples if flag]
+        rows = zip(self.unchanged, after, before, self.body.input_shapes, strict=True)
+        pulled = [instantiate(new if same else old, shape) for same, new, old, shape in rows]
+        return _marked(self.active, pulled)
 
 
 def _fixed_values(graph: Graph, constants: Sequence[bool]) -> set[int]:
@@ -160,19 +166,19 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
     count, constants, fixed = len(body.inputs), constants_of(body), step.fixed
     known = _fixed_values(forward, constants)
     hoisted = [each for each in forward.instructions if all(id(v) in known for v in each.results)]
-    kept = [value for value, flag in zip(step.residuals, fixed, strict=True) if flag]
+    kept = _marked(fixed, step.residuals)
     fixed_part = Graph(forward.inputs, hoisted, kept, forward.name).pruned()
-    shapes = [value.shape for value, flag in zip(step.residuals, fixed, strict=True) if not flag]
+    shapes = [value.shape for value in _unmarked(fixed, step.residuals)]
     moving = constants.count(False)
 
     def run(index: Any, carried: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         outputs = evaluate_graph(forward, merged(constants, given, carried[:moving]))
-        residuals = [r for r, flag in zip(outputs[count:], fixed, strict=True) if not flag]
-        stacks = [_put(*pair, index) for pair in zip(carried[moving:], residuals, strict=True)]
+        pairs = zip(carried[moving:], _unmarked(fixed, outputs[count:]), strict=True)
+        stacks = [_put(*pair, index) for pair in pairs]
         return [*_unmarked(constants, outputs[:count]), *stacks]
 
     def first(*init: Any) -> list[Any]:
-        given = [value for value, flag in zip(init, constants, strict=True) if flag]
+        given = _marked(constants, init)
         stacks = [zeros(_stacked(shape, trips)) for shape in shapes]
         carried = repeat(trips, run, [*_unmarked(constants, init), *stacks], given)
         results = merged(constants, given, carried[:moving])
@@ -229,18 +235,11 @@ def _with_states_recomputed(condition: Graph, step: _Step) -> tuple[Graph, Graph
 def _needed(step: _Step) -> list[int]:
     """Which of the loop's values an iteration must be computed from again."""
     needed: set[int] = set()
-    more = _read(step.halves.forward, step.residuals)
+    more = read_inputs(step.halves.forward, step.residuals)
     while not more <= needed:
         needed |= more
-        more = _read(step.body, [step.body.outputs[index] for index in needed])
+        more = read_inputs(step.body, [step.body.outputs[index] for index in needed])
     return sorted(needed)
-
-
-def _read(graph: Graph, outputs: Sequence[Value]) -> set[int]:
-    """Which inputs these outputs depend on."""
-    live = live_instructions(graph.instructions, outputs)
-    read = {id(value) for value in (*outputs, *(o for each in live for o in each.operands))}
-    return {index for index, value in enumerate(graph.inputs) if id(value) in read}
 
 
 def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Graph:
@@ -376,6 +375,10 @@ def _split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     """Lists of `counts` values, and the rest."""
     bounds = [0, *accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in pairwise(bounds)]
+
+
+def _marked(flags: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+    return [value for value, flag in zip(values, flags, strict=True) if flag]
 
 
 def _unmarked(flags: Sequence[bool], values: Sequence[Any]) -> list[Any]:

@@ -1,9 +1,10 @@
-"""How often a While runs, where its programs and first values show it while tracing."""
+"""How often a While runs, and what it writes once, where its programs show it while tracing."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 
@@ -12,13 +13,29 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import GraphTracer
 from minixla_ops.comparison import Comparison
 
-__all__ = ["known_trips"]
+__all__ = ["Trips", "known_trips", "written_once"]
 
 _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
-def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> int | None:
-    """The number of iterations, where a counter tells it; else None.
+class Trips(NamedTuple):
+    """The iterations of a loop.
+
+    Attributes:
+        count: their number.
+        counter: which value counts them.
+        start: its first value.
+        step: what each adds to it.
+    """
+
+    count: int
+    counter: int
+    start: int
+    step: int
+
+
+def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | None:
+    """The iterations, where a counter tells their number; else None.
 
     The condition compares a counter with a bound, the body adds a step to it (or subtracts one),
     and its first value, the bound and the step are constants (the latter two may be constants of
@@ -39,12 +56,65 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> int | Non
     step = _step(counter, body, init)
     if start is None or step is None:
         return None
-    trips = _count(direction, start, bound, step)
+    count = _count(direction, start, bound, step)
     kind = body.inputs[counter].shape.element_type  # type: ignore[union-attr]  # it is compared
     limits = ml_dtypes.iinfo(kind.dtype)
-    if trips is None or not limits.min <= start + trips * step <= limits.max or trips >= 2**31:
+    if count is None or not limits.min <= start + count * step <= limits.max or count >= 2**31:
         return None  # the counter wraps
-    return trips
+    return Trips(count, counter, start, step)
+
+
+def written_once(body: Graph, trips: Trips) -> list[bool]:
+    """Which values are arrays of which each iteration writes its own part, and that none reads.
+
+    Such are the stacks in which a loop collects what its iterations give.
+    """
+    uses = Counter(id(value) for step in body.instructions for value in step.operands)
+    uses.update(map(id, body.outputs))
+    pairs = zip(body.inputs, body.outputs, strict=True)
+    return [
+        uses[id(before)] == uses[id(after)] == 1 and _is_own_part(before, after, body, trips)
+        for before, after in pairs
+    ]
+
+
+def _is_own_part(before: Value, after: Value, body: Graph, trips: Trips) -> bool:
+    update = after.instruction
+    if update is None or update.op.name != "DynamicUpdateSlice":
+        return False
+    operand, part, *starts = update.operands
+    if operand is not before:
+        return False
+    assert isinstance(before.shape, Shape) and isinstance(part.shape, Shape)
+    sizes = zip(before.shape.dimensions, part.shape.dimensions, starts, strict=True)
+    for size, width, start in sizes:
+        line = _line(start, body.inputs[trips.counter])
+        if line is None or not line[0]:
+            continue
+        slope, offset = line[0] * trips.step, line[1] + line[0] * trips.start
+        ends = offset, offset + slope * (trips.count - 1)
+        if abs(slope) >= width and min(ends) >= 0 and max(ends) <= size - width:
+            return True
+    return False
+
+
+def _line(value: Value, counter: Value) -> tuple[int, int] | None:
+    """(a, b) where a value is a * counter + b: the counter, or a constant and it."""
+    if value is counter:
+        return 1, 0
+    step = value.instruction
+    if step is None or step.op.name not in ("Add", "Sub"):
+        return None
+    terms = [(1, 0) if each is counter else _constant_line(each) for each in step.operands]
+    if terms[0] is None or terms[1] is None:
+        return None
+    sign = 1 if step.op.name == "Add" else -1
+    return terms[0][0] + sign * terms[1][0], terms[0][1] + sign * terms[1][1]
+
+
+def _constant_line(value: Value) -> tuple[int, int] | None:
+    number = _literal_integer(value)
+    return None if number is None else (0, number)
 
 
 class _Side:

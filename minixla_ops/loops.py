@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Instance
-from minixla.core.derived import ForwardGraph, batched_graph, jvp_graph
+from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
+from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import bind, evaluate_graph, shape_of
-from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.batching import move_batch
 from minixla_ops.binary import min
 from minixla_ops.bitwise import or_
 from minixla_ops.broadcasting import broadcast_in_dim
@@ -23,9 +23,18 @@ from minixla_ops.computations import check_computation
 from minixla_ops.creation import iota
 from minixla_ops.dynamic_slicing import dynamic_slice
 from minixla_ops.evaluation import reference_graph
-from minixla_ops.nested import as_given, closed, leaves_of, members, program, with_more_inputs
+from minixla_ops.nested import (
+    RunsPrograms,
+    as_given,
+    carrying,
+    closed,
+    leaves_of,
+    members,
+    program,
+    with_more_inputs,
+)
 from minixla_ops.reduction import reduce
-from minixla_ops.rules import array_shape, instantiate, zeros_like
+from minixla_ops.rules import array_shape, instantiate
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
 
@@ -33,7 +42,7 @@ __all__ = ["any_of", "choose", "constants_of", "repeat", "shadowed", "while_"]
 
 
 @register
-class While(Operation):
+class While(RunsPrograms):
     """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
 
         values = init;  while condition(values): values = body(values)
@@ -63,6 +72,7 @@ class While(Operation):
     stablehlo_name = "while"
     builder_name = "while_"
     operand_names = ("init...",)
+    dynamic_operands = EVERY_OPERAND
     attributes = {"condition": Instance(Graph), "body": Instance(Graph)}
 
     def shape(self, *init: AnyShape, condition: Graph, body: Graph) -> tuple[AnyShape, ...]:
@@ -137,27 +147,14 @@ class While(Operation):
 
         return linearize_while(condition, body, operands, active)
 
-    def is_linear_in(self, variables: Sequence[bool]) -> bool:
-        # Only a jvp rule applies a loop to tangents, and such a rule is linear in them.
-        return True
+    def dependent(  # type: ignore[override]  # a hook: None or a method
+        self, variables: Sequence[bool], *, condition: Graph, body: Graph
+    ) -> Sequence[bool]:
+        return _with_tangents(body, tuple(variables))[0]
 
-    def transpose(
+    def batch_of(
         self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        condition: Graph,
-        body: Graph,
-    ) -> Sequence[Any]:
-        # The reverse derivative of a linear function is its transpose, wherever it is taken.
-        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
-        _, pullback = self.linearize(point, linear, condition=condition, body=body)
-        return pullback(dict(enumerate(cotangents)))
-
-    def batch(
-        self,
+        size: int,
         operands: Sequence[Any],
         dimensions: Sequence[int | None],
         /,
@@ -165,7 +162,6 @@ class While(Operation):
         condition: Graph,
         body: Graph,
     ) -> tuple[Any, Any]:
-        size = batch_size(operands, dimensions)
         given = tuple(dimension is not None for dimension in dimensions)
         flags, condition, body = _batched(condition, body, given, size)
         moved = [
@@ -190,25 +186,8 @@ def _with_tangents(body: Graph, active: tuple[bool, ...]) -> tuple[tuple[bool, .
         while any(new and not old for new, old in zip(derived.active_outputs, flags, strict=True)):
             flags = _either(flags, derived.active_outputs)
             derived = jvp_graph(body, flags)
-        found = body.memo["while_jvp", active] = flags, _carrying(derived, flags)
+        found = body.memo["while_jvp", active] = flags, carrying(derived, flags)
     return found
-
-
-def _carrying(derived: ForwardGraph, active: tuple[bool, ...]) -> Graph:
-    """A jvp graph that gives a tangent, zero where need be, for each value marked in `active`."""
-    graph, moving = derived
-    if moving == active:
-        return graph
-    count = len(active)
-
-    def function(*values: Any) -> list[Any]:
-        outputs = evaluate_graph(graph, values)
-        found = iter(outputs[count:])
-        tangents = [next(found) if flag else None for flag in moving]
-        pairs = zip(outputs[:count], tangents, active, strict=True)
-        return outputs[:count] + [instantiate(t, primal) for primal, t, flag in pairs if flag]
-
-    return program(function, graph.input_shapes, graph.name)
 
 
 def _either(first: Sequence[bool], second: Sequence[bool]) -> tuple[bool, ...]:

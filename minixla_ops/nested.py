@@ -1,17 +1,78 @@
-"""Operands and computations of loops, branches and maps: arrays, tuples, or sequences of them."""
+"""What loops, branches and maps share: their operands, their programs, and their linear rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minixla.core.graph import Graph, Value
+from minixla.core.derived import ForwardGraph
+from minixla.core.graph import Graph, Value, live_instructions
+from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
-from minixla.core.tracing import shape_of, trace_to_graph
+from minixla.core.tracing import evaluate_graph, shape_of, trace_to_graph
+from minixla_ops.batching import batch_size
 from minixla_ops.computations import computation_of
+from minixla_ops.rules import instantiate, zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves
 
-__all__ = ["as_given", "closed", "leaves_of", "members", "merged", "program", "with_more_inputs"]
+__all__ = [
+    "RunsPrograms",
+    "as_given",
+    "carrying",
+    "closed",
+    "leaves_of",
+    "members",
+    "merged",
+    "program",
+    "read_inputs",
+    "with_more_inputs",
+]
+
+
+class RunsPrograms(Operation):
+    """Base class of operations that run programs and give several results.
+
+    Members give `forward`, `linearize`, `dependent` and `batch_of`.
+    """
+
+    def is_linear_in(self, variables: Sequence[bool]) -> bool:
+        # Only a jvp rule applies programs to tangents, and such a rule is linear in them.
+        return True
+
+    def transpose(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        linear: Sequence[bool],
+        /,
+        **attributes: Any,
+    ) -> Sequence[Any]:
+        # The reverse derivative of a linear function is its transpose, wherever it is taken.
+        assert self.linearize is not None
+        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
+        _, pullback = self.linearize(point, linear, **attributes)
+        return pullback(dict(enumerate(cotangents)))
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
+    ) -> tuple[Any, Any]:
+        return self.batch_of(batch_size(operands, dimensions), operands, dimensions, **attributes)
+
+    def batch_within(  # type: ignore[override]  # a hook: None or a method
+        self, trace: Any, operands: Any, dimensions: Any, **attributes: Any
+    ) -> tuple[Any, Any]:
+        return self.batch_of(trace.size, operands, dimensions, **attributes)
+
+    def batch_of(
+        self,
+        size: int,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        /,
+        **attributes: Any,
+    ) -> tuple[Any, Any]:
+        """`batch`; programs that draw random numbers need no batched operand."""
+        raise NotImplementedError
 
 
 def members(operand: Any) -> list[Any]:
@@ -58,3 +119,27 @@ def with_more_inputs(graph: Graph, shapes: Sequence[AnyShape]) -> Graph:
     count = len(graph.inputs)
     unread = [Value(shape, None, count + index) for index, shape in enumerate(shapes)]
     return Graph([*graph.inputs, *unread], graph.instructions, graph.outputs, graph.name)
+
+
+def read_inputs(graph: Graph, outputs: Sequence[Value]) -> set[int]:
+    """The numbers of the inputs that some of the outputs (and side effects) depend on."""
+    live = live_instructions(graph.instructions, outputs)
+    read = {id(value) for value in (*outputs, *(o for each in live for o in each.operands))}
+    return {number for number, value in enumerate(graph.inputs) if id(value) in read}
+
+
+def carrying(derived: ForwardGraph, flags: tuple[bool, ...]) -> Graph:
+    """A jvp graph that gives a tangent, zero where need be, for each result marked in `flags`."""
+    graph, moving = derived
+    if moving == flags:
+        return graph
+    count = len(flags)
+
+    def function(*values: Any) -> list[Any]:
+        outputs = evaluate_graph(graph, values)
+        found = iter(outputs[count:])
+        tangents = [next(found) if flag else None for flag in moving]
+        pairs = zip(outputs[:count], tangents, flags, strict=True)
+        return outputs[:count] + [instantiate(t, primal) for primal, t, flag in pairs if flag]
+
+    return program(function, graph.input_shapes, graph.name)

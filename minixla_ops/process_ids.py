@@ -42,7 +42,8 @@ class PartitionID(Operation):
         (C1) it is u32[].
     """
 
-    stablehlo_name = "partition_id"
+    hlo_name = "partition-id"
+    stablehlo_name = builder_name = "partition_id"
     attributes = {"output_shape": ShapeAttribute(_SCALAR)}
     zero_derivative = "it has no operands"
 

@@ -117,8 +117,8 @@ class RaggedDot(Composed, Dot):
         prefix = tuple([lhs.dimensions[each] for each in it.prefix])
         sizes = group_sizes.dimensions
         if not group_sizes.element_type.is_integer or sizes[:-1] not in ((), prefix) or not sizes:
-            self.reject("C10", "group_sizes do not fit lhs", given,
-                        f"They must be integers, [g] or [{', '.join(map(str, prefix))}, g].")  # fmt: skip
+            advice = f"They must be integers, [g] or [{', '.join(map(str, prefix))}, g]."
+            self.reject("C10", "group_sizes do not fit lhs", given, advice)
         if not it.is_kept and not group_dimensions:
             dimensions = whole.dimensions
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
@@ -142,40 +142,30 @@ class RaggedDot(Composed, Dot):
         precision_config: Precision | None,
         preferred_element_type: ElementType | None,
     ) -> np.ndarray:
-        def dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-            return DotGeneral.instance.reference(
-                left,
-                right,
-                dimension_numbers=dimension_numbers[0],
-                precision_config=None,
-                preferred_element_type=preferred_element_type,
-            )
-
         it = _Ragged(dimension_numbers, lhs.ndim, rhs.ndim)
-        if not it.is_kept and not it.is_summed:
-            return dot(lhs, rhs)
-        counts = group_sizes.astype(np.int64)
-        ends = np.cumsum(counts, -1)[..., None, :]
+        numbers = dimension_numbers[0]
+        counts = group_sizes.astype(np.int64)[..., None, :]
+        ends = np.cumsum(counts, -1)
         positions = np.arange(lhs.shape[it.ragged])[:, None]
-        members = (ends - counts[..., None, :] <= positions) & (positions < ends)
+        members = (ends - counts <= positions) & (positions < ends)
         places = it.places(members.ndim)
-        groups = range(counts.shape[-1])
         if it.is_summed:
-            partners = it.partners(places)
-            results = [
-                dot(_only(members[..., g], places, lhs), _only(members[..., g], partners, rhs))
-                for g in groups
-            ]
-            empty = dot(lhs, rhs)
-            return np.stack(results) if results else np.zeros((0, *empty.shape), empty.dtype)
-        (axis,) = dimension_numbers.rhs_group_dimensions
-        total = np.zeros_like(dot(lhs, rhs).take([], it.group_place).sum(it.group_place))
-        for g in groups:
-            part = dot(lhs, rhs.take([g], axis)).squeeze(it.group_place)
-            total = np.where(
-                _placed(members[..., g], it.result_places(places), total.ndim), part, total
+            numbers = _with_groups(numbers)
+            lhs, rhs = (
+                _only(members, [*[each + 1 for each in at], 0], array[None])
+                for array, at in ((lhs, places), (rhs, it.partners(places)))
             )
-        return total
+        whole = DotGeneral.instance.reference(
+            lhs,
+            rhs,
+            dimension_numbers=numbers,
+            precision_config=None,
+            preferred_element_type=preferred_element_type,
+        )
+        if not it.is_kept:
+            return whole
+        own = _only(members, [*it.result_places(places), it.group_place], whole)
+        return np.add.reduce(own, it.group_place, whole.dtype)
 
     def composition(
         self,
@@ -198,9 +188,7 @@ class RaggedDot(Composed, Dot):
             # Both sides, so that no infinity meets the zeros of the other groups.
             lhs = _by_group(lhs, members, places)
             rhs = _by_group(rhs, members, it.partners(places))
-            moved = [[each + 1 for each in named] for named in numbers]
-            numbers = DotDimensionNumbers(*moved[:2], [0, *moved[2]], [0, *moved[3]])
-            return dot_general(lhs, rhs, numbers, *others)
+            return dot_general(lhs, rhs, _with_groups(numbers), *others)
         # Each row times all groups' operands; the right ones are kept.
         whole = dot_general(lhs, rhs, numbers, *others)
         shape, at = array_shape(whole), it.group_place
@@ -266,14 +254,19 @@ class _Ragged:
         return range(last + 1) if len(places) > 1 else [last]
 
 
-def _placed(mask: np.ndarray, places: Sequence[int], rank: int) -> np.ndarray:
-    """A mask with its dimensions at `places`, of size 1 in all others."""
-    ordered = mask.transpose(np.argsort(places))
-    return np.expand_dims(ordered, [each for each in range(rank) if each not in places])
+def _with_groups(numbers: DotDimensionNumbers) -> DotDimensionNumbers:
+    """The numbers for operands with one more batch dimension in front."""
+    contracting, batch = (
+        [[each + 1 for each in named] for named in pair] for pair in (numbers[:2], numbers[2:])
+    )
+    return DotDimensionNumbers(*contracting, *[(0, *each) for each in batch])
 
 
 def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
-    return np.where(_placed(mask, places, array.ndim), array, np.zeros((), array.dtype))
+    """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
+    others = [each for each in range(array.ndim) if each not in places]
+    placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
+    return np.where(placed, array, np.zeros((), array.dtype))
 
 
 def _members(group_sizes: Any, size: int) -> Any:

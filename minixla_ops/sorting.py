@@ -10,20 +10,20 @@ import numpy as np
 from minixla.core.attributes import Boolean, Instance, Integer
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
+from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, closed_graph, evaluate_graph
 from minixla_ops.batching import align_batches, move_dimension
 from minixla_ops.casting import cast, widened
-from minixla_ops.comparison import Comparison, gt_total_order, lt_total_order, total_order
+from minixla_ops.comparison import gt_total_order, lt_total_order, total_order
 from minixla_ops.composed import Composed
 from minixla_ops.computations import check_computation, computation_of
 from minixla_ops.conversion import bitcast_convert_type, convert_element_type
 from minixla_ops.creation import iota
-from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.folding import as_sequence
 from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers
+from minixla_ops.numpy_sorting import key_of, order_by_key, order_by_merging
 from minixla_ops.rules import array_shape, zeros
 from minixla_ops.slicing import slice_in_dim
 
@@ -57,6 +57,7 @@ class Sort(Operation):
 
     stablehlo_name = "sort"
     operand_names = ("operands...",)
+    dynamic_operands = EVERY_OPERAND
     attributes = {
         "comparator": Instance(Graph),
         "dimension": Integer(),
@@ -68,8 +69,8 @@ class Sort(Operation):
     ) -> Shape | tuple[Shape, ...]:
         shapes = self.array_shapes(operands)
         given = [f"operands[{index}] {shape}" for index, shape in enumerate(shapes)]
-        if not shapes or any(shape.dimensions != shapes[0].dimensions for shape in shapes):
-            self.reject("C1", "operands differ in dimensions" if shapes else "there is no operand",
+        if len({shape.dimensions for shape in shapes}) != 1:
+            self.reject("C1", "operands differ in dimensions" if given else "there is no operand",
                         given, "Give at least one array, all of equal dimensions.")  # fmt: skip
         if not 0 <= dimension < shapes[0].rank:
             self.reject_attribute(
@@ -85,12 +86,12 @@ class Sort(Operation):
         self, *operands: np.ndarray, comparator: Graph, dimension: int, is_stable: bool
     ) -> Any:
         rows = [np.moveaxis(operand, dimension, -1) for operand in operands]
-        order = _order_by_key(rows, comparator)
+        order = order_by_key(rows, comparator)
         if order is None:
-            order = _order_by_merging(rows, comparator)
+            order = order_by_merging(rows, comparator)
         sorted_rows = [np.take_along_axis(row, order, -1) for row in rows]
         results = tuple([np.moveaxis(row, -1, dimension) for row in sorted_rows])
-        return results if len(results) > 1 else results[0]
+        return results[0] if len(results) == 1 else results
 
     def stablehlo(
         self,
@@ -109,7 +110,7 @@ class Sort(Operation):
             return emit.expand(_carried(arrays, comparator, dimension, is_stable), operands)
         # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
         # strict weak order; std::stable_sort does not.
-        key = _key(comparator)
+        key = key_of(comparator)
         is_safe = key is not None and (
             key.in_total_order or not arrays[key.operand].element_type.is_inexact
         )
@@ -260,94 +261,6 @@ def _converted(value: Any, kind: ElementType) -> Any:
         return value
     convert = convert_element_type if own.is_integer and kind.is_integer else bitcast_convert_type
     return convert(value, kind)
-
-
-# The reference.
-
-
-class _Key:
-    """A comparator that looks at one operand: which, in which direction and order."""
-
-    def __init__(self, operand: int, is_descending: bool, in_total_order: bool) -> None:
-        self.operand, self.is_descending = operand, is_descending
-        self.in_total_order = in_total_order
-
-
-def _key(comparator: Graph) -> _Key | None:
-    """The key of a comparator that is just < or > of one operand's elements, else None."""
-    if "sort_key" not in comparator.memo:
-        comparator.memo["sort_key"] = _find_key(comparator.pruned())
-    return comparator.memo["sort_key"]
-
-
-def _find_key(comparator: Graph) -> _Key | None:
-    if len(comparator.instructions) != 1 or not comparator.outputs[0].instruction:
-        return None
-    (only,) = comparator.instructions
-    if not isinstance(only.op, Comparison) or only.op.direction not in ("LT", "GT"):
-        return None
-    places = {id(value): place for place, value in enumerate(comparator.inputs)}
-    left, right = (places[id(operand)] for operand in only.operands)
-    if left // 2 != right // 2 or left == right:
-        return None
-    return _Key(left // 2, (only.op.direction == "GT") != (left > right), only.op.total_order)
-
-
-def _order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | None:
-    """The stable order of each row, where NumPy knows it; else None."""
-    key = _key(comparator)
-    if key is None:
-        return None
-    values = rows[key.operand]
-    kind = element_type(values.dtype)
-    if kind.is_float and key.in_total_order:
-        values = total_order(values, kind)
-    else:
-        values = cast(values, widened(kind))
-        if kind.is_complex or (kind.is_float and np.isnan(values).any()):
-            return None
-    if key.is_descending:
-        values = -values if values.dtype.kind == "f" else ~values
-    return np.argsort(values, axis=-1, kind="stable")
-
-
-def _order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray:
-    """The stable order of each row, by merging runs of growing width, all runs at once.
-
-    The elements of every second run find their places in the run before it by binary search: in
-    front of the first element that they come before. Whatever the comparator, this ends, and gives
-    a permutation.
-    """
-    size = rows[0].shape[-1]
-    flat = [row.reshape(-1, size) for row in rows]
-    order = np.broadcast_to(np.arange(size), flat[0].shape)
-    places, width = np.arange(size), 1
-    while width < size and order.size:
-        is_late = places // width % 2 == 1
-        late = places[is_late]
-        starts = (late // width - 1) * width  # of the runs before
-        ordered = [np.take_along_axis(row, order, -1) for row in flat]
-        low = np.zeros((len(order), late.size), np.intp)
-        high = np.full_like(low, width)
-        for _ in range(width.bit_length()):
-            middle = np.minimum((low + high) // 2, width - 1)
-            pairs = [
-                (row[:, late], np.take_along_axis(row, starts + middle, -1)) for row in ordered
-            ]
-            (is_before,) = apply_elementwise(comparator, [each for pair in pairs for each in pair])
-            is_open = low < high
-            high = np.where(is_open & is_before, middle, high)
-            low = np.where(is_open & ~is_before, middle + 1, low)
-        # In each run no place before that of an earlier element.
-        above = starts * 2
-        low = np.maximum.accumulate(low + above, axis=-1) - above
-        takes_late = np.zeros(order.shape, bool)
-        np.put_along_axis(takes_late, late - width + low, True, -1)
-        merged = np.empty_like(order)
-        merged[takes_late] = order[:, is_late].ravel()
-        merged[~takes_late] = order[:, ~is_late].ravel()
-        order, width = merged, width * 2
-    return order.reshape(rows[0].shape)
 
 
 @register

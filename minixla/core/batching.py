@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
@@ -48,6 +49,16 @@ def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
     return whole.without_dimension(dimension)
 
 
+def _differs(operation: Operation, attributes: dict[str, Any]) -> bool:
+    """Whether members may differ where no operand does: random samples, programs that draw some."""
+    if operation.batch_within is None:
+        return False
+    if operation.has_side_effect:
+        return True
+    groups = [each if type(each) is tuple else (each,) for each in attributes.values()]
+    return any(type(g) is Graph and g.has_side_effect for group in groups for g in group)
+
+
 class BatchTrace(Trace):
     """Computes on whole batches under the parent trace."""
 
@@ -74,7 +85,7 @@ class BatchTrace(Trace):
             else:
                 values.append(operand)
                 dimensions.append(None)
-        if not is_batched:
+        if not is_batched and not _differs(operation, attributes):
             return self.parent.process(operation, operands, attributes)
         if operation.stage_operands is None:
             # Inference on one member checks the call as the user wrote it.

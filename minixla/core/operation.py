@@ -256,6 +256,9 @@ class Operation:
     forward: ClassVar[Callable[..., Any] | None] = None
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
     linearize: ClassVar[Callable[..., Any] | None] = None
+    #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a jvp
+    #: rule may apply it to tangents beside values that they do not depend on.
+    dependent: ClassVar[Callable[..., Sequence[bool]] | None] = None
     #: `batch_within(trace, operands, dimensions, **attributes)`: `batch` for functions that may
     #: read values of the batching trace, which is told.
     batch_within: ClassVar[Callable[..., Any] | None] = None

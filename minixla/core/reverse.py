@@ -7,7 +7,7 @@ from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, refuse_without_derivative, tangents_like
-from minixla.core.linear import add_cotangents, require_linear, with_sizes_of
+from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source, find_source
@@ -19,6 +19,7 @@ from minixla.core.tracing import (
     shape_of,
     under,
 )
+from minixla.core.tuples import TupleValue
 
 __all__ = ["ReverseTrace", "ReverseTracer"]
 
@@ -206,9 +207,18 @@ class ReverseTrace(Trace):
         return tuple(map(self._attach, results, tangents_out))
 
     def _attach(self, value: Any, tangent: Any) -> Any:
+        target = self._target(tangent)
+        return value if target is None else ReverseTracer(self, value, *target)
+
+    def _target(self, tangent: Any) -> Target:
+        """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""
         if isinstance(tangent, LinearTracer):
-            return ReverseTracer(self, value, tangent.node, tangent.index)
-        return value
+            return tangent.node, tangent.index
+        if isinstance(tangent, TupleValue):
+            targets = [self._target(each) for each in tangent.elements]
+            if any(targets):
+                return self.record(targets, lambda found: found.elements, True, _state.source), 0
+        return None
 
     def pull(
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
@@ -318,4 +328,16 @@ class LinearTrace(Trace):
         node = self.recorder.record(targets, pullback, count is None, _state.source)
         if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
-        return tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
+        tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
+        if operation.dependent is None:
+            return tangents
+        flags = operation.dependent(linear, **attributes)
+        if all(flags):
+            return tangents
+        # Results that no tangent reaches are values, whatever stands for the tangents.
+        point = [
+            zeros_like(each) if flag else each for each, flag in zip(known, linear, strict=True)
+        ]
+        values = self.parent.process(operation, tuple(point), attributes)
+        triples = zip(tangents, values, flags, strict=True)
+        return tuple([tangent if flag else value for tangent, value, flag in triples])

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
+from minixla_ops.random_samples import seed
 
-__all__ = ["ReferenceTrace", "ReferenceTracer"]
+__all__ = ["ReferenceTrace", "ReferenceTracer", "seed"]
 
 
 class _CallableModule(types.ModuleType):

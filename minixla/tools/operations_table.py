@@ -43,6 +43,7 @@ _NEEDED = {
     Elementwise.reference: "numpy",
     Composed.stablehlo: "composition",
     Composed.jvp: "composition",
+    Composed.batch: "composition",
 }
 
 
@@ -104,7 +105,8 @@ def _reverse(operation: Operation) -> str:
 def _batch(operation: Operation) -> str:
     if not operation.operand_names and not operation.missing_rules:
         return "none: it has no operands"
-    return _reason(operation, "batch") or ("rule" if _has(operation, "batch") else "loop")
+    own = operation.batch_within is not None or _has(operation, "batch")
+    return _reason(operation, "batch") or ("rule" if own else "loop")
 
 
 def _source(operation: Operation) -> str:

@@ -2,7 +2,16 @@
 
 import minixla.engine as _engine  # noqa: F401 - the default evaluator
 import minixla.numpy.array_methods as _array_methods  # noqa: F401 - the methods of tracers
+from minixla.transforms.associative_scan import associative_scan
 from minixla.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from minixla.transforms.control_flow import (
+    cond,
+    fori_loop,
+    map,
+    scan,
+    switch,
+    while_loop,
+)
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
 from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp
@@ -26,13 +35,16 @@ from minixla.transforms.vmap import vmap
 __all__ = [
     "all_gather",
     "all_to_all",
+    "associative_scan",
     "axis_index",
     "axis_size",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "cond",
     "custom_jvp",
     "custom_vjp",
+    "fori_loop",
     "grad",
     "hessian",
     "jacfwd",
@@ -41,6 +53,7 @@ __all__ = [
     "jvp",
     "linearize",
     "make_graph",
+    "map",
     "pmax",
     "pmean",
     "pmin",
@@ -48,9 +61,12 @@ __all__ = [
     "psum",
     "psum_scatter",
     "reference",
+    "scan",
     "simulate",
     "stop_gradient",
+    "switch",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

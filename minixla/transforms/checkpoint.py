@@ -6,18 +6,26 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_flatten
 
 from minixla.core.attributes import Attribute, Boolean, Instance, Text
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph, hoist_constants
+from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
-from minixla.core.reverse import ReverseTrace, ReverseTracer
-from minixla.core.tracing import _state, bind, shape_of, trace_to_graph, tracing
+from minixla.core.reverse import ReverseTrace
+from minixla.core.tracing import (
+    Trace,
+    _state,
+    bind,
+    shape_of,
+    trace_to_graph,
+    tracing,
+    weak_type_of,
+)
 from minixla.transforms.arguments import checked_function, named_after, split_static
-from minixla_ops.batching import batch_size
+from minixla.transforms.staging import stage
 from minixla_ops.calls import Call, call
 from minixla_ops.elementwise import ALL, Unary
 
@@ -131,18 +139,19 @@ class CheckpointCall(Call):
 
         return results, pullback
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        computation: Graph,
-        **rest: Any,
+    def dependent(self, variables: Sequence[bool], *, computation: Graph, **_: Any) -> Any:
+        """As Call."""
+        return super().dependent(variables, computation=computation)
+
+    def transpose(self, *args: Any, computation: Graph, **_: Any) -> Sequence[Any]:
+        """As Call."""
+        return super().transpose(*args, computation=computation)
+
+    def batch_within(
+        self, trace: Any, operands: Any, dimensions: Any, *, computation: Graph, **rest: Any
     ) -> tuple[Any, Any]:
         """As Call; the batched call is checkpointed, too."""
-        size = batch_size(operands, dimensions)
-        batched = batched_graph(computation, tuple(dimensions), size)
+        batched = batched_graph(computation, tuple(dimensions), trace.size)
         return bind(self, *operands, computation=batched.graph, **rest), batched.dimensions
 
 
@@ -150,36 +159,46 @@ CHECKPOINT = CheckpointCall()
 CHECKPOINT_NAME = CheckpointName()
 
 
-class _KnownTrace(ReverseTrace):
-    """A reverse trace of a program some of whose results are known.
-
-    They take the place of what is computed, which nobody then needs.
-    """
+class _Recalling(Trace):
+    """Its parent, but for one operation whose results are known."""
 
     __slots__ = ("known",)
 
-    def __init__(self, parent: Any, known: dict[int, Any]) -> None:
+    def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
-        #: Known values by the identity of the value in the program.
-        self.known = known
+        self.known: Any = None
 
-    def run(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of the program."""
-        values = dict(zip(map(id, graph.inputs), inputs, strict=True))
-        for step in graph.instructions:
-            operands = tuple([values[id(value)] for value in step.operands])
-            outcome = self.process(step.op, operands, step.attributes)
-            for value, each in zip(
-                step.results, (outcome,) if step.single else outcome, strict=True
-            ):
-                known = self.known.get(id(value))
-                if known is None:
-                    values[id(value)] = each
-                elif type(each) is ReverseTracer and each._trace is self:
-                    values[id(value)] = ReverseTracer(self, known, each.node, each.index)
-                else:
-                    values[id(value)] = known
-        return [values[id(value)] for value in graph.outputs]
+    def process(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any:
+        """What is known, once; else the parent's results."""
+        known, self.known = self.known, None
+        return self.parent.process(operation, operands, attributes) if known is None else known
+
+
+def _recorded(
+    graph: Graph, inputs: Sequence[Any], known: dict[int, Any], trace: ReverseTrace
+) -> list[Any]:
+    """The outputs of a program, recorded on `trace`, whose parent recalls known values.
+
+    Args:
+        graph: the program.
+        inputs: its inputs.
+        known: values by the identity of the value in the program.
+        trace: its parent is a _Recalling.
+    """
+    values = dict(zip(map(id, graph.inputs), inputs, strict=True))
+    for step in graph.instructions:
+        operands = tuple([values[id(value)] for value in step.operands])
+        held = tuple([known.get(id(value)) for value in step.results])
+        is_known = step.op.linearize is None and None not in held
+        if is_known:
+            trace.parent.known = held[0] if step.single else held
+        outcome = trace.process(step.op, operands, step.attributes)
+        trace.parent.known = None
+        outcomes = (outcome,) if step.single else outcome
+        values.update(zip(map(id, step.results), outcomes, strict=True))
+    return [values[id(value)] for value in graph.outputs]
 
 
 def _halves(
@@ -192,7 +211,8 @@ def _halves(
         kept = [
             value
             for step in graph.instructions
-            if policy(step.op, *(value.shape for value in step.operands), **step.attributes)
+            if step.op.linearize is None
+            and policy(step.op, *(value.shape for value in step.operands), **step.attributes)
             for value in step.results
         ]
         outputs = [*graph.outputs, *kept]
@@ -210,11 +230,14 @@ def _backward(
         given = iter(arguments)
         primals = [next(given) for _ in graph.inputs]
         known = {id(value): next(given) for value in kept}
-        trace = _KnownTrace(_state.trace, known)
+        for step in graph.instructions:
+            if step.op is CHECKPOINT_NAME and id(step.results[0]) in known:
+                known[id(step.operands[0])] = known[id(step.results[0])]  # it is the same value
+        trace = ReverseTrace(_Recalling(_state.trace))
         flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
         inputs = [trace.add_input(x) if f else x for x, f in zip(primals, flags, strict=True)]
         with tracing(trace):
-            outputs = trace.run(graph, inputs)
+            outputs = _recorded(graph, inputs, known, trace)
         cotangents = [next(given) if has_tangent(output) else None for output in outputs]
         tracers = [each for each, flag in zip(inputs, flags, strict=True) if flag]
         pulled = iter(trace.pull(outputs, cotangents, tracers))
@@ -313,27 +336,21 @@ def checkpoint(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
         leaves, tree = tree_flatten((dynamic, kwargs))
-        out_tree: Any = None
+        shapes = [shape_of(leaf, "checkpoint") for leaf in leaves]
 
-        def flat(*tracers: Any) -> list[Any]:
-            nonlocal out_tree
-            positional, named = tree_unflatten(tree, tracers)
-            outputs, out_tree = tree_flatten(fun(*rebuild(positional), **named))
-            return outputs
+        def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
+            return fun(*rebuild(positional), **named)
 
         name = getattr(fun, "__name__", "checkpoint")
-        shapes = [shape_of(leaf, "checkpoint") for leaf in leaves]
-        graph, captured = trace_to_graph(flat, shapes, name)
-        graph, literals = hoist_constants(graph.pruned())
+        staged = stage(rebuilt, tree, shapes, [weak_type_of(leaf) for leaf in leaves], name)
         results = bind(
             CHECKPOINT,
-            *(literal.data for literal in literals),
-            *captured,
+            *staged.read,
             *leaves,
-            computation=graph,
+            computation=staged.graph,
             policy=policy or nothing_saveable,
             prevent_cse=prevent_cse,
         )
-        return tree_unflatten(out_tree, results)
+        return staged.results(results)
 
     return named_after(checkpointed, fun)

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_flatten
 
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph, hoist_constants
+from minixla.core.graph import Graph
 from minixla.core.tracing import (
-    GraphTracer,
     Tracer,
     _state,
     default_trace,
     shape_of,
-    trace_to_graph,
     weak_type_of,
 )
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.evaluation import make_graph
+from minixla.transforms.staging import stage
 from minixla_ops.calls import call
 
 __all__ = ["jit"]
@@ -68,22 +67,6 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return wrapper
 
 
-class _Traced(NamedTuple):
-    """A function traced for certain arguments.
-
-    Attributes:
-        graph: takes `read` and the leaves of the arguments.
-        read: the arrays and tracers that the function reads from outside.
-        result_tree: the structure of its result.
-        weak: for each leaf of the result whether it is weakly typed.
-    """
-
-    graph: Graph
-    read: list[Any]
-    result_tree: Any
-    weak: list[bool]
-
-
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
@@ -110,39 +93,17 @@ class _Nested:
         key = (tree, shapes, weak, tuple(map(_static_key, static)), len(args), mode, axes)
         found = self._cache.get(key)
         if found is None:
-            found = self._trace(rebuild, static_kwargs, tree, shapes, weak)
+            fun = self._fun
+
+            def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
+                return fun(*rebuild(positional), **named, **static_kwargs)
+
+            found = stage(rebuilt, tree, shapes, weak, getattr(fun, "__name__", "main"))
             # A graph that reads tracers of this very call must not serve another.
             if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
                 self._cache[key] = found
         results = call(found.graph, *found.read, *leaves)
-        for result, flag in zip(results, found.weak, strict=True):
-            if flag and isinstance(result, Tracer):
-                result._mark_weak()
-        return tree_unflatten(found.result_tree, results)
-
-    def _trace(
-        self, rebuild: Any, static_kwargs: dict[str, Any], tree: Any, shapes: Any, weak: Any
-    ) -> _Traced:
-        trees: list[Any] = []
-        weak_results: list[bool] = []
-
-        def flat(*tracers: GraphTracer) -> list[Any]:
-            for tracer, flag in zip(tracers, weak, strict=True):
-                if flag:
-                    tracer._mark_weak()
-            positional, named = tree_unflatten(tree, tracers)
-            results = self._fun(*rebuild(positional), **named, **static_kwargs)
-            leaves, result_tree = tree_flatten(results)
-            trees.append(result_tree)
-            weak_results.extend(map(weak_type_of, leaves))
-            return leaves
-
-        name = getattr(self._fun, "__name__", "main")
-        graph, captured = trace_to_graph(flat, shapes, name)
-        # Arrays that live in JAX, and large ones, enter as operands: the program holds none.
-        graph, constants = hoist_constants(graph.pruned())
-        read = [*(literal.data for literal in constants), *captured]
-        return _Traced(graph, read, trees[0], weak_results)
+        return found.results(results)
 
     def _static_numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         count = len(args)

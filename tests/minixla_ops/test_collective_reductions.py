@@ -37,8 +37,14 @@ def softplus(x, y):
 
 def test_fact_all_reduce_adds_element_by_element():
     given = [(np.array([1.0, 2.5], "f4"),), (np.array([3.0, 5.25], "f4"),)]
-    found = check_processes(lambda x: ops.all_reduce(x, ops.add), given)
-    assert [each[0].tolist() for each in found] == [[4.0, 7.75]] * 2
+    # The interpreter takes no empty list of groups.
+    for groups in ([[0, 1]], ()):
+        found = check_processes(
+            lambda x, groups=groups: ops.all_reduce(x, ops.add, groups),
+            given,
+            interpreter=bool(groups),
+        )
+        assert [each[0].tolist() for each in found] == [[4.0, 7.75]] * 2
 
 
 def test_fact_cross_replica_sum_is_all_reduce_with_add():
@@ -127,8 +133,9 @@ COMPUTATIONS = {
 TYPES = [name for name in DTYPES if not name.startswith(("i2", "ui2", "f4", "f6", "f8"))]
 
 
+@pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("name", COMPUTATIONS)
-def test_element_types(name):
+def test_element_types(name, count):
     computation, arrays = COMPUTATIONS[name], []
     for dtype in (DTYPES[each] for each in TYPES):
         is_inexact = dtype.kind in "fcV" and "int" not in dtype.name
@@ -136,12 +143,16 @@ def test_element_types(name):
             continue
         if dtype.kind == "c" and name in ("max", "min"):
             continue  # the next test
-        arrays.append([generator.integers(0, 3, 4).astype(dtype) for _ in range(4)])
+        arrays.append([generator.integers(0, 3, 4).astype(dtype) for _ in range(count)])
 
     def function(*xs):
-        return [ops.all_reduce(x, computation, [[0, 1, 2, 3]]) for x in xs]
+        groups = [list(range(count))]
+        return [
+            ops.all_reduce(x, computation, groups, channel, use_global_device_ids=True)
+            for channel, x in enumerate(xs, 1)
+        ]
 
-    check_processes(function, list(zip(*arrays, strict=True)))
+    check_processes(function, list(zip(*arrays, strict=True)), xla=count == 4)
 
 
 def test_any_computation_runs_as_gathering_and_folding():
@@ -174,12 +185,14 @@ def test_its_group_size_must_be_known():
     assert mx.reference(function)(np.float32(1)) == 1
 
 
-def test_values_at_the_edges():
+@pytest.mark.parametrize("shift", [1, 2])
+def test_values_at_the_edges(shift):
     values = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0], "f4")
-    given = [(values,), (np.roll(values, 1),), (np.roll(values, 2),)]
+    given = [(values,), (np.roll(values, shift),)]
 
     def function(x):
-        return [ops.all_reduce(x, each) for each in (ops.add, ops.mul, ops.max, ops.min)]
+        four = enumerate([ops.add, ops.mul, ops.max, ops.min], 1)
+        return [ops.all_reduce(x, each, [[0, 1]], channel) for channel, each in four]
 
     # XLA's order of -0 and 0 in a maximum is its own.
     with np.errstate(all="ignore"):
@@ -189,8 +202,9 @@ def test_values_at_the_edges():
 @pytest.mark.parametrize("sizes", [(0,), (2, 0), (1, 2), ()])
 def test_sizes_at_the_edges(sizes):
     given = rows(*sizes, count=2)
-    # XLA is given arrays of rank 1 and more; its CPU refuses empty collectives.
-    check_processes(lambda x: ops.all_reduce(x, ops.add), given, xla=0 not in sizes and sizes != ())
+    # XLA is given arrays of rank 1 and more.
+    is_plain = sizes != ()
+    check_processes(lambda x: ops.all_reduce(x, ops.add, [[0, 1]]), given, xla=is_plain)
 
 
 DERIVATIVES = {

@@ -356,7 +356,6 @@ BITCAST_SHAPES = [
     (Shape("s32", (3, 5)), "f32", Shape("f32", (3, 5))),
     (Shape("f64", (0,)), "u8", Shape("u8", (0, 8))),
     (Shape("u8", (0, 8)), "f64", Shape("f64", (0,))),
-    (Shape("s32", (4,), (True,)), "s8", Shape("s8", (4, 4), (True, False))),
     (Shape("c64", (2,)), "c64", Shape("c64", (2,))),
     (Shape("pred", (2,)), "pred", Shape("pred", (2,))),
 ]

@@ -49,7 +49,7 @@ def test_fact_85_86_later_reductions_ignore_what_is_beyond_the_size(run):
     assert product(V, np.int32(5)) == 120
     assert run(lambda x, n: total(sized(x, n)))(V, np.int32(6)) == 21
     size: Any = run(lambda x, n: ops.get_dimension_size(sized(x, n), 0))(V, np.int32(5))
-    assert size == 5 and size.dtype == np.int32
+    assert size.dtype == np.int32 and size == 5
 
 
 def test_fact_86_the_bound_stays_10():
@@ -88,6 +88,14 @@ CASES = {
     "dot of a batch": lambda x, n: ops.dot_general(W, sized(x, n), (((1,), (1,)), ((0,), (0,)))),
     "gather": lambda x, n: ops.gather(M, sized(ROWS, n), ROW_NUMBERS, (1, 5)),
     "call": lambda x, n: ops.call(ops.sin, sized(x, n))[0],
+    "sort": lambda x, n: ops.sort([sized(x, n)], ops.lt, 0),
+    "sort others": lambda x, n: ops.sort([sized(x, n)], ops.gt, 1),
+    "conditional": lambda x, n: ops.conditional(
+        ops.lt(n, np.int32(2)), sized(x, n), ops.sin, sized(x, n), ops.cos
+    ),
+    "while": lambda x, n: ops.while_(
+        lambda i, _: i < 3, lambda i, y: (i + 1, ops.sin(y)), (np.int32(0), sized(x, n))
+    )[1],
     "tuple": lambda x, n: ops.get_tuple_element(ops.tuple([sized(x, n), x]), 0),
     "size": lambda x, n: ops.get_dimension_size(sized(x, n), 0),
     "size of another": lambda x, n: ops.get_dimension_size(sized(x, n), 1),

@@ -42,7 +42,7 @@ def reference(function, *operands):
 
 
 def check(function, operands, **options):
-    """XLA and the interpreter, to rounding errors of sums whose terms are of order one."""
+    """Asserts that XLA agrees, but for rounding errors of sums whose terms are of order one."""
     graph = graph_of(function, operands)
     with jax.enable_x64(True):
         expected = mx.reference(function)(*operands)

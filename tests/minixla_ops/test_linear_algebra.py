@@ -262,7 +262,9 @@ def test_triangular_solve_derivatives(left_side, dtype):
     for variant in (v for v in VARIANTS if v[0] == left_side):
         lower, unit_diagonal, transpose_a = variant[1:]
         if dtype is np.float64 and transpose_a == "ADJOINT":
-            continue  # TRANSPOSE has been tried
+            continue  # of real numbers it is TRANSPOSE
+        if dtype is np.complex128 and unit_diagonal:
+            continue  # which part of a is read is no matter of its type
         check_derivatives(
             lambda a, b: ops.triangular_solve(a, b, *variant),  # noqa: B023
             operands_of(left_side, dtype, ()),
@@ -301,7 +303,7 @@ def test_triangular_solve_batching(left_side):
     shared = mx.vmap(lambda a, b: ops.triangular_solve(a, b, left_side, True), in_axes=(None, 1))
     graph = graph_of(shared, [a, np.stack([b, b], 1)])
     (step,) = (each for each in graph.instructions if each.op.name == "TriangularSolve")
-    assert sorted(step.operands[1].shape.dimensions) == [3, 4]
+    assert str(step.operands[1].shape) in ("f64[3,4]", "f64[4,3]")
 
 
 def test_triangular_solve_text():

@@ -11,7 +11,7 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError
 from minixla.core.shapes import Shape
 from minixla_ops.computations import computation_of
-from minixla_ops.sorting import _order_by_merging
+from minixla_ops.numpy_sorting import order_by_merging
 from tests.harness import (
     check_batching,
     check_derivatives,
@@ -149,7 +149,7 @@ def test_merging_sorts_as_numpy_does(size):
     rows = generator.integers(0, max(size // 2, 2), (3, size)).astype(np.int32)
     comparator = computation_of(ops.lt, [Shape("s32")] * 2, "sort")
     expected = np.argsort(rows, -1, kind="stable")
-    np.testing.assert_array_equal(_order_by_merging([rows], comparator), expected)
+    np.testing.assert_array_equal(order_by_merging([rows], comparator), expected)
 
 
 def always(a, b):
@@ -204,6 +204,18 @@ def test_derivatives():
         [DISTINCT, DISTINCT[::-1].copy()],
         lambda x, y: lax.sort([x, y * x], dimension=0, num_keys=1),
     )
+
+
+def test_derivatives_on_the_engine():
+    operand = DISTINCT.astype(np.float32)
+    function = lambda x: mx.vjp(lambda x: (ops.sort(x, ops.gt), *ops.top_k(x, 2)), x)[1]  # noqa: E731
+    cotangents = operand[::-1], operand[:, 2:], np.zeros((3, 2), jax.dtypes.float0)
+    for one, other in zip(
+        mx.jit(lambda x: function(x)(cotangents))(operand),
+        mx.reference(lambda x: function(x)(cotangents))(operand),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_derivatives_with_integers_and_complex_numbers():

@@ -35,7 +35,7 @@ def compiled(text: str) -> tuple[Any, Any]:
 def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Results of @main for each replica, stacked; so are the arguments."""
     executable, sharding = compiled(text)
-    joined = [argument.reshape(-1, *argument.shape[2:]) for argument in arguments]
+    joined = [np.concatenate(list(argument)) for argument in arguments]
     sharded = [jax.device_put(each, sharding) for each in joined]
     results = executable.execute_sharded(sharded).disassemble_into_single_device_arrays()
     return [np.stack([np.asarray(each) for each in result]) for result in results]

@@ -21,6 +21,10 @@ def interpret_parallel(
 ) -> list[list[np.ndarray]]:
     """Results of programs that run together in StableHLO's interpreter.
 
+    It runs as many at once as the machine has cores, so that more of them wait for each other in
+    vain. It aborts on collectives without groups, and takes one collective for the next on the same
+    channel: give each a channel of its own.
+
     Args:
         graphs: for each replica and partition a program; one may be there several times.
         arguments: the arguments of each process, partitions innermost.

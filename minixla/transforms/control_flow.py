@@ -1,0 +1,539 @@
+"""cond, switch, while_loop, fori_loop, scan, map: control flow that programs hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+
+from minixla.core.errors import ShapeError, TransformError, explain
+from minixla.core.shapes import Shape
+from minixla.core.tracing import _state, bind, shape_of, weak_type_of
+from minixla.transforms.arguments import checked_function
+from minixla.transforms.staging import Staged, reading_all, stage
+from minixla.transforms.vmap import vmap
+from minixla_ops.binary import max as maximum
+from minixla_ops.binary import min as minimum
+from minixla_ops.conditional import Conditional
+from minixla_ops.conversion import convert_element_type
+from minixla_ops.loops import While
+from minixla_ops.scan import scan_all
+
+__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+) -> Any:
+    """The result of one of two functions (JAX: lax.cond).
+
+    Only that function runs, but for a batch whose members differ in `pred`.
+
+    Args:
+        pred: a scalar; a number is true where it is not zero.
+        true_fun: a function of the operands; may read other values, traced ones too.
+        false_fun: another, whose result is like that of the first.
+        operands: pytrees of arrays.
+
+    Raises:
+        TransformError: results that differ in structure.
+        ShapeError: `pred` is no scalar, or results that differ in shape.
+    """
+    for function in (true_fun, false_fun):
+        checked_function(function, "cond")
+    shape = _scalar("cond", "pred", pred)
+    if shape.element_type.kind != "pred":
+        pred = _state.trace.lift(pred, "cond") != 0
+    return _branches("cond", pred, [true_fun, false_fun], operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """The result of one of several functions (JAX: lax.switch).
+
+    Args:
+        index: an integer scalar; it is clamped into the numbers of the branches.
+        branches: functions of the operands, whose results are alike.
+        operands: pytrees of arrays.
+
+    Raises:
+        TransformError: no branches, or results that differ in structure.
+        ShapeError: the index is no integer scalar, or results that differ in shape.
+    """
+    for function in branches:
+        checked_function(function, "switch")
+    if not branches:
+        raise explain(TransformError, "switch", "there are no branches", advice="Give one or more.")
+    shape = _scalar("switch", "index", index)
+    if not shape.element_type.is_integer:
+        raise explain(
+            ShapeError,
+            "switch",
+            "the index is not an integer",
+            [f"index {shape}"],
+            "Use cond for a boolean; convert other numbers.",
+        )
+    if len(branches) == 1:
+        return branches[0](*operands)
+    lifted = _state.trace.lift(index, "switch")
+    last = np.asarray(len(branches) - 1).astype(shape.dtype)
+    clamped = minimum(maximum(lifted, np.zeros((), shape.dtype)), last)
+    return _branches("switch", convert_element_type(clamped, "s32"), list(branches), operands)
+
+
+def _scalar(subject: str, name: str, value: Any) -> Shape:
+    shape = shape_of(value, subject)
+    if isinstance(shape, Shape) and not shape.rank:
+        return shape
+    raise explain(
+        ShapeError,
+        subject,
+        f"{name} is not a scalar",
+        [f"{name} {shape}"],
+        "It chooses for the whole call; use mx.numpy.where to choose element by element.",
+    )
+
+
+def _branches(
+    subject: str, choice: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    leaves, tree = tree_flatten(tuple(operands))
+    shapes = [shape_of(leaf, subject) for leaf in leaves]
+    weak = [weak_type_of(leaf) for leaf in leaves]
+    staged = [stage(function, tree, shapes, weak) for function in functions]
+    names = ["true_fun", "false_fun"] if subject == "cond" else None
+    _check_alike(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
+    types = [_common_type(column) for column in _columns(staged)]
+    if any(list(each.graph.output_shapes) != types for each in staged):
+        staged = [stage(_converting(function, types), tree, shapes, weak) for function in functions]
+    graphs, read = reading_all(staged)
+    results = bind(Conditional.instance, choice, *read, *leaves, computations=tuple(graphs))
+    flags = [all(column) for column in zip(*[each.weak for each in staged], strict=True)]
+    return staged[0]._replace(weak=flags).results(results)
+
+
+def _columns(staged: Sequence[Staged]) -> list[list[tuple[Any, bool]]]:
+    """For each result its shape and whether it is weakly typed, in each function."""
+    rows = [list(zip(each.graph.output_shapes, each.weak, strict=True)) for each in staged]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _common_type(column: Sequence[tuple[Any, bool]]) -> Any:
+    """The shape of a result that is strongly typed in some function, else in the first."""
+    return next((shape for shape, is_weak in column if not is_weak), column[0][0])
+
+
+def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -> None:
+    first = staged[0]
+    for each, name in zip(staged[1:], names[1:], strict=True):
+        if each.result_tree != first.result_tree:
+            raise explain(
+                TransformError,
+                subject,
+                f"{names[0]} and {name} return other structures",
+                [f"{names[0]}: {first.result_tree}", f"{name}: {each.result_tree}"],
+                "All branches must return results of one structure.",
+            )
+    for index, column in enumerate(_columns(staged)):
+        wanted = _common_type(column)
+        for (shape, is_weak), name in zip(column, names, strict=True):
+            fits = shape is wanted or (is_weak and shape.dimensions == wanted.dimensions)
+            if not fits:
+                raise explain(
+                    ShapeError,
+                    subject,
+                    f"the branches differ in the shape of result {index}",
+                    [f"{n}: {s}" for (s, _), n in zip(column, names, strict=True)],
+                    f"Convert the result of {name}: all branches give one shape and element type.",
+                )
+
+
+def _converting(function: Callable[..., Any], shapes: Sequence[Any]) -> Callable[..., Any]:
+    """The function, its results converted to the element types of `shapes`."""
+
+    def converted(*args: Any) -> Any:
+        leaves, tree = tree_flatten(function(*args))
+        pairs = zip(leaves, shapes, strict=True)
+        return tree_unflatten(tree, [_converted(leaf, shape) for leaf, shape in pairs])
+
+    return converted
+
+
+def _converted(value: Any, shape: Any) -> Any:
+    if shape_of(value) is shape:
+        return value
+    return convert_element_type(_state.trace.lift(value), shape.element_type)
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """The last value of a loop (JAX: lax.while_loop).
+
+        val = init_val;  while cond_fun(val): val = body_fun(val)
+
+    Unlike JAX's it has a reverse derivative, whose memory does not grow with the number of
+    iterations, see `minixla_ops.loop_reverse`.
+
+    Args:
+        cond_fun: from the value to a scalar boolean; may read other values, traced ones too.
+        body_fun: from the value to the next, which is like it.
+        init_val: a pytree of arrays.
+
+    Raises:
+        TransformError: the structure of the value changes.
+        ShapeError: its shapes change, or `cond_fun` gives no boolean scalar.
+    """
+    checked_function(cond_fun, "while_loop")
+    checked_function(body_fun, "while_loop")
+    body, leaves, tree = _stable_body("while_loop", "body_fun", body_fun, init_val)
+    shapes = [shape_of(leaf) for leaf in leaves]
+    test = stage(cond_fun, tree, shapes, body.weak)
+    if test.graph.output_shapes != (Shape("pred"),):
+        raise explain(
+            ShapeError,
+            "while_loop",
+            "cond_fun does not give one boolean scalar",
+            [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"],
+            "Return a comparison of scalars, such as i < 10.",
+        )
+    graphs, read = reading_all([test, body])
+    carried = _returning(graphs[1], len(read))
+    results = bind(While.instance, *read, *leaves, condition=graphs[0], body=carried)
+    return body.results(results[len(read) :])
+
+
+def _returning(graph: Any, count: int) -> Any:
+    """The program that returns its first `count` inputs, too, in front."""
+    outputs = [*graph.inputs[:count], *graph.outputs]
+    return type(graph)(graph.inputs, graph.instructions, outputs, graph.name)
+
+
+def _stable_body(
+    subject: str, name: str, body_fun: Callable[..., Any], init: Any
+) -> tuple[Staged, list[Any], Any]:
+    """The body of a loop, the leaves of the first value and the structure of the arguments.
+
+    Weakly typed leaves take the type that the body gives them.
+    """
+    leaves, tree = tree_flatten((init,))
+    lift = _state.trace.lift
+    leaves = [lift(leaf, subject) for leaf in leaves]
+    weak = [weak_type_of(leaf) for leaf in leaves]
+    while True:
+        shapes = [shape_of(leaf) for leaf in leaves]
+        staged = stage(body_fun, tree, shapes, weak)
+        stable, found = _fitted(subject, name, staged, init, leaves, weak)
+        if found is None:
+            return stable, leaves, tree
+        leaves, weak = found
+
+
+def _fitted(
+    subject: str,
+    name: str,
+    staged: Staged,
+    init: Any,
+    leaves: Sequence[Any],
+    weak: Sequence[bool],
+    carries: int | None = None,
+) -> tuple[Staged, tuple[list[Any], list[bool]] | None]:
+    """What a loop's body gives compared with what it takes.
+
+    Returns:
+        The body; and, where weakly typed leaves must be of other types, the leaves to stage it
+        with again.
+    """
+    wanted = tree_flatten(init)[1]
+    structure = staged.result_tree
+    if carries is None and structure != wanted:
+        raise explain(
+            TransformError,
+            subject,
+            f"{name} returns another structure than it takes",
+            [f"it takes {wanted}", f"it returns {structure}"],
+            "What goes through a loop keeps its structure.",
+        )
+    given = staged.graph.output_shapes[:carries]
+    if all(shape_of(x) is s for x, s in zip(leaves, given, strict=True)):
+        flags = [a and b for a, b in zip(weak, staged.weak, strict=False)]
+        if flags == list(weak):
+            return staged, None
+        return staged, (list(leaves), flags)
+    changed, flags = [], []
+    for index, (leaf, shape, is_weak) in enumerate(zip(leaves, given, weak, strict=True)):
+        known = shape_of(leaf)
+        assert isinstance(shape, Shape) and isinstance(known, Shape)
+        if shape is not known and (not is_weak or shape.dimensions != known.dimensions):
+            raise explain(
+                ShapeError,
+                subject,
+                f"{name} returns another shape for array {index} than it takes",
+                [f"it takes {known}", f"it returns {shape}"],
+                "What goes through a loop keeps its shape and element type: convert it in the "
+                "loop, or before.",
+            )
+        changed.append(_converted(leaf, shape))
+        flags.append(is_weak and shape is known)
+    return staged, (changed, flags)
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """The last value of a counted loop (JAX: lax.fori_loop).
+
+        val = init_val;  for i in range(lower, upper): val = body_fun(i, val)
+
+    Args:
+        lower: an integer scalar.
+        upper: an integer scalar. Where both are known while tracing, a reverse derivative keeps
+            what it needs of every iteration.
+        body_fun: from the number and the value to the next value, which is like it.
+        init_val: a pytree of arrays.
+        unroll: how many iterations at a time XLA is given as straight code; True: all. It takes
+            numbers that are known while tracing.
+
+    Raises:
+        TransformError, ShapeError: see `while_loop`; bounds that are no integer scalars.
+    """
+    checked_function(body_fun, "fori_loop")
+    for name, bound in (("lower", lower), ("upper", upper)):
+        shape = _scalar("fori_loop", name, bound)
+        if not shape.element_type.is_integer:
+            raise explain(
+                ShapeError,
+                "fori_loop",
+                f"{name} is not an integer",
+                [f"{name} {shape}"],
+                "Give an integer scalar.",
+            )
+    if unroll not in (None, False, 1):
+        return _unrolled(lower, upper, body_fun, init_val, unroll)
+    dtype = _index_type(lower, upper)
+    start, stop = (
+        np.asarray(x, dtype) if isinstance(x, int) else convert_element_type(x, dtype)
+        for x in (lower, upper)
+    )
+
+    def advance(value: Any) -> Any:
+        index, limit, inner = value
+        return index + np.ones((), dtype), limit, body_fun(index, inner)
+
+    return while_loop(lambda value: value[0] < value[1], advance, (start, stop, init_val))[2]
+
+
+def _index_type(lower: Any, upper: Any) -> Any:
+    """The wider of the bounds' types."""
+    types = [shape_of(bound).dtype for bound in (lower, upper) if not isinstance(bound, int)]  # type: ignore[union-attr]
+    return np.result_type(*(types or [shape_of(0).dtype]))  # type: ignore[union-attr]
+
+
+def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: Any) -> Any:
+    if not isinstance(lower, int) or not isinstance(upper, int):
+        raise explain(
+            TransformError,
+            "fori_loop",
+            "unroll takes bounds that are known while tracing",
+            [f"lower = {lower!r}, upper = {upper!r}"],
+            "Give Python integers, or leave unroll out.",
+        )
+    count = max(upper - lower, 0)
+    size = count if unroll is True else int(unroll)
+
+    def several(start: Any, value: Any) -> Any:
+        for offset in range(size):
+            value = body_fun(start + offset, value)
+        return value
+
+    whole = count // size if size else 0
+    if whole == 1:
+        value = several(lower, init_val)
+    else:
+        value = fori_loop(0, whole, lambda i, v: several(lower + i * size, v), init_val)
+    for index in range(lower + whole * size, upper):
+        value = body_fun(index, value)
+    return value
+
+
+def scan(
+    f: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
+
+        for x in xs: carry, y = f(carry, x)
+
+    Args:
+        f: from the carry and one element to the next carry, which is like it, and a result; may
+            read other values, traced ones too.
+        init: the first carry, a pytree of arrays.
+        xs: a pytree of arrays, whose first axes count the steps; or None.
+        length: the number of steps, where there are no arrays in `xs`.
+        reverse: whether to begin at the end; the results stand where the elements do.
+        unroll: how many steps at a time are straight code; True: all.
+
+    Returns:
+        The last carry, and the results, one array for each array of a result of `f`.
+
+    Raises:
+        TransformError: a carry whose structure changes, `f` that returns no pair, unknown length.
+        ShapeError: a carry whose shapes change, arrays of different lengths.
+    """
+    checked_function(f, "scan")
+    lift = _state.trace.lift
+    elements, xs_tree = tree_flatten(xs)
+    elements = [lift(each, "scan") for each in elements]
+    count = _length(elements, length)
+    size = count if unroll is True else int(unroll)
+    if size > 1 and count:
+        return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
+    leaves, carry_tree = tree_flatten(init)
+    leaves = [lift(leaf, "scan") for leaf in leaves]
+    weak = [weak_type_of(leaf) for leaf in leaves]
+    _, tree = tree_flatten((init, xs))
+    rows = [shape_of(each).without_dimension(0) for each in elements]  # type: ignore[union-attr]
+    row_weak = [weak_type_of(each) for each in elements]
+    while True:
+        shapes = [*[shape_of(leaf) for leaf in leaves], *rows]
+        staged = stage(f, tree, shapes, [*weak, *row_weak])
+        _check_pair(staged, carry_tree, len(leaves))
+        staged, found = _fitted("scan", "f", staged, init, leaves, weak, len(leaves))
+        if found is None:
+            break
+        leaves, weak = found
+    return _bound_scan(staged, leaves, elements, count, reverse)
+
+
+def _bound_scan(
+    staged: Staged, leaves: Sequence[Any], elements: Sequence[Any], length: int, reverse: bool
+) -> Any:
+    graph, read, carries = staged.graph, staged.read, len(leaves)
+    # The function takes (read, carry, elements); Scan has the elements first, and carries what is
+    # read along.
+    first = len(read) + carries
+    inputs = [*graph.inputs[first:], *graph.inputs[:first]]
+    outputs = [*graph.outputs[carries:], *graph.inputs[: len(read)], *graph.outputs[:carries]]
+    step = type(graph)(inputs, graph.instructions, outputs, graph.name)
+    stacked, carried = scan_all(step, elements, [*read, *leaves], length, is_reverse=reverse)
+    return staged.results([*carried[len(read) :], *stacked])
+
+
+def _length(elements: Sequence[Any], length: int | None) -> int:
+    shapes = [shape_of(each) for each in elements]
+    for index, shape in enumerate(shapes):
+        if not isinstance(shape, Shape) or not shape.rank:
+            raise explain(
+                ShapeError,
+                "scan",
+                f"array {index} of xs has no leading axis",
+                [f"array {index} {shape}"],
+                "Arrays of xs are scanned along their first axes; let f read other values.",
+            )
+    sizes = {shape.dimensions[0] for shape in shapes if isinstance(shape, Shape)}
+    if length is not None:
+        sizes.add(int(length))
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        raise explain(
+            TransformError,
+            "scan",
+            "the number of steps is unknown",
+            ["xs has no arrays", "length = None"],
+            "Give length, or arrays to scan along.",
+        )
+    raise explain(
+        ShapeError,
+        "scan",
+        "the arrays of xs differ in length",
+        [f"array {i} {shape}" for i, shape in enumerate(shapes)] + [f"length = {length}"],
+        "All first axes must have one size, which is also length, where that is given.",
+    )
+
+
+def _check_pair(staged: Staged, carry_tree: Any, count: int) -> None:
+    children = staged.result_tree.children()
+    is_pair = len(children) == 2 and staged.result_tree.node_data() is not None
+    if is_pair and children[0] == carry_tree:
+        return
+    raise explain(
+        TransformError,
+        "scan",
+        "f does not return the next carry and a result"
+        if not is_pair
+        else "f returns a carry of another structure than it takes",
+        [f"it returned {staged.result_tree}", f"the carry is {carry_tree} of {count} arrays"],
+        "Return a pair (carry, result); the result may be None.",
+    )
+
+
+def _scan_unrolled(
+    f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool, size: int
+) -> tuple[Any, Any]:
+    from minixla.numpy import concatenate, stack
+
+    def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
+        results: list[Any] = [None] * number
+        for index in reversed(range(number)) if reverse else range(number):
+            carry, results[index] = f(carry, tree_map(lambda row, i=index: row[i], rows))
+        return carry, tree_map(lambda *each: stack(each), *results)
+
+    whole, rest = count // size, count % size
+    # In reverse the steps that do not fill a block are the first ones of xs, done last.
+    cut = rest if reverse else whole * size
+    main = tree_map(lambda x: x[cut:] if reverse else x[:cut], xs)
+    odd = tree_map(lambda x: x[:cut] if reverse else x[cut:], xs)
+    blocks = tree_map(lambda x: x.reshape((whole, size, *x.shape[1:])), main)
+    carry, ys = scan(lambda c, b: several(c, b, size), init, blocks, whole, reverse)
+    ys = tree_map(lambda y: y.reshape((whole * size, *y.shape[2:])), ys)
+    if not rest:
+        return carry, ys
+    carry, more = several(carry, odd, rest)
+    pairs = (lambda y, m: concatenate([m, y])) if reverse else (lambda y, m: concatenate([y, m]))
+    return carry, tree_map(pairs, ys, more)
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """The results of a function for each element along leading axes, one by one (JAX: lax.map).
+
+    Args:
+        f: from one element to a result.
+        xs: a pytree of arrays, whose first axes are of one size.
+        batch_size: how many elements to take at a time, by `vmap`; default: one.
+
+    Returns:
+        The results, one array for each array of a result of `f`.
+
+    Raises:
+        ShapeError: arrays of different lengths.
+    """
+    checked_function(f, "map")
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    from minixla.numpy import concatenate
+
+    lifted = tree_map(lambda x: _state.trace.lift(x, "map"), xs)
+    count = _length(tree_flatten(lifted)[0], None)
+    whole = count // batch_size
+    cut = whole * batch_size
+    blocks = tree_map(lambda x: x[:cut].reshape((whole, batch_size, *x.shape[1:])), lifted)
+    ys = scan(lambda _, block: ((), vmap(f)(block)), (), blocks)[1]
+    ys = tree_map(lambda y: y.reshape((cut, *y.shape[2:])), ys)
+    if cut == count:
+        return ys
+    rest = vmap(f)(tree_map(lambda x: x[cut:], lifted))
+    return tree_map(lambda y, r: concatenate([y, r]), ys, rest)

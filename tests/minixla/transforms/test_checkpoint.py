@@ -1,0 +1,131 @@
+"""checkpoint: same derivatives, fewer values kept."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+
+R = np.random.default_rng(0)
+W, X = R.normal(size=(4, 4)).astype(np.float32), R.normal(size=4).astype(np.float32)
+POLICIES = {
+    "default": None,
+    "everything": mx.checkpoint_policies.everything_saveable,
+    "dots": mx.checkpoint_policies.dots_saveable,
+    "named": mx.checkpoint_policies.save_only_these_names("hidden"),
+}
+
+
+def layer(np_like, name=lambda x, _: x):
+    return lambda w, x: np_like.sin(name(np_like.tanh(w @ x), "hidden") + x)
+
+
+def ours(policy=None, prevent_cse=True):
+    inner = mx.checkpoint(layer(mx.numpy, mx.checkpoint_name), prevent_cse, policy)
+    return lambda w, x: inner(w, inner(w, x)).sum()
+
+
+def theirs(w, x):
+    return layer(jnp)(w, layer(jnp)(w, x)).sum()
+
+
+def assert_same(ours, theirs):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, theirs)
+
+
+@pytest.mark.parametrize("prevent_cse", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_derivatives(policy, prevent_cse):
+    function = ours(POLICIES[policy], prevent_cse)
+    assert_same(mx.reference(mx.grad(function, (0, 1)))(W, X), jax.grad(theirs, (0, 1))(W, X))
+    assert_same(mx.jit(mx.hessian(function, 1))(W, X), jax.hessian(theirs, 1)(W, X))
+    assert_same(mx.jit(mx.jacfwd(function, 1))(W, X), jax.grad(theirs, 1)(W, X))
+    batch = np.stack([X, 2 * X])
+    assert_same(
+        mx.jit(mx.vmap(mx.grad(function, 1), (None, 0)))(W, batch),
+        jax.vmap(jax.grad(theirs, 1), (None, 0))(W, batch),
+    )
+
+
+# How often each is computed: forwards twice, again as the policy says; the cotangents' two products
+# come on top.
+@pytest.mark.parametrize(
+    ("policy", "dots", "tangents"),
+    [("default", 6, 4), ("everything", 4, 2), ("dots", 4, 4), ("named", 4, 2)],
+)
+def test_what_is_computed_again(policy, dots, tangents):
+    text = str(mx.make_graph(mx.grad(ours(POLICIES[policy]), 1))(W, X))
+    assert text.count(" tanh(") == tangents
+    assert text.count(" dot(") == dots
+
+
+def test_the_compiler_cannot_merge_the_two():
+    text = mx.make_graph(mx.grad(ours(), 1))(W, X).stablehlo()
+    assert "stablehlo.optimization_barrier" in text
+    text = mx.make_graph(mx.grad(ours(prevent_cse=False), 1))(W, X).stablehlo()
+    assert "stablehlo.optimization_barrier" not in text
+
+
+def test_only_arguments_are_kept():
+    """What a call gives besides its result is kept for the way back.
+
+    XLA:CPU merges the second computation with the first, barrier or not (for JAX's programs too),
+    so that its memory says nothing.
+    """
+
+    def inside(x):
+        for _ in range(5):
+            x = mx.numpy.sin(x @ x)
+        return x
+
+    def results_of_calls(block):
+        graph = mx.make_graph(mx.grad(lambda x: block(block(x)).sum()))(np.ones((4, 4), np.float32))
+        calls = [each for each in graph.instructions if each.op.name == "Call"]
+        return [len(each.results) for each in calls]
+
+    assert results_of_calls(mx.checkpoint(inside)) == [1, 1, 1, 1]
+    assert max(results_of_calls(mx.jit(inside))) > 5
+
+
+def test_pytrees_static_arguments_and_closures():
+    scale = mx.numpy.asarray(2.0)
+
+    def function(data, mode, *, shift):
+        y = data["x"] * scale if mode == "double" else data["x"]
+        return {"y": y + shift, "unused": data["n"]}
+
+    checked = mx.checkpoint(function, static_argnums=1)
+    data = {"x": X, "n": np.arange(3)}
+    assert_same(checked(data, "double", shift=1.0)["y"], 2 * X + 1)
+    gradient = mx.grad(lambda d: checked(d, "double", shift=1.0)["y"].sum(), allow_int=True)(data)
+    assert_same(gradient["x"], np.full(4, 2.0))
+
+
+def test_values_of_enclosing_functions():
+    def function(x):
+        return mx.checkpoint(lambda y: mx.numpy.sin(y) * x)(x * 2).sum()
+
+    def plain(x):
+        return (jnp.sin(x * 2) * x).sum()
+
+    assert_same(mx.grad(function)(X), jax.grad(plain)(X))
+    assert_same(mx.jit(mx.hessian(function))(X), jax.hessian(plain)(X))
+
+
+def test_inside_jax():
+    function = ours()
+    assert_same(jax.grad(lambda x: function(W, x))(X), jax.grad(theirs, 1)(W, X))
+
+
+def test_policies_for_batched_products():
+    batched = mx.checkpoint_policies.dots_with_no_batch_dims_saveable
+    a = R.normal(size=(2, 3, 3)).astype(np.float32)
+
+    def function(a):
+        inner = mx.checkpoint(lambda a: mx.numpy.tanh(a @ a @ a), policy=batched)
+        return inner(a).sum()
+
+    text = str(mx.make_graph(mx.grad(function))(a))
+    assert text.count(" dot(") > 6
+    assert_same(mx.grad(function)(a), jax.grad(lambda a: jnp.tanh(a @ a @ a).sum())(a))

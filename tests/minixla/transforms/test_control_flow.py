@@ -1,0 +1,361 @@
+"""cond, switch, loops, scan, map and associative_scan against JAX's."""
+
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+
+R = np.random.default_rng(0)
+W, X = R.normal(size=5), R.normal(size=5)
+BATCH = np.stack([X, -X, 0.3 * X])
+
+#: From a namespace of control flow and one like NumPy's to a function of X that gives a scalar.
+PROGRAMS = {
+    "cond": lambda m, n: (
+        lambda x: m.cond(x.sum() > 0, lambda x: n.sin(x) * W, lambda x: x * x, x).sum()
+    ),
+    "cond on a closed-over value": lambda m, n: (
+        lambda x: m.cond(x[0] > 0, lambda: n.sin(x).sum(), lambda: (x * W).sum())
+    ),
+    "switch": lambda m, n: (
+        lambda x: m.switch(
+            (x[0] * 3).astype(int), [lambda x: x, lambda x: x * x, lambda x: n.sin(x)], x
+        ).sum()
+    ),
+    "while_loop": lambda m, n: (
+        lambda x: m.while_loop(
+            lambda c: (c["x"] ** 2).sum() < 50,
+            lambda c: {"n": c["n"] + 1, "x": c["x"] * 1.5 + 0.1 * n.sin(x)},
+            {"n": 0, "x": x},
+        )["x"].sum()
+    ),
+    "fori_loop": lambda m, n: lambda x: m.fori_loop(0, 5, lambda i, c: n.sin(c) + x * i, x).sum(),
+    "fori_loop, unrolled": lambda m, n: (
+        lambda x: m.fori_loop(0, 5, lambda i, c: n.sin(c) + x * i, x, unroll=2).sum()
+    ),
+    "scan": lambda m, n: (
+        lambda x: both_sums(
+            m.scan(lambda c, y: (n.sin(c) * x + y, c * y), x, n.stack([x, x * 2, x + 1]))
+        )
+    ),
+    "scan, reversed and unrolled": lambda m, n: (
+        lambda x: both_sums(
+            m.scan(
+                lambda c, y: (n.sin(c) * x + y, c * y),
+                x,
+                n.stack([x, x * 2, x + 1]),
+                reverse=True,
+                unroll=2,
+            )
+        )
+    ),
+    "scan without arrays": lambda m, n: (
+        lambda x: m.scan(lambda c, _: (n.sin(c) * x, None), x, None, length=3)[0].sum()
+    ),
+    "map": lambda m, n: lambda x: m.map(lambda y: n.sin(y) * x, n.stack([x, x * 2, x + 1])).sum(),
+    "map in batches": lambda m, n: (
+        lambda x: m.map(lambda y: n.sin(y) * x, n.stack([x, x * 2, x + 1]), batch_size=2).sum()
+    ),
+    "associative_scan": lambda m, n: (
+        lambda x: (m.associative_scan(lambda a, b: a * b, x) ** 2).sum()
+    ),
+    "associative_scan of pairs": lambda m, n: (
+        lambda x: (
+            m.associative_scan(
+                lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (x, x + 1), reverse=True
+            )[1]
+            ** 2
+        ).sum()
+    ),
+    "loop in a branch in a loop": lambda m, n: (
+        lambda x: m.fori_loop(
+            0,
+            3,
+            lambda i, c: m.cond(
+                c.sum() > 0,
+                lambda c: m.fori_loop(0, 2, lambda j, d: n.sin(d) + x, c),
+                lambda c: c * x,
+                c,
+            ),
+            x,
+        ).sum()
+    ),
+}
+#: Loops whose number of iterations JAX cannot go back over.
+FORWARD_ONLY = ("while_loop",)
+
+
+def both_sums(pair):
+    return pair[0].sum() + (pair[1] ** 2).sum()
+
+
+def functions(name):
+    return PROGRAMS[name](mx, mx.numpy), PROGRAMS[name](lax, jnp)
+
+
+@pytest.fixture(autouse=True)
+def in_double():
+    with jax.enable_x64(True):
+        yield
+
+
+def assert_same(ours, theirs, tolerance=1e-9):
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance), ours, theirs
+    )
+
+
+def gradient_in_jax(name, function):
+    return jax.jacfwd(function) if name in FORWARD_ONLY else jax.grad(function)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name):
+    ours, theirs = functions(name)
+    assert_same([f(X) for f in (ours, mx.jit(ours), mx.reference(ours))], [theirs(X)] * 3)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives(name):
+    ours, theirs = functions(name)
+    expected = gradient_in_jax(name, theirs)
+    assert_same(mx.jvp(ours, (X,), (X * X,)), jax.jvp(theirs, (X,), (X * X,)))
+    assert_same(mx.reference(mx.grad(ours))(X), expected(X))
+    assert_same(mx.jit(mx.hessian(ours))(X), jax.jacfwd(jax.jacfwd(theirs))(X), 1e-8)
+    assert_same(mx.linearize(ours, X)[1](W), jax.jvp(theirs, (X,), (W,))[1])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_batches(name):
+    ours, theirs = functions(name)
+    assert_same(mx.vmap(ours)(BATCH), jax.vmap(theirs)(BATCH))
+    assert_same(
+        mx.jit(mx.vmap(mx.grad(ours)))(BATCH), jax.vmap(gradient_in_jax(name, theirs))(BATCH)
+    )
+
+
+def test_nothing_is_unrolled():
+    graph = mx.make_graph(
+        lambda x: mx.scan(lambda c, y: (c + y, c), x, np.ones((1000, 5), np.float32))[0]
+    )(X)
+    assert len(graph.instructions) < 5
+    assert str(mx.make_graph(lambda x: mx.fori_loop(0, 9, lambda i, c: c + x, x))(X)).count(
+        "while("
+    )
+    backwards = mx.make_graph(mx.grad(lambda x: mx.fori_loop(0, 500, lambda i, c: c * x, x).sum()))
+    assert len(backwards(X).instructions) < 40
+
+
+def test_only_one_branch_runs():
+    """A branch that would not end is not taken."""
+
+    def endless(x):
+        return mx.while_loop(lambda c: c[0] == c[0], lambda c: c, x)
+
+    def function(x):
+        return mx.cond(x[0] > x[0], endless, lambda x: x + 1, x)
+
+    for evaluate in (mx.reference, mx.jit):
+        assert_same(evaluate(function)(X), X + 1)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_few_steps(steps):
+    def program(m, n):
+        def function(x):
+            carry, ys = m.scan(lambda c, y: (c * y, c + y), x, n.stack([x] * 2)[:steps])
+            return carry.sum() + ys.sum() + m.fori_loop(0, steps, lambda i, c: c * x, x).sum()
+
+        return function
+
+    ours, theirs = program(mx, mx.numpy), program(lax, jnp)
+    assert_same(mx.value_and_grad(ours)(X), jax.value_and_grad(theirs)(X))
+    assert_same(mx.associative_scan(lambda a, b: a + b, X[:steps]), np.cumsum(X[:steps]))
+
+
+@pytest.mark.parametrize("size", range(9))
+def test_associative_scan_of_every_size(size):
+    x = np.arange(size, dtype=np.int32)[None] + 1
+    found = mx.associative_scan(lambda a, b: a + b, x, axis=1)
+    np.testing.assert_array_equal(found, np.cumsum(x, 1))
+    back = mx.associative_scan(lambda a, b: a + b, x, axis=-1, reverse=True)
+    np.testing.assert_array_equal(back, np.cumsum(x[:, ::-1], 1)[:, ::-1])
+
+
+@pytest.mark.parametrize("index", [-5, 0, 1, 2, 7])
+def test_switch_clamps_its_index(index):
+    branches = [lambda x, i=i: x * i for i in range(3)]
+    assert_same(mx.switch(index, branches, X), lax.switch(index, branches, X))
+    assert_same(mx.switch(index, branches[:1], X), X * 0)
+
+
+def test_weak_types_give_way():
+    x = np.ones(2, np.float32).astype(jnp.bfloat16)
+    values = {
+        "while": lambda m: m.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + x[0]), (0, 1.0)
+        ),
+        "scan": lambda m: m.scan(lambda c, y: (c + y, None), 0.0, x),
+        "fori": lambda m: m.fori_loop(0, 2, lambda i, c: c + x[0], 0.0),
+    }
+    for program in values.values():
+        ours, theirs = map(jax.tree.leaves, (program(mx), program(lax)))
+        assert [each.dtype for each in ours] == [each.dtype for each in theirs]
+    # JAX asks for one type.
+    assert mx.cond(x[0] > 0, lambda: 1.0, lambda: x[0]).dtype == jnp.bfloat16
+
+
+def test_reverse_mode_of_a_long_loop_keeps_few_states():
+    """10,000 iterations, counted at run time: memory is that of 256 states, see loop_reverse."""
+    size, steps = 64, 10_000
+
+    def function(x, count):
+        return mx.while_loop(
+            lambda c: c[0] < count,
+            lambda c: (c[0] + 1, c[1] * 0.9999 + 1e-4 * mx.numpy.sin(c[1])),
+            (0, x),
+        )[1].sum()
+
+    def counted(x):
+        return lax.fori_loop(0, steps, lambda _, c: c * 0.9999 + 1e-4 * jnp.sin(c), x).sum()
+
+    x = np.linspace(-1, 1, size)
+    compiled = mx.jit(mx.grad(function)).lower(x, np.int64(steps)).compile()
+    state = size * 8
+    assert compiled.memory_analysis().temp_size_in_bytes < 1000 * state < steps * state
+    assert_same(compiled(x, np.int64(steps)), jax.grad(counted)(x))
+
+
+def test_values_read_from_outside_have_derivatives():
+    def ours(w):
+        return mx.scan(lambda c, y: (mx.numpy.tanh(w * c + y), None), X, np.stack([X, W]))[0].sum()
+
+    def theirs(w):
+        return lax.scan(lambda c, y: (jnp.tanh(w * c + y), None), X, np.stack([X, W]))[0].sum()
+
+    assert_same(mx.grad(ours)(W), jax.grad(theirs)(W))
+    assert_same(mx.jit(mx.grad(mx.jit(ours)))(W), jax.grad(theirs)(W))
+
+
+def identity(x):
+    return x
+
+
+ERRORS = {
+    "cond, not scalar": (
+        lambda x: mx.cond(x > 0, identity, identity, x),
+        mx.ShapeError,
+        ["cond: pred is not a scalar", "pred pred[5]", "mx.numpy.where"],
+    ),
+    "cond, shapes": (
+        lambda x: mx.cond(x[0] > 0, identity, lambda x: x[:2], x),
+        mx.ShapeError,
+        ["the branches differ in the shape of result 0", "true_fun: f64[5]", "false_fun: f64[2]"],
+    ),
+    "cond, structures": (
+        lambda x: mx.cond(x[0] > 0, identity, lambda x: (x, x), x),
+        mx.TransformError,
+        ["true_fun and false_fun return other structures"],
+    ),
+    "cond, no function": (
+        lambda x: mx.cond(x[0] > 0, x, x),
+        mx.TransformError,
+        ["cond", "instead of a function"],
+    ),
+    "switch, float": (
+        lambda x: mx.switch(x[0], [identity, identity], x),
+        mx.ShapeError,
+        ["switch: the index is not an integer", "index f64[]"],
+    ),
+    "switch, nothing": (
+        lambda x: mx.switch(0, [], x),
+        mx.TransformError,
+        ["there are no branches"],
+    ),
+    "while, condition": (
+        lambda x: mx.while_loop(lambda c: c, identity, x),
+        mx.ShapeError,
+        ["while_loop: cond_fun does not give one boolean scalar", "it gives f64[5]"],
+    ),
+    "while, shape": (
+        lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: c[:1], x),
+        mx.ShapeError,
+        ["body_fun returns another shape for array 0", "it takes f64[5]", "it returns f64[1]"],
+    ),
+    "while, type": (
+        lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: c.astype(np.float32), x),
+        mx.ShapeError,
+        ["it returns f32[5]", "keeps its shape and element type"],
+    ),
+    "while, structure": (
+        lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: (c, c), x),
+        mx.TransformError,
+        ["body_fun returns another structure than it takes"],
+    ),
+    "fori, bound": (
+        lambda x: mx.fori_loop(0, 2.5, lambda i, c: c, x),
+        mx.ShapeError,
+        ["fori_loop: upper is not an integer", "upper f64[]"],
+    ),
+    "fori, unroll": (
+        lambda x: mx.fori_loop(0, x[0].astype(int), lambda i, c: c, x, unroll=2),
+        mx.TransformError,
+        ["unroll takes bounds that are known while tracing"],
+    ),
+    "scan, no pair": (
+        lambda x: mx.scan(lambda c, y: c, x, x),
+        mx.TransformError,
+        ["f does not return the next carry and a result", "Return a pair"],
+    ),
+    "scan, carry": (
+        lambda x: mx.scan(lambda c, y: (c[:2], y), x, x),
+        mx.ShapeError,
+        ["f returns another shape for array 0 than it takes"],
+    ),
+    "scan, carry's structure": (
+        lambda x: mx.scan(lambda c, y: ((c, c), y), x, x),
+        mx.TransformError,
+        ["f returns a carry of another structure"],
+    ),
+    "scan, lengths": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, (x, x[:2])),
+        mx.ShapeError,
+        ["differ in length", "array 1 f64[2]"],
+    ),
+    "scan, scalar": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, x[0]),
+        mx.ShapeError,
+        ["array 0 of xs has no leading axis"],
+    ),
+    "scan, no length": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, None),
+        mx.TransformError,
+        ["the number of steps is unknown"],
+    ),
+    "associative_scan": (
+        lambda x: mx.associative_scan(lambda a, b: a[:1], x),
+        mx.ShapeError,
+        ["fn returns something else than it takes"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    function, kind, phrases = ERRORS[name]
+    with pytest.raises(kind) as caught:
+        mx.make_graph(function)(X)
+    for phrase in (*phrases, "test_control_flow.py"):
+        assert phrase in str(caught.value)
+
+
+def test_jax_names_are_ours():
+    """The signatures are JAX's, so that the programs above serve both."""
+    assert isinstance(mx.scan, types.FunctionType)
+    for name in ("cond", "switch", "while_loop", "fori_loop", "scan", "map", "associative_scan"):
+        assert callable(getattr(mx, name)) and callable(getattr(lax, name))
