@@ -147,7 +147,7 @@ class _Reducing(Collective, Composed):
         names: list[str] = []
         for start in range(0, len(operands), step):
             some = [each[start : start + step] for each in (operands, shapes, results)]
-            names += self.emit_collective(emit, *some, regions, **texts)
+            names += self.emit_collective(emit, *some, regions=regions, **texts)
         return names
 
     def hlo_attributes(

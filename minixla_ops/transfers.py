@@ -304,13 +304,12 @@ class Outfeed(Transfer):
         shape_with_layout: AnyShape,
         outfeed_config: str,
     ) -> str:
-        *data, token = self.hlo_token(emit, operands, shapes)
+        inputs = self.hlo_token(emit, operands, shapes)
         if isinstance(shape_with_layout, TupleShape):
-            data = [emit.instruction("tuple", data, shape_with_layout)]
+            data = emit.instruction("tuple", inputs[:-1], shape_with_layout)
+            inputs = [data, inputs[-1]]
         texts = {"outfeed_config": quoted(outfeed_config) if outfeed_config else None}
-        return emit.instruction(
-            "outfeed", [*data, token], TOKEN, outfeed_shape=shape_with_layout, **texts
-        )
+        return emit.instruction("outfeed", inputs, TOKEN, outfeed_shape=shape_with_layout, **texts)
 
 
 def outfeed(

@@ -26,8 +26,17 @@ class _Cancelled(BaseException):
 
 
 class _Waiting(NamedTuple):
-    """What a process waits for: the operation, the user's line, a clause and the processes."""
+    """What a process waits for.
 
+    Attributes:
+        event: the meeting or transfer that will wake it, or None.
+        subject: the operation.
+        source: the user's line.
+        awaited: a clause that says for what.
+        missing: gives the processes that it waits for, where they are known.
+    """
+
+    event: Any
     subject: str
     source: Source | None
     awaited: str
@@ -57,7 +66,7 @@ class _Transfer:
 
     def finish(self) -> None:
         self.is_done = True
-        self.process.wake()
+        self.process.wake(self)
 
 
 class _Channel:
@@ -115,9 +124,9 @@ class _Simulated(Process):
             raise _Cancelled
         self.waiting = None
 
-    def wake(self) -> None:
-        """Lets the process go on, where it waits."""
-        if self.waiting is not None:
+    def wake(self, event: Any) -> None:
+        """Lets the process go on, where it waits for `event`."""
+        if self.waiting is not None and self.waiting.event is event:
             self.simulation.make_ready(self.number)
 
     def meet(
@@ -151,7 +160,7 @@ class _Simulated(Process):
             del meetings[key]
             meeting.result = combine([meeting.values[each] for each in members])
             for each in meeting.waiting:
-                each.wake()
+                each.wake(meeting)
         else:
             meeting.waiting.append(self)
             where = f"on channel {channel} " if channel else ""
@@ -160,7 +169,7 @@ class _Simulated(Process):
             def missing() -> list[ProcessId]:
                 return [each for each in members if each not in meeting.values]
 
-            self.wait(_Waiting(subject, _here(), awaited, missing))
+            self.wait(_Waiting(meeting, subject, _here(), awaited, missing))
         return meeting.result
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
@@ -198,22 +207,23 @@ class _Simulated(Process):
         return transfer.number
 
     def finish_send(self, request: int) -> None:
-        self._finish(request, "send", "for a recv on channel {}")
+        self._finish(request, "send", "for a recv on channel {channel}")
 
     def finish_receive(self, request: int) -> Any:
-        return self._finish(request, "recv", "for a value on channel {}").value
+        return self._finish(request, "recv", "for a value on channel {channel}").value
 
     def _finish(self, request: int, subject: str, awaited: str) -> _Transfer:
         transfer = self.simulation.transfers.pop(request)
         if not transfer.is_done:
             missing = tuple  # who is meant to be at the other end, nobody has said
-            self.wait(_Waiting(subject, _here(), awaited.format(transfer.channel), missing))
+            awaited = awaited.format(channel=transfer.channel)
+            self.wait(_Waiting(transfer, subject, _here(), awaited, missing))
         return transfer
 
     def next_infeed(self) -> Any:
         if self.items_read == len(self.infeed):
             awaited = f"for an item of its infeed, whose {self.items_read} items have been read"
-            self.wait(_Waiting("infeed", _here(), awaited, tuple))
+            self.wait(_Waiting(None, "infeed", _here(), awaited, tuple))
         self.items_read += 1
         return self.infeed[self.items_read - 1]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from minixla.core.element_types import F64, canonical_element_type
 from minixla.core.errors import TransformError, explain
 from minixla.reference.simulation import Simulation
 from minixla.transforms.arguments import checked_function
@@ -65,7 +66,8 @@ def simulate(
         programs = [[programs] * columns] * rows
     else:
         _checked_grid("programs", programs, (rows, columns))
-    wide = bool(jax.config.jax_enable_x64)  # of this thread: those of the processes start anew
+    # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
+    wide = canonical_element_type(F64) is F64
     simulation = Simulation(
         [
             [_closed(program, given, wide) for program, given in zip(*pair, strict=True)]

@@ -83,13 +83,13 @@ def _small(
 
 def _normal(array: np.ndarray) -> np.ndarray:
     """The array with zeros for denormal numbers."""
-    smallest = float(ml_dtypes.finfo(np.real(array).dtype).smallest_normal)
     if array.dtype.kind == "c":
-        array.real[np.abs(array.real) < smallest] = 0
-        array.imag[np.abs(array.imag) < smallest] = 0
-        return array
+        parts = np.stack([array.real, array.imag], -1)
+        return _normal(parts).view(array.dtype)[..., 0]
+    smallest = float(ml_dtypes.finfo(array.dtype).smallest_normal)
     with np.errstate(invalid="ignore"):
-        return np.where(np.abs(array.astype(np.float64)) < smallest, 0, array).astype(array.dtype)
+        tiny = np.abs(array.astype(np.float64)) < smallest
+    return np.where(tiny, np.zeros((), array.dtype), array)
 
 
 def _any(
