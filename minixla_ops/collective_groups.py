@@ -9,6 +9,7 @@ import numpy as np
 
 from minixla.core.attributes import Boolean, Integer, Integers, Literal, Optional
 from minixla.core.attributes import Sequence as SequenceAttribute
+from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.processes import ProcessId, current_process
@@ -184,8 +185,16 @@ class Collective(Operation):
         if not any(shape.size for shape in results):  # StableHLO and XLA:CPU refuse that
             empty = [Literal(np.zeros(shape.dimensions, shape.dtype), shape) for shape in results]
             return [emit.constant(literal) for literal in empty]
-        name = f"stablehlo.{self.stablehlo_name}"
-        return emit.operation(name, operands, shapes, results, regions, **attributes)
+        name, kind = f"stablehlo.{self.stablehlo_name}", shapes[0].element_type
+        if emit.platform != "cpu" or kind.bits != 2:
+            return emit.operation(name, operands, shapes, results, regions, **attributes)
+        # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
+        wide = ELEMENT_TYPES["s8" if kind.kind == "signed" else "u8"]
+        given, (result,) = [shapes[0].with_element_type(wide)], results
+        outcome = [result.with_element_type(wide)]
+        names = emit.operation("stablehlo.convert", operands, shapes, given)
+        names = emit.operation(name, names, given, outcome, regions, **attributes)
+        return emit.operation("stablehlo.convert", names, outcome, results)
 
     def group_text(
         self,

@@ -122,8 +122,10 @@ class _Reducing(Collective, Composed):
 
     def is_native(self, computation: Graph, kind: ElementType) -> bool:
         """Whether XLA's backends know the computation as a reduction."""
-        monoid = monoid_of(computation)
-        return monoid in (("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min"))
+        if kind.bits == 2:
+            return False
+        known = ("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min")
+        return monoid_of(computation) in known
 
     def stablehlo(
         self,

@@ -190,7 +190,8 @@ def _value(value: Any) -> str:
         return f"{real_text(value)} : f64"
     given = [f"a value of type {type(value).__name__}: {value!r}"[:200]]
     advice = "Values are str, int, float and bool; give others as text in MLIR's notation."
-    CompositeCall.instance.reject_attribute("C4", "an attribute has no notation", given, advice)
+    operation: Operation = CompositeCall.instance
+    operation.reject_attribute("C4", "an attribute has no notation", given, advice)
 
 
 @register

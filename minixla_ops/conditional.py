@@ -62,6 +62,7 @@ class Conditional(RunsPrograms):
         (C4) there is a branch, and an operand for each.
     """
 
+    stablehlo_name = "if"  # or `case`, for an index
     operand_names = ("branch_index", "branch_operands...")
     dynamic_operands = EVERY_OPERAND
     attributes = {"computations": SequenceAttribute(Instance(Graph))}

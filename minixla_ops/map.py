@@ -46,6 +46,7 @@ class Map(Composed):
         (C3) the computation takes their scalars and the static operands, and gives one scalar.
     """
 
+    stablehlo_name = "map"
     operand_names = ("operands...",)
     attributes = {
         "computation": Instance(Graph),

@@ -290,7 +290,8 @@ class Outfeed(Transfer):
         outfeed_config: str,
     ) -> Sequence[str]:
         config = quoted(outfeed_config)
-        _, token, has_token = self.emit_transfer(emit, operands, shapes, outfeed_config=config)
+        transfer = self.emit_transfer(emit, operands, shapes, outfeed_config=config)
+        token, has_token = transfer[1:]
         return [token] if has_token else []
 
     def hlo(

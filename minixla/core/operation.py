@@ -71,6 +71,7 @@ class Operation:
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
         dynamic_operands: indices of the operands whose dimensions may be dynamic: the rules are
             right for a size below its bound.
+        spans_devices: runs on several devices, by `run`, so that no program can hold it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
     """
@@ -91,6 +92,7 @@ class Operation:
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
     dynamic_operands: ClassVar[Sequence[int]] = ()
+    spans_devices: ClassVar[bool] = False
     reads_bits: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -256,8 +258,8 @@ class Operation:
     forward: ClassVar[Callable[..., Any] | None] = None
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
     linearize: ClassVar[Callable[..., Any] | None] = None
-    #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a jvp
-    #: rule may apply it to tangents beside values that they do not depend on.
+    #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a
+    #: jvp rule may apply it to tangents beside values that they do not depend on.
     dependent: ClassVar[Callable[..., Sequence[bool]] | None] = None
     #: `batch_within(trace, operands, dimensions, **attributes)`: `batch` for functions that may
     #: read values of the batching trace, which is told.

@@ -14,7 +14,7 @@ from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from minixla.core.errors import ShapeError, TransformError, explain
-from minixla.core.graph import Graph, hoist_constants
+from minixla.core.graph import Graph, Instruction, Value, hoist_constants
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter
@@ -164,8 +164,75 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
         operands: its inputs.
         weak: which results are weakly typed; default: none.
     """
+    if _spans_devices(graph):
+        return _run_in_parts(graph, operands)
     graph, literals = hoist_constants(graph)
     return bind_program(graph, *(each.data for each in literals), *operands, weak=weak)
+
+
+def _spans_devices(graph: Graph) -> bool:
+    """Whether an instruction, or one of a program that it calls, runs on several devices."""
+    found = graph.memo.get("spans_devices")
+    if found is None:
+        found = any(
+            step.op.spans_devices or any(map(_spans_devices, _called(step)))
+            for step in graph.instructions
+        )
+        graph.memo["spans_devices"] = found
+    return found
+
+
+def _called(step: Instruction) -> list[Graph]:
+    return step.computations if step.op.hlo_name == "call" else []
+
+
+def _run_in_parts(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """The results of a program of which some instructions run on several devices.
+
+    Those run between the programs of the others, one after the other.
+    """
+    values = dict(zip(graph.inputs, operands, strict=True))
+    pending: list[Instruction] = []
+    needed = {v for step in graph.instructions for v in step.operands} | set(graph.outputs)
+
+    def run_pending() -> None:
+        if pending:
+            own = {v for step in pending for v in step.results}
+            read = [v for step in pending for v in step.operands if v not in own]
+            inputs = list(dict.fromkeys(read))
+            outputs = [v for step in pending for v in step.results if v in needed]
+            part = _part(inputs, pending, outputs, graph.name)
+            values.update(zip(outputs, run_graph(part, [values[v] for v in inputs]), strict=True))
+            pending.clear()
+
+    for step in graph.pruned().instructions:
+        if not step.op.spans_devices and not any(map(_spans_devices, _called(step))):
+            pending.append(step)
+            continue
+        run_pending()
+        given = [values[value] for value in step.operands]
+        if step.op.spans_devices:
+            assert step.op.run is not None, "what spans devices runs by itself"
+            outcome = step.op.run(*given, **step.attributes)
+        else:
+            outcome = _run_in_parts(_called(step)[0], given)
+        values.update(zip(step.results, outcome, strict=True))
+    run_pending()
+    return [values[value] for value in graph.outputs]
+
+
+def _part(
+    inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
+) -> Graph:
+    """A part of a program as one of its own."""
+    copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
+    own = []
+    for step in steps:
+        shapes = step.results[0].shape if step.single else step.shapes
+        read = tuple([copies[v] for v in step.operands])
+        own.append(Instruction(step.op, read, step.attributes, shapes, step.source))
+        copies.update(zip(step.results, own[-1].results, strict=True))
+    return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:

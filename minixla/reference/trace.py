@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,12 @@ class ReferenceTrace(Trace):
         """The result of the operation's reference rule."""
         if operation.run is not None:
             return operation.run(*operands, **attributes)
+        return self.evaluate(operation, operands, attributes)
+
+    def evaluate(
+        self, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
+    ) -> Any:
+        """The result of the reference rule, also of operations that `run` otherwise."""
         values = [self.lift(operand, operation.builder_name) for operand in operands]
         shapes = tuple(map(shape_of, values))
         results, attributes = operation.infer(shapes, attributes)

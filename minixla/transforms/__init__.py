@@ -29,6 +29,7 @@ from minixla.transforms.named_axes import (
     psum,
     psum_scatter,
 )
+from minixla.transforms.pmap import pmap
 from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 
@@ -54,6 +55,7 @@ __all__ = [
     "linearize",
     "make_graph",
     "map",
+    "pmap",
     "pmax",
     "pmean",
     "pmin",

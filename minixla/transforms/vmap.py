@@ -15,7 +15,7 @@ from minixla.core.tracing import _state, shape_of, under
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
 
-__all__ = ["vmap"]
+__all__ = ["checked_axis", "common_size", "vmap"]
 
 
 def vmap(
@@ -50,8 +50,8 @@ def vmap(
         pairs = zip(leaves, flat_axes, strict=True)
         # What is not mapped may be anything: a flag, a string.
         shapes = [None if axis is None else shape_of(leaf, "vmap") for leaf, axis in pairs]
-        flat_axes = [_checked_axis(*pair) for pair in zip(shapes, flat_axes, strict=True)]
-        size = _common_size(shapes, flat_axes, axis_size)
+        flat_axes = [checked_axis("vmap", *pair) for pair in zip(shapes, flat_axes, strict=True)]
+        size = common_size("vmap", shapes, flat_axes, axis_size)
         trace = BatchTrace(parent, size, axis_name)
         inputs = [
             leaf if axis is None else BatchTracer(trace, leaf, axis)
@@ -71,13 +71,14 @@ def vmap(
     return named_after(mapped, fun)
 
 
-def _checked_axis(shape: Any, axis: int | None) -> int | None:
+def checked_axis(subject: str, shape: Any, axis: int | None) -> int | None:
+    """The axis of an argument, counted from the front."""
     if axis is None:
         return None
     if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
         raise explain(
             TransformError,
-            "vmap",
+            subject,
             f"in_axes maps axis {axis} of an argument that has no such axis",
             [f"argument {shape}"],
             "Give an axis of the array, or None to pass the argument on unmapped.",
@@ -85,7 +86,8 @@ def _checked_axis(shape: Any, axis: int | None) -> int | None:
     return axis % shape.rank
 
 
-def _common_size(shapes: list[Any], axes: list[int | None], given: int | None) -> int:
+def common_size(subject: str, shapes: list[Any], axes: list[int | None], given: int | None) -> int:
+    """The size of the mapped axis."""
     sizes = {
         index: shape.dimensions[axis]
         for index, (shape, axis) in enumerate(zip(shapes, axes, strict=True))
@@ -95,7 +97,7 @@ def _common_size(shapes: list[Any], axes: list[int | None], given: int | None) -
     if not found:
         raise explain(
             TransformError,
-            "vmap",
+            subject,
             "no argument is mapped, so the size of the axis is unknown",
             [f"in_axes of the arrays: {axes}"],
             "Map at least one argument, or give axis_size.",
@@ -104,7 +106,7 @@ def _common_size(shapes: list[Any], axes: list[int | None], given: int | None) -
         lines = [f"array {i}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
         raise explain(
             TransformError,
-            "vmap",
+            subject,
             "the mapped axes have different sizes",
             lines + ([f"axis_size = {given}"] if given is not None else []),
             "All mapped axes must have one size.",

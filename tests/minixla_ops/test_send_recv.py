@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
@@ -183,6 +184,43 @@ def test_hlo():
         assert phrase in text
     to_host = graph_of(lambda x: ops.send_to_host(x, ops.create_token(), None, 3), [X])
     assert str(to_host).count("channel_id=3, is_host_transfer=true") == 2
+
+
+def everything(x):
+    """Each collective and transfer once."""
+    groups, tail = [[0, 1], [2, 3]], {"channel_id": 9, "use_global_device_ids": True}
+    index = np.array([0, 1], np.int32)
+    results = [
+        ops.all_gather(x, 0, 2, groups, **tail),
+        ops.all_reduce([x, x[0]], ops.add, groups, **tail),
+        ops.reduce_scatter([x, x], ops.max, 1, 2, groups),
+        ops.all_to_all(x, 0, 1, 2, groups),
+        ops.ragged_all_to_all(x, index, index, x, index, index, groups),
+        ops.collective_permute(x, [(0, 1)], 3),
+        ops.collective_broadcast(x, groups),
+        (ops.replica_id(), ops.partition_id()),
+    ]
+    token = ops.send_with_tokens(x, ops.create_token(), 5)
+    received, token = ops.recv_with_tokens(token, F2, 6)
+    token = ops.send_to_host(x, token, None, 7)
+    given, token = ops.recv_to_host(token, F2, 8)
+    both = ops.infeed(TupleShape([F2, F2]), "config")
+    ops.outfeed((received, given))
+    item, token = ops.infeed(F2, token=token)
+    ops.outfeed(item, token=ops.after_all([token, token]))
+    return results, received, given, item, ops.get_tuple_element(both, 1)
+
+
+def test_xla_reads_both_texts():
+    graph = mx.make_graph(everything)(np.ones((4, 4), "f4"))
+    parsed(graph)
+    imported = _jax.mlir.mlir_module_to_xla_computation(graph.stablehlo(), False, False)
+    texts = _hlo.hlo_module_from_text(str(graph)).to_string(), imported.as_hlo_text()
+    for text in texts:
+        for opcode in (" send(", " send-done(", " recv(", " recv-done(", " infeed(", " outfeed("):
+            assert text.count(opcode) == 2, opcode
+    for step in graph.instructions:
+        assert f" {step.op.hlo_name}(" in texts[0]
 
 
 def test_second_halves_are_not_built():

@@ -20,9 +20,10 @@ from minixla.core.tracing import GraphTrace, current_trace, shape_of, trace_to_g
 from minixla_ops.evaluation import reference_graph
 from tests.oracles.values import edge_values, is_float, random_values
 
-SIGNED = ("s32", "s8", "s64", "s16", "s4", "s2")
-UNSIGNED = ("u8", "u32", "u64", "u16", "u4", "u2")
-# f4, f6 and f8e8m0fnu: neither XLA:CPU nor the interpreter computes in them.
+# Not s2 and u2: XLA:CPU compares them wrongly with constants, and their concatenation kills it.
+SIGNED = ("s32", "s8", "s64", "s16", "s4")
+UNSIGNED = ("u8", "u32", "u64", "u16", "u4")
+# Not f4, f6 and f8e8m0fnu: XLA:CPU or the interpreter does not compute in them.
 SMALL = ("f8e4m3fn", "f8e5m2", "f8e3m4", "f8e4m3", "f8e4m3b11fnuz", "f8e4m3fnuz", "f8e5m2fnuz")
 FLOATS = ("f32", "f64", "f16", "bf16", *SMALL)
 COMPLEX = ("c64", "c128")
@@ -73,8 +74,6 @@ def _small(
     """Small whole numbers, of both signs where the type has them."""
     low = 0 if dtype == np.bool_ or "uint" in dtype.name else -int(most)
     most = 1 if dtype == np.bool_ else int(most)
-    if "int2" in dtype.name:
-        low, most = (0, 3) if low == 0 else (-2, 1)
     numbers = generator.integers(low, most, sizes, endpoint=True).astype(np.float64)
     if dtype.kind == "c":
         return (numbers + 1j * generator.integers(low, most, sizes, endpoint=True)).astype(dtype)
