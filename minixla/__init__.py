@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         element_type,
         parse_shape,
         shape_of,
+        transfer_from_outfeed,
+        transfer_to_infeed,
     )
     from minixla.transforms import (
         all_gather,
@@ -135,6 +137,8 @@ __all__ = [
     "simulate",
     "stop_gradient",
     "switch",
+    "transfer_from_outfeed",
+    "transfer_to_infeed",
     "value_and_grad",
     "vjp",
     "vmap",

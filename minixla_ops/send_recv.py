@@ -43,6 +43,17 @@ class _ByChannel(Transfer):
         texts = {"channel_handle": channel_text(channel_id, kind)}
         return {**texts, "is_host_transfer": is_host_transfer}
 
+    def require_host(self, emit: Any, is_host_transfer: bool) -> None:
+        """Raises TransformError where the program is to run, but the other end is not the host."""
+        if emit.calls_host and not is_host_transfer:
+            raise explain(
+                TransformError,
+                self.builder_name,
+                "JAX runs one program on all devices, and it has nobody to meet on a channel",
+                advice="Run the programs of all processes together with mx.simulate; between the "
+                "devices of one program use collective_permute, or mx.ppermute.",
+            )
+
     def context_text(self, emit: Any, data: str, token: str, context: AnyShape) -> list[str]:
         """Writes the context; nobody reads the number of its request."""
         assert isinstance(context, TupleShape)
@@ -111,7 +122,13 @@ class Send(_ByChannel):
         is_host_transfer: bool,
     ) -> Sequence[str]:
         attributes = self.channel(channel_id, is_host_transfer, _TO_HOST)
-        _, token, _ = self.emit_transfer(emit, operands, shapes, **attributes)
+
+        def at_host(value: Any) -> Sequence[Any]:
+            current_process().start_send(channel_id, value, to_host=True)
+            return ()
+
+        self.require_host(emit, is_host_transfer)
+        _, token, _ = self.emit_transfer(emit, operands, shapes, (), at_host, **attributes)
         return self.context_text(emit, operands[0], token, results[0])
 
     def send_member(self, operands: Sequence[Any], **attributes: Any) -> Any:
@@ -215,7 +232,15 @@ class Recv(_ByChannel):
         is_host_transfer: bool,
     ) -> Sequence[str]:
         attributes = self.channel(channel_id, is_host_transfer, _FROM_HOST)
-        (data,), token, _ = self.emit_transfer(emit, operands, shapes, [output_shape], **attributes)
+
+        def at_host() -> Sequence[Any]:
+            process = current_process()
+            return (process.finish_receive(process.start_receive(channel_id, from_host=True)),)
+
+        self.require_host(emit, is_host_transfer)
+        (data,), token, _ = self.emit_transfer(
+            emit, operands, shapes, [output_shape], at_host, **attributes
+        )
         return self.context_text(emit, data, token, results[0])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,11 +86,24 @@ class Transfer(Operation):
         emit: Any,
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
-        received: Sequence[AnyShape] = (),
+        received: Sequence[AnyShape],
+        at_host: Callable[..., Sequence[Any]],
         **attributes: Any,
     ) -> tuple[list[str], str, bool]:
-        """Writes the operation; returns the data, the token, and whether that is a result."""
+        """Writes the operation; returns the data, the token, and whether that is a result.
+
+        Args:
+            emit: what writes it.
+            operands: SSA names.
+            shapes: their shapes.
+            received: the shapes of the data that comes in.
+            at_host: what the host does, where the program runs in its process: from the data that
+                goes out to that which comes in.
+            attributes: those of the StableHLO operation.
+        """
         has_token = bool(shapes) and shapes[-1] is TOKEN
+        if emit.calls_host:
+            return self._call_host(emit, operands, shapes, received, at_host, has_token)
         if not has_token:
             operands, shapes = [*operands, emit.take_token()], [*shapes, TOKEN]
         outcome = [*received, TOKEN]
@@ -99,6 +112,25 @@ class Transfer(Operation):
         if not has_token:
             emit.give_token([token])
         return data, token, has_token
+
+    def _call_host(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        received: Sequence[AnyShape],
+        at_host: Callable[..., Sequence[Any]],
+        has_token: bool,
+    ) -> tuple[list[str], str, bool]:
+        if not has_token:
+            data = emit.host_call(at_host, operands, shapes, received, True)
+            return data, emit.take_token(), False
+        before = emit.take_token()
+        emit.give_token(operands[-1:])
+        data = emit.host_call(at_host, operands[:-1], shapes[:-1], received, True)
+        token = emit.take_token()
+        emit.give_token([before])
+        return data, token, True
 
     def hlo_token(
         self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]
@@ -195,8 +227,13 @@ class Infeed(Transfer):
     ) -> Sequence[str]:
         leaves = _leaf_shapes(output_shape)
         config = quoted(infeed_config)
+
+        def at_host() -> Sequence[Any]:
+            data = self.reference(output_shape=output_shape, infeed_config=infeed_config)
+            return data if isinstance(output_shape, TupleShape) else (data,)
+
         data, token, has_token = self.emit_transfer(
-            emit, operands, shapes, leaves, infeed_config=config
+            emit, operands, shapes, leaves, at_host, infeed_config=config
         )
         if isinstance(output_shape, TupleShape):
             data = emit.operation("stablehlo.tuple", data, leaves, [output_shape])
@@ -238,7 +275,7 @@ def infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
 
     Raises:
         ShapeError, AttributeValueError: see Infeed.
-        DeadlockError: in NumPy, there is no item left.
+        DeadlockError: when it runs, there is no item left: see `mx.transfer_to_infeed`.
     """
     tokens = () if token is None else (token,)
     return bind(Infeed.instance, *tokens, output_shape=shape, infeed_config=config)
@@ -290,7 +327,12 @@ class Outfeed(Transfer):
         outfeed_config: str,
     ) -> Sequence[str]:
         config = quoted(outfeed_config)
-        transfer = self.emit_transfer(emit, operands, shapes, outfeed_config=config)
+        rest = {"shape_with_layout": shape_with_layout, "outfeed_config": outfeed_config}
+
+        def at_host(*arrays: Any) -> Sequence[Any]:
+            return self.reference(*arrays, **rest)
+
+        transfer = self.emit_transfer(emit, operands, shapes, (), at_host, outfeed_config=config)
         token, has_token = transfer[1:]
         return [token] if has_token else []
 

@@ -17,6 +17,7 @@ from minixla.core.errors import (
 )
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
+from minixla.core.processes import transfer_from_outfeed, transfer_to_infeed
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, parse_shape
 from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of
 
@@ -54,4 +55,6 @@ __all__ = [
     "parse_shape",
     "register",
     "shape_of",
+    "transfer_from_outfeed",
+    "transfer_to_infeed",
 ]

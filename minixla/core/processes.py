@@ -1,19 +1,28 @@
 """The process that a program runs on, as the reference rules of collectives and transfers see it.
 
 Each thread has a current process. Outside `mx.simulate` it is the only replica's only partition,
-which can meet nobody; the processes of a simulation are in `minixla.reference.simulation`.
+which can meet nobody but has queues to and from the host; the processes of a simulation are in
+`minixla.reference.simulation`.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from minixla.core.errors import DeadlockError, explain
 
-__all__ = ["Process", "ProcessId", "current_process", "running_on"]
+__all__ = [
+    "Process",
+    "ProcessId",
+    "current_process",
+    "running_on",
+    "transfer_from_outfeed",
+    "transfer_to_infeed",
+]
 
 #: (replica, partition).
 ProcessId = tuple[int, int]
@@ -25,6 +34,9 @@ class Process:
     Attributes:
         replica, partition: its number among either.
         replica_count, partition_count: how many of either there are.
+        infeed: the items that its Infeed reads, from the left.
+        outfeed: what its Outfeed wrote, unless somebody took it.
+        host: what the host holds for each channel: to be received from the left, and sent to it.
     """
 
     def __init__(
@@ -38,6 +50,9 @@ class Process:
         self.partition = partition
         self.replica_count = replica_count
         self.partition_count = partition_count
+        self.infeed: Any = deque()
+        self.outfeed: Any = deque()
+        self.host: dict[int, Any] = defaultdict(deque)
 
     @property
     def id(self) -> ProcessId:
@@ -76,26 +91,35 @@ class Process:
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
         """Offers a value on a channel; returns the number of the request."""
+        if to_host:
+            self.host[channel].append(value)
+            return 0
         self._alone("send", f"a recv on channel {channel}")
 
     def finish_send(self, request: int) -> None:
-        """Waits until the value has been taken."""
-        self._alone("send", f"the end of request {request}")
+        """Waits until the value has been taken; the host has taken it at once."""
 
     def start_receive(self, channel: int, from_host: bool) -> int:
         """Asks for the next value on a channel; returns the number of the request."""
+        if from_host:
+            return channel
         self._alone("recv", f"a send on channel {channel}")
 
     def finish_receive(self, request: int) -> Any:
-        """Waits for the value that was asked for."""
-        self._alone("recv", f"the end of request {request}")
+        """Waits for the value that was asked for: of the host, the next on that channel."""
+        if not self.host[request]:
+            self._alone("recv", f"a value of the host on channel {request}")
+        return self.host[request].popleft()
 
     def next_infeed(self) -> Any:
         """The next item of the infeed: an array, or a tuple of arrays."""
-        self._alone("infeed", "an item of its infeed")
+        if not self.infeed:
+            self._alone("infeed", "an item of its infeed")
+        return self.infeed.popleft()
 
     def put_outfeed(self, value: Any) -> None:
-        """Writes an item to the outfeed; where nobody reads it, it is gone."""
+        """Writes an item to the outfeed."""
+        self.outfeed.append(value)
 
     def _alone(self, subject: str, awaited: str) -> NoReturn:
         raise explain(
@@ -103,7 +127,8 @@ class Process:
             subject,
             "it would wait for ever: no other process is running",
             [f"it waits for {awaited}"],
-            "Run the programs of all processes together with mx.simulate.",
+            "Run the programs of all processes together with mx.simulate; give the host's data "
+            "first, with mx.transfer_to_infeed.",
         )
 
 
@@ -117,6 +142,34 @@ _current = _Current()
 def current_process() -> Process:
     """The process that this thread runs."""
     return _current.process
+
+
+def transfer_to_infeed(item: Any) -> None:
+    """Puts an item into the infeed of the programs that run outside `mx.simulate`.
+
+    Args:
+        item: what Infeed reads: an array, or a tuple of arrays.
+    """
+    _Current.process.infeed.append(tuple(item) if isinstance(item, (tuple, list)) else item)
+
+
+def transfer_from_outfeed() -> Any:
+    """The oldest item that a program outside `mx.simulate` wrote to its outfeed.
+
+    Returns:
+        An array, or a tuple of arrays.
+
+    Raises:
+        DeadlockError: nothing was written.
+    """
+    if not _Current.process.outfeed:
+        raise explain(
+            DeadlockError,
+            "transfer_from_outfeed",
+            "it would wait for ever: nothing was written",
+            advice="Run the program that writes first; jax.effects_barrier() waits until it has.",
+        )
+    return _Current.process.outfeed.popleft()
 
 
 @contextmanager
