@@ -19,4 +19,5 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "steps": running.steps,
     "layers": running.layers,
     "reference": running.reference,
+    "interpreter": running.interpreter,
 }

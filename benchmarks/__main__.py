@@ -15,7 +15,7 @@ import jax
 
 import minixla
 from benchmarks import SUITES
-from benchmarks.measure import FULL, QUICK, Comparison
+from benchmarks.measure import FULL, QUICK, Comparison, other_variant
 
 
 def machine() -> dict[str, Any]:
@@ -38,18 +38,19 @@ def machine() -> dict[str, Any]:
 
 def header(about: dict[str, Any], compared: bool) -> str:
     """The lines above the table."""
-    names = f"{'minixla':>10}{'JAX':>11}{'ratio':>12}{'earlier':>11}{'change':>8}"
+    names = f"{'minixla':>10}{'other':>11}{'ratio':>12}{'earlier':>11}{'change':>8}"
     return (
         f"{about['processor']}, {about['cores']} cores, load {about['load']}; "
         f"Python {about['python']}, JAX {about['jax']}, NumPy {about['numpy']}\n"
-        "medians, interleaved; ratio = minixla / JAX; less is better\n\n"
+        "medians, interleaved; ratio = minixla / other, which is JAX where nothing is said\n\n"
         f"{'':<50}{names if compared else names[:33]}"
     )
 
 
 def line(found: Comparison, earlier: Comparison | None = None) -> str:
     """One row of the table; with an earlier one, minixla's time then and how it changed."""
-    ours, theirs = (found.medians.get(name) for name in ("minixla", "jax"))
+    ours = found.medians.get("minixla")
+    theirs = found.medians.get(other_variant(found.medians) or "")
     text = f"{found.name:<50}{_number(ours):>10}{_number(theirs):>11} {found.unit:<3}"
     text += f"{_number(found.ratio):>8}"
     if earlier is not None and ours is not None and earlier.unit == found.unit:
@@ -59,7 +60,9 @@ def line(found: Comparison, earlier: Comparison | None = None) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
 
 
 def read(path: Path) -> dict[str, Comparison]:

@@ -38,8 +38,8 @@ class Comparison(NamedTuple):
         name: what was measured.
         unit: of the medians.
         medians: by variant.
-        ratio: the median over rounds of minixla's time divided by JAX's in the same round; None
-            where there is nothing to compare with.
+        ratio: the median over rounds of minixla's time divided by the other's in the same round;
+            None where there is nothing to compare with.
         rounds: how many there were.
     """
 
@@ -69,7 +69,7 @@ def interleaved(
 
     Args:
         name: what is measured.
-        variants: functions; `minixla` and `jax` are compared.
+        variants: functions; `minixla` is compared with the other one, `jax` or `interpreter`.
         rounds: how many rounds.
         unit: s, ms or us.
         prepare: for each variant what makes its argument, outside the clock; default: none.
@@ -108,13 +108,19 @@ def per_call(
     return interleaved(name, loops, rounds, "us", per=calls)
 
 
+def other_variant(variants: Mapping[str, Any]) -> str | None:
+    """What minixla is compared with."""
+    return next((variant for variant in variants if variant != "minixla"), None)
+
+
 def summary(name: str, times: Mapping[str, Sequence[float]], unit: str) -> Comparison:
     """The comparison of times in seconds, by variant and round."""
     scale = _SCALE[unit]
     medians = {variant: statistics.median(each) * scale for variant, each in times.items()}
     ratio = None
-    if "minixla" in times and "jax" in times:
-        pairs = zip(times["minixla"], times["jax"], strict=True)
+    other = other_variant(times)
+    if "minixla" in times and other is not None:
+        pairs = zip(times["minixla"], times[other], strict=True)
         ratio = statistics.median(ours / theirs for ours, theirs in pairs)
     rounds = min(len(each) for each in times.values())
     return Comparison(name, unit, medians, ratio, rounds)

@@ -137,3 +137,45 @@ def reference(effort: Effort) -> Iterator[Comparison]:
             "jax": _blocking(mx.jit(function), arguments),
         }
         yield interleaved(f"NumPy: {name}", variants, effort.rounds(10))
+
+
+def interpreter(effort: Effort) -> Iterator[Comparison]:
+    """Evaluation in NumPy by mx.reference, beside StableHLO's interpreter."""
+    random = np.random.default_rng(0)
+    batch, size = (1, 4) if effort.small else (8, 32)
+    x = random.standard_normal((batch, size, size, 16), np.float32)
+    kernel = random.standard_normal((3, 3, 16, 32), np.float32)
+    wide = random.standard_normal((4 * batch, size - 4, size - 4, 32), np.float32)
+    rows: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+        (f"conv, f32[{batch},{size},{size},16]", mx.nn.conv, (x, kernel)),
+        (
+            f"2x2 max pool, f32[{4 * batch},{size - 4},{size - 4},32]",
+            lambda x: mx.nn.max_pool(x, (2, 2), (2, 2)),
+            (wide,),
+        ),
+    ]
+    for name, function, arguments in rows:
+        variants = {
+            "minixla": partial(mx.reference(function), *arguments),
+            "interpreter": _interpreted(mx.make_graph(function)(*arguments), arguments),
+        }
+        # One evaluation of the convolution takes the interpreter most of a minute.
+        yield interleaved(f"interpreter: {name}", variants, 2)
+
+
+def _interpreted(graph: mx.Graph, arguments: tuple[Any, ...]) -> Callable[[], Any]:
+    """A function that evaluates a graph in StableHLO's interpreter."""
+    from jax.extend.mlir import ir
+    from jax.extend.mlir.dialects import stablehlo
+    from jax.interpreters import mlir
+
+    context = mlir.make_ir_context()
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(graph.stablehlo())
+        elements = [ir.DenseElementsAttr.get(each) for each in arguments]
+
+    def evaluate() -> Any:
+        with context, ir.Location.unknown():
+            return stablehlo.eval_module(module, elements)
+
+    return evaluate

@@ -165,7 +165,7 @@ def small(low: int, high: int) -> Domain:
         generator: np.random.Generator, dtype: np.dtype, sizes: tuple[int, ...]
     ) -> np.ndarray:
         info = ml_dtypes.finfo(dtype) if is_float(dtype) else ml_dtypes.iinfo(dtype)
-        least, most = max(low, int(info.min)), min(high, int(info.max))
+        least, most = max(low, int(float(info.min))), min(high, int(float(info.max)))
         return generator.integers(least, most, sizes, endpoint=True).astype(dtype)
 
     return Domain(accepts, sample)
@@ -403,5 +403,3 @@ def drawn_program(
         return draft.finish()
 
 
-__all__ = [name for name in dir() if not name.startswith("_")]
-del reference_graph

@@ -92,8 +92,7 @@ def add_row(
 
 # Whole and half numbers, at which roundings differ.
 _HALVES = Domain(
-    lambda array: bool((array.astype(np.float64) * 2 % 1 == 0).all())
-    and bool((np.abs(array.astype(np.float64)) <= 4).all()),
+    lambda array: bool(np.isin(array.astype(np.float64), np.arange(-8, 9) / 2).all()),
     lambda generator, dtype, sizes: (generator.integers(-8, 9, sizes) / 2).astype(dtype),
 )
 _ROUNDED = tuple(kind for kind in FLOATS if kind != "f8e3m4")  # the interpreter rounds it to NaN
