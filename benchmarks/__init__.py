@@ -10,6 +10,7 @@ __all__ = ["SUITES"]
 #: Every suite by name: a function of the effort that yields comparisons.
 SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "tracing": making.tracing,
+    "nested": making.nested,
     "first_call": making.first_call,
     "growth": making.growth,
     "text": making.text,

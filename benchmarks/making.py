@@ -20,7 +20,7 @@ import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved, summary
 from benchmarks.models import FRAMEWORKS, Framework, Model, models
 
-__all__ = ["first_call", "growth", "imports", "text", "tracing"]
+__all__ = ["first_call", "growth", "imports", "nested", "text", "tracing"]
 
 
 def _lowering(framework: Framework, model: Model) -> Callable[[], Any]:
@@ -40,6 +40,52 @@ def tracing(effort: Effort) -> Iterator[Comparison]:
         variants = {each.name: _lowering(each, model) for each in FRAMEWORKS}
         name = f"trace + grad + lower: {model.name}"
         yield interleaved(name, variants, effort.rounds(15), collect=True)
+
+
+def nested(effort: Effort) -> Iterator[Comparison]:
+    """Trace and lower nested transformations of each model's loss."""
+    for model in models(effort.small):
+        for name, transformed in _NESTED.items():
+            variants = {
+                each.name: partial(_lower_nested, each, model, transformed) for each in FRAMEWORKS
+            }
+            title = f"{name}: {model.name}"
+            yield interleaved(title, variants, effort.rounds(7), collect=True)
+
+
+def _lower_nested(framework: Framework, model: Model, transformed: Callable[..., Any]) -> Any:
+    loss = model.loss(framework)
+    library = mx if framework.name == "minixla" else jax
+    function = transformed(library, framework.numpy, lambda *args: loss(*args))
+    return framework.jit(lambda *args: function(*args)).lower(model.parameters, *model.batch)
+
+
+def _squared_gradient(library: Any, numpy: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient of the squared norm of the gradient."""
+
+    def norm(*args: Any) -> Any:
+        leaves = jax.tree.leaves(library.grad(loss)(*args))
+        return sum([(leaf * leaf).sum() for leaf in leaves])
+
+    return library.grad(norm)
+
+
+def _gradient_of_each(library: Any, numpy: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient for each of two batches."""
+
+    def of_two(parameters: Any, *batch: Any) -> Any:
+        pairs = [numpy.stack([each, each]) for each in batch]
+        axes = (None, *[0] * len(batch))
+        return library.vmap(library.grad(loss), axes)(parameters, *pairs)
+
+    return of_two
+
+
+_NESTED = {
+    "grad of grad": _squared_gradient,
+    "vmap of grad": _gradient_of_each,
+    "jacrev": lambda library, numpy, loss: library.jacrev(loss),
+}
 
 
 def _compile(lower: Callable[[], Any]) -> Any:

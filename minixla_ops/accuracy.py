@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from minixla.core.attributes import Attribute
+from minixla.core.errors import AttributeValueError, explain
 
 __all__ = ["AccuracyAttribute", "ResultAccuracy"]
 
 _MODES = ("DEFAULT", "HIGHEST", "TOLERANCE")
 _FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([0-9.eE+-]+)")
 _MODE = re.compile(r"result_accuracy_mode<(\w+)>")
+
+
+def _refused(problem: str) -> AttributeValueError:
+    return explain(AttributeValueError, "ResultAccuracy", problem)
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,8 @@ class ResultAccuracy:
         ulps: the greatest error in steps from one value of the type to the next.
 
     Raises:
-        ValueError: an unknown mode, a negative field, fields without the mode TOLERANCE or that
-            mode without any.
+        AttributeValueError: an unknown mode, a negative field, fields without the mode TOLERANCE or
+            that mode without any.
     """
 
     mode: str = "TOLERANCE"
@@ -35,13 +40,13 @@ class ResultAccuracy:
     ulps: int = 0
 
     def __post_init__(self) -> None:
-        if self.mode not in _MODES:
-            raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
+        if not isinstance(self.mode, str) or self.mode not in _MODES:
+            raise _refused(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
         fields = (self.atol, self.rtol, self.ulps)
-        if not all(field >= 0 for field in fields):
-            raise ValueError(f"atol, rtol and ulps must be >= 0, not {fields}")
+        if not all(isinstance(field, (int, float)) and field >= 0 for field in fields):
+            raise _refused(f"atol, rtol and ulps must be numbers >= 0, not {fields}")
         if any(fields) != (self.mode == "TOLERANCE"):
-            raise ValueError(f"mode {self.mode} does not go with (atol, rtol, ulps) = {fields}")
+            raise _refused(f"mode {self.mode} does not go with (atol, rtol, ulps) = {fields}")
 
     @classmethod
     def parse(cls, text: str) -> ResultAccuracy:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Integers
-from minixla.core.errors import ShapeError, explain
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, current_trace, shape_of
 from minixla_ops.batching import batch_size, move_dimension
-from minixla_ops.rules import array_shape, common_sizes, splat, sum_over
+from minixla_ops.rules import array_shape, common_sizes, listed, splat, sum_over
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_operands"]
 
@@ -33,12 +33,14 @@ def broadcast_operands(
             (E1 ... E9 of the broadcasting rules).
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
+    if broadcast_dimensions is not None:
+        broadcast_dimensions = _as_integers(operation, broadcast_dimensions)
     if left is right and not broadcast_dimensions:
         return lhs, rhs
     left, right = operation.array_shapes([left, right])
     given = [f"lhs {left}", f"rhs {right}"]
     if broadcast_dimensions is not None:
-        given.append(f"broadcast_dimensions {tuple(broadcast_dimensions)}")
+        given.append(f"broadcast_dimensions {broadcast_dimensions}")
 
     def reject(label: str, problem: str, advice: str) -> ShapeError:
         return explain(ShapeError, operation.builder_name, f"({label}) {problem}", given, advice)
@@ -52,7 +54,7 @@ def broadcast_operands(
         )
     if left.rank == right.rank:
         identity = tuple(range(left.rank))
-        if broadcast_dimensions is not None and tuple(broadcast_dimensions) not in (identity, ()):
+        if broadcast_dimensions is not None and broadcast_dimensions not in (identity, ()):
             raise reject(
                 "E8",
                 "operands of equal rank take only the identity as broadcast_dimensions",
@@ -70,6 +72,22 @@ def broadcast_operands(
     first, second = (mapping, every) if lower is left else (every, mapping)
     both = _in_dim(lhs, left, sizes, first), _in_dim(rhs, right, sizes, second)
     return tuple(common_sizes(*both))
+
+
+_INTEGERS = Integers()
+
+
+def _as_integers(operation: Operation, broadcast_dimensions: Any) -> tuple[int, ...]:
+    try:
+        return _INTEGERS.canonical(broadcast_dimensions)
+    except (TypeError, ValueError) as error:
+        raise explain(
+            AttributeValueError,
+            operation.builder_name,
+            "broadcast_dimensions has a value that it cannot take",
+            [f"broadcast_dimensions = {broadcast_dimensions!r}", str(error)],
+            "Give for each dimension of the operand of lower rank which one of the other it is.",
+        ) from None
 
 
 def _in_dim(value: Any, shape: Shape, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
@@ -268,6 +286,8 @@ class BroadcastInDim(Operation):
         if kept != sorted(kept):
             ranks = {dimension: index for index, dimension in enumerate(sorted(kept))}
             total = transpose(total, [ranks[dimension] for dimension in kept])
+        if array_shape(total).dimensions == operand.dimensions:
+            return (total,)
         return (reshape(total, operand.dimensions),)
 
     def batch(
@@ -301,8 +321,8 @@ def broadcast_in_dim(
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
         return _broadcast_constant(operand, out_dim_size, broadcast_dimensions)
     attributes = {
-        "out_dim_size": tuple(out_dim_size),
-        "broadcast_dimensions": tuple(broadcast_dimensions),
+        "out_dim_size": listed(out_dim_size),
+        "broadcast_dimensions": listed(broadcast_dimensions),
     }
     shape = shape_of(operand, BroadcastInDim.builder_name)
     if not isinstance(shape, Shape) or not shape.is_dynamic:
@@ -315,7 +335,7 @@ def broadcast_in_dim(
 
 def _broadcast_constant(operand: Any, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
     # One repeated value stays one repeated value: no instruction but a constant is needed.
-    attributes = {"out_dim_size": tuple(sizes), "broadcast_dimensions": tuple(mapping)}
+    attributes = {"out_dim_size": listed(sizes), "broadcast_dimensions": listed(mapping)}
     shape, _ = BroadcastInDim.instance.infer((array_shape(operand),), attributes)
     array = np.asarray(operand)
     value = array[(0,) * array.ndim] if array.size else 0
@@ -381,4 +401,4 @@ def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: a size is negative.
     """
-    return bind(Broadcast.instance, operand, broadcast_sizes=tuple(broadcast_sizes))
+    return bind(Broadcast.instance, operand, broadcast_sizes=listed(broadcast_sizes))

@@ -11,8 +11,9 @@ from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import TOKEN, AnyShape
-from minixla.core.tracing import bind, closed_graph, shape_of
+from minixla.core.tracing import bind, shape_of
 from minixla_ops.batching import batch_size
+from minixla_ops.computations import computation_of
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.rules import zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves, without_tuples
@@ -158,9 +159,8 @@ def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, 
         TransformError: the function reads traced values of the enclosing function.
     """
     if not isinstance(computation, Graph):
-        shapes = [shape_of(operand) for operand in operands]
-        name = getattr(computation, "__name__", "computation")
-        computation = closed_graph(computation, shapes, "call", name)
+        shapes = [shape_of(operand, "call") for operand in operands]
+        computation = computation_of(computation, shapes, "call")
     flat = without_tuples(computation)
     if flat is computation:
         return bind(Call.instance, *operands, computation=computation)

@@ -263,14 +263,16 @@ def compare(
         AttributeValueError: there is no such direction.
         ShapeError: the operands do not fit each other.
     """
-    operation = _MEMBERS.get((direction, total_order))
+    operation = None
+    if isinstance(direction, str) and isinstance(total_order, (bool, np.bool_)):
+        operation = _MEMBERS.get((direction, bool(total_order)))
     if operation is None:
         raise explain(
             AttributeValueError,
             "compare",
             "there is no such direction",
-            [f"direction = {direction!r}"],
-            f"direction must be one of {', '.join(_NUMPY)}.",
+            [f"direction = {direction!r}", f"total_order = {total_order!r}"],
+            f"direction must be one of {', '.join(_NUMPY)}, total_order True or False.",
         )
     lhs, rhs = broadcast_operands(operation.instance, lhs, rhs, broadcast_dimensions)
     return bind(operation.instance, lhs, rhs)

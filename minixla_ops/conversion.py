@@ -260,7 +260,8 @@ def convert_element_type(operand: Any, new_element_type: Any) -> Any:
         An array of the same dimensions.
     """
     instance = ConvertElementType.instance
-    return bind(instance, operand, new_element_type=element_type(new_element_type))
+    kind = instance.canonical_attribute("new_element_type", new_element_type)
+    return bind(instance, operand, new_element_type=kind)
 
 
 def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
@@ -278,7 +279,8 @@ def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
         ShapeError: the types or the last dimension do not fit (C1 ... C3).
     """
     instance = BitcastConvertType.instance
-    return bind(instance, operand, new_element_type=element_type(new_element_type))
+    kind = instance.canonical_attribute("new_element_type", new_element_type)
+    return bind(instance, operand, new_element_type=kind)
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:

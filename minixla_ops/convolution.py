@@ -99,9 +99,7 @@ class ConvGeneralDilated(Product):
         """
         if given is None:
             return ConvolutionDimensionNumbers.default(max(self.array_shapes([lhs])[0].rank, 2))
-        return self._canonical_attribute(
-            "dimension_numbers", self.attributes["dimension_numbers"], given
-        )
+        return self.canonical_attribute("dimension_numbers", given)
 
     def shape(self, lhs: Any, rhs: Any, /, **attributes: Any) -> Shape:
         lhs, rhs = self.array_shapes([lhs, rhs])

@@ -14,6 +14,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import bind, shape_of
 from minixla_ops.convolution import ConvGeneralDilated
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
+from minixla_ops.rules import listed
 from minixla_ops.windows import Pairs, resolve_padding
 
 __all__ = [
@@ -72,11 +73,14 @@ def conv_general_dilated(
     operation = ConvGeneralDilated.instance
     numbers = operation.dimension_numbers(dimension_numbers, shape_of(lhs))
     ones = (1,) * len(numbers.kernel_spatial_dimensions)
-    strides = tuple(window_strides)
+    strides = operation.canonical_attribute("window_strides", window_strides)
+    lhs_dilation = ones if lhs_dilation is None else lhs_dilation
+    rhs_dilation = ones if rhs_dilation is None else rhs_dilation
     dilations = (
-        ones if lhs_dilation is None else tuple(lhs_dilation),
-        ones if rhs_dilation is None else tuple(rhs_dilation),
+        operation.canonical_attribute("lhs_dilation", lhs_dilation),
+        operation.canonical_attribute("rhs_dilation", rhs_dilation),
     )
+    reversal = (False,) * len(ones) if window_reversal is None else listed(window_reversal)
     if isinstance(padding, str):
         padding = _explicit_padding(lhs, rhs, numbers, padding, strides, dilations)
     return bind(
@@ -92,7 +96,7 @@ def conv_general_dilated(
         batch_group_count=batch_group_count,
         precision_config=precision_config,
         preferred_element_type=preferred_element_type,
-        window_reversal=(False,) * len(ones) if window_reversal is None else tuple(window_reversal),
+        window_reversal=reversal,
     )
 
 

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minixla.core.attributes import Attribute, Integers
+from minixla.core.attributes import Attribute, Integer, Integers
+from minixla.core.errors import AttributeValueError, explain
 
 __all__ = ["ConvolutionDimensionNumbers", "ConvolutionDimensions"]
+
+
+_LIST, _NUMBER = Integers(), Integer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,13 @@ class ConvolutionDimensionNumbers:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
-            if not isinstance(value, int):
-                object.__setattr__(self, name, Integers().canonical(value))
+            value, form = getattr(self, name), _LIST if name.endswith("s") else _NUMBER
+            try:
+                object.__setattr__(self, name, form.canonical(value))
+            except (TypeError, ValueError) as error:
+                problem = f"{name} must be {form.description}"
+                given = [f"{name} = {value!r}", str(error)]
+                raise explain(AttributeValueError, type(self).__name__, problem, given) from None
 
     @classmethod
     def of(

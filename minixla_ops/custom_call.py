@@ -15,6 +15,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.stablehlo_text import quoted, real_text
 from minixla.core.tracing import bind
+from minixla_ops.rules import listed, operand_list
 
 __all__ = ["custom_call", "register_custom_call"]
 
@@ -197,6 +198,7 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
     Raises:
         AttributeValueError: another function has the name.
     """
+    target_name = CustomCall.instance.canonical_attribute("target_name", target_name)
     if _FUNCTIONS.setdefault(target_name, function) is not function:
         raise explain(
             AttributeValueError,
@@ -274,13 +276,13 @@ def custom_call(
     from minixla_ops.tuples import tuple as tuple_of
 
     is_single = isinstance(shape, Shape)
-    shapes = (shape,) if is_single else getattr(shape, "elements", shape)
+    shapes = (shape,) if is_single else listed(getattr(shape, "elements", shape))
     results = bind(
         CustomCall.instance,
-        *args,
+        *operand_list(args, "custom_call", "args"),
         target_name=target_name,
         shapes=shapes,
-        attributes=attributes or {},
+        attributes={} if attributes is None else attributes,
         has_side_effect=has_side_effect,
         api_version=api_version,
     )

@@ -17,7 +17,7 @@ from minixla.core.tracing import bind
 from minixla_ops.batching import move_dimension
 from minixla_ops.dynamic_sizes import SIZE, get_dimension_size, refuse_ragged, static
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape
+from minixla_ops.rules import array_shape, listed, operand_list
 
 __all__ = ["dynamic_reshape"]
 
@@ -162,11 +162,12 @@ def dynamic_reshape(
     Raises:
         ShapeError, AttributeValueError: see DynamicReshape.
     """
-    sizes = [np.int32(size) if isinstance(size, int) else size for size in dim_sizes]
+    given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
+    sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
     return bind(
         DynamicReshape.instance,
         operand,
         *sizes,
-        new_size_bounds=tuple(new_size_bounds),
-        dims_are_dynamic=tuple(dims_are_dynamic),
+        new_size_bounds=listed(new_size_bounds),
+        dims_are_dynamic=listed(dims_are_dynamic),
     )

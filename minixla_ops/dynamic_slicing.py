@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import ml_dtypes
 import numpy as np
 
 from minixla.core.attributes import Integers
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.tracing import bind, shape_of
 from minixla_ops.batching import batch_size, move_batch, move_dimension
 from minixla_ops.gather import gather
 from minixla_ops.gather_scatter import clamped_starts
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.movement import concat_in_dim
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape, splat, zeros
+from minixla_ops.rules import array_shape, holds, listed, operand_list, splat, zeros
 from minixla_ops.scatter import scatter
 from minixla_ops.slicing import box
 
@@ -200,8 +199,8 @@ def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Seque
     Raises:
         ShapeError, AttributeValueError: see DynamicSlice.
     """
-    starts = _of_one_type(start_indices)
-    return bind(DynamicSlice.instance, operand, *starts, slice_sizes=tuple(slice_sizes))
+    starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
+    return bind(DynamicSlice.instance, operand, *starts, slice_sizes=listed(slice_sizes))
 
 
 @register
@@ -274,7 +273,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
     Raises:
         ShapeError: see DynamicUpdateSlice.
     """
-    return bind(DynamicUpdateSlice.instance, operand, update, *_of_one_type(start_indices))
+    starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
+    return bind(DynamicUpdateSlice.instance, operand, update, *starts)
 
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
@@ -282,12 +282,12 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     typed = [start for start in starts if type(start) is not int]
     if not typed or len(typed) == len(starts):
         return list(starts)
-    kind = array_shape(typed[0]).element_type
-    if not kind.is_integer:
+    shape = shape_of(typed[0])
+    if not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return list(starts)
-    info = ml_dtypes.iinfo(kind.dtype)
+    kind = shape.element_type
     return [
-        splat(start, Shape(kind)) if type(start) is int and info.min <= start <= info.max else start
+        splat(start, Shape(kind)) if type(start) is int and holds(kind, start) else start
         for start in starts
     ]
 

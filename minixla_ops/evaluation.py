@@ -24,7 +24,8 @@ def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
         outcome = instruction.op.reference(*arguments, **instruction.attributes)
         outcomes = (outcome,) if instruction.single else outcome
         for value, each in zip(instruction.results, outcomes, strict=True):
-            values[id(value)] = each
+            # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.
+            values[id(value)] = np.asarray(each) if isinstance(each, np.generic) else each
     return [values[id(value)] for value in graph.outputs]
 
 

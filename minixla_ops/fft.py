@@ -21,7 +21,7 @@ from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import eq
 from minixla_ops.composed import without_lines
 from minixla_ops.creation import iota
-from minixla_ops.rules import array_shape, splat, zeros
+from minixla_ops.rules import array_shape, listed, splat, zeros
 from minixla_ops.selection import select
 from minixla_ops.unary import conjugate
 
@@ -194,4 +194,4 @@ def fft(operand: Any, fft_type: str, fft_length: Sequence[int]) -> Any:
     Raises:
         ShapeError, AttributeValueError: see Fft.
     """
-    return bind(Fft.instance, operand, fft_type=fft_type, fft_length=tuple(fft_length))
+    return bind(Fft.instance, operand, fft_type=fft_type, fft_length=listed(fft_length))

@@ -23,7 +23,7 @@ from minixla_ops.computations import (
     neutral_element,
 )
 from minixla_ops.fold_programs import paired_computation
-from minixla_ops.rules import array_shape, splat, sum_over, zeros
+from minixla_ops.rules import array_shape, holds, splat, sum_over, zeros
 
 __all__ = ["Fold", "as_sequence", "fold_arguments", "initial_values", "not_a_sum"]
 
@@ -324,7 +324,7 @@ def fold_arguments(
         The shapes of the operands; operands and initial values; the computation.
     """
     operands, init_values = as_sequence(operands), as_sequence(init_values)
-    shapes = [array_shape(operand) for operand in operands]
+    shapes = operation.array_shapes([shape_of(each, operation.builder_name) for each in operands])
     if len(operands) != len(init_values) or not operands:
         given = [f"{len(operands)} operands", f"{len(init_values)} initial values"]
         operation.reject("C1", "operands and initial values do not match", given, _ONE_EACH)
@@ -349,12 +349,13 @@ _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
     """Initial values as a list; Python numbers become scalars of the operands' element types.
 
-    A Python number that the element type cannot hold as it is (a fraction for integers) is left
-    for the operation's own check to reject.
+    A Python number that the element type cannot hold as it is (a fraction or a number too large for
+    integers) is left for the operation's own check to reject.
     """
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
         rank = _NUMBERS.get(type(value))
-        if rank is not None and rank <= _KINDS[operand.element_type.kind]:
+        kind = operand.element_type
+        if rank is not None and rank <= _KINDS[kind.kind] and holds(kind, value):
             values[index] = splat(value, Shape(operand.element_type))
     return values

@@ -24,7 +24,7 @@ from minixla_ops.index_numbers import (
     without_vectors,
 )
 from minixla_ops.indexed_windows import IndexedWindows, window_starts
-from minixla_ops.rules import array_shape, zeros
+from minixla_ops.rules import array_shape, listed, zeros
 
 __all__ = ["gather"]
 
@@ -284,6 +284,6 @@ def gather(
         operand,
         start_indices,
         dimension_numbers=dimension_numbers,
-        slice_sizes=tuple(slice_sizes),
+        slice_sizes=listed(slice_sizes),
         indices_are_sorted=indices_are_sorted,
     )

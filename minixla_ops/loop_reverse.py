@@ -75,15 +75,9 @@ def _while_vjp_graphs(
 def _make_while_vjp_graphs(
     condition: Graph, body: Graph, given: tuple[bool, ...], trips: Trips | None
 ) -> ReverseGraphs:
-    active, halves = given, vjp_graphs(body, given)
-    while any(new and not old for new, old in zip(halves.active_outputs, active, strict=True)):
-        active = tuple(a or b for a, b in zip(active, halves.active_outputs, strict=True))
-        halves = vjp_graphs(body, active)
-    # The cotangent of such a value before an iteration differs from that after it in the part that
-    # the iteration writes, which nobody reads again unless the first value's is wanted.
-    once = [False] * len(given) if trips is None else written_once(body, trips)
-    step = _Step(body, active, halves, [a and not b for a, b in zip(once, given, strict=True)])
-    has_side_effect = condition.has_side_effect or body.has_side_effect
+    step = _step(body, given, trips)
+    active = step.active
+    has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
     if trips is not None and (has_side_effect or trips.count * step.varying_bytes <= _KEPT_BYTES):
         forward, backward = _with_residuals_kept(step, trips.count)
     elif has_side_effect:
@@ -96,7 +90,9 @@ def _make_while_vjp_graphs(
             "move the side effects (random numbers, callbacks) out of the loop.",
         )
     else:
-        forward, backward = _with_states_recomputed(condition, step)
+        # What is computed again is not shown again.
+        quiet = _step(body.silent(), given, trips)
+        forward, backward = _with_states_recomputed(condition, body, quiet)
     wanted = _marked(_marked(active, given), backward.outputs)
     backward = Graph(backward.inputs, backward.instructions, wanted, backward.name).pruned()
     return ReverseGraphs(forward, backward, active, given)
@@ -149,6 +145,17 @@ class _Step(NamedTuple):
         return _marked(self.active, pulled)
 
 
+def _step(body: Graph, given: tuple[bool, ...], trips: Trips | None) -> _Step:
+    active, halves = given, vjp_graphs(body, given)
+    while any(new and not old for new, old in zip(halves.active_outputs, active, strict=True)):
+        active = tuple(a or b for a, b in zip(active, halves.active_outputs, strict=True))
+        halves = vjp_graphs(body, active)
+    # The cotangent of such a value before an iteration differs from that after it in the part that
+    # the iteration writes, which nobody reads again unless the first value's is wanted.
+    once = [False] * len(given) if trips is None else written_once(body, trips)
+    return _Step(body, active, halves, [a and not b for a, b in zip(once, given, strict=True)])
+
+
 def _fixed_values(graph: Graph, constants: Sequence[bool]) -> set[int]:
     """The values, by id, that depend on the inputs marked in `constants` alone."""
     known = {id(value) for value, flag in zip(graph.inputs, constants, strict=True) if flag}
@@ -165,7 +172,11 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
     body, forward = step.body, step.halves.forward
     count, constants, fixed = len(body.inputs), constants_of(body), step.fixed
     known = _fixed_values(forward, constants)
-    hoisted = [each for each in forward.instructions if all(id(v) in known for v in each.results)]
+    hoisted = [
+        each
+        for each in forward.instructions
+        if each.results and all(id(v) in known for v in each.results)
+    ]
     kept = _marked(fixed, step.residuals)
     fixed_part = Graph(forward.inputs, hoisted, kept, forward.name).pruned()
     shapes = [value.shape for value in _unmarked(fixed, step.residuals)]
@@ -201,7 +212,8 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
 # Where it is not.
 
 
-def _with_states_recomputed(condition: Graph, step: _Step) -> tuple[Graph, Graph]:
+def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tuple[Graph, Graph]:
+    """The halves; `shown` is the step's body with what shows values."""
     body = step.body
     count, constants, needed = len(body.inputs), constants_of(body), _needed(step)
     state = [index for index in needed if not constants[index]]
@@ -212,7 +224,7 @@ def _with_states_recomputed(condition: Graph, step: _Step) -> tuple[Graph, Graph
     def first(*init: Any) -> list[Any]:
         trips, *results = while_(
             lambda _, *values: evaluate_graph(condition, values),
-            lambda trips, *values: [trips + np.int32(1), *evaluate_graph(body, values)],
+            lambda trips, *values: [trips + np.int32(1), *evaluate_graph(shown, values)],
             [np.int32(0), *init],
         )
         return [*results, trips, *[init[index] for index in chosen]]

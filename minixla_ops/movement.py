@@ -14,7 +14,7 @@ from minixla.core.tracing import bind
 from minixla_ops.batching import align_batches
 from minixla_ops.padding import pad
 from minixla_ops.reshaping import reshape, transpose
-from minixla_ops.rules import array_shape
+from minixla_ops.rules import array_shape, operand_list
 from minixla_ops.slicing import slice, slice_in_dim
 
 __all__ = ["concat_in_dim", "pad", "reshape", "slice", "slice_in_dim", "transpose"]
@@ -136,4 +136,5 @@ def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
     Raises:
         ShapeError, AttributeValueError: see ConcatInDim.
     """
-    return bind(ConcatInDim.instance, *operands, dimension=dimension)
+    members = operand_list(operands, "concat_in_dim", "operands")
+    return bind(ConcatInDim.instance, *members, dimension=dimension)

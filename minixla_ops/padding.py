@@ -14,7 +14,7 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.batching import move_batch
 from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.rules import array_shape, splat, sum_over, zeros
+from minixla_ops.rules import array_shape, listed, splat, sum_over, zeros
 from minixla_ops.selection import select
 from minixla_ops.slicing import box, inserted, slice
 
@@ -206,5 +206,5 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]
     Raises:
         ShapeError, AttributeValueError: see Pad.
     """
-    config = tuple([tuple(each) for each in padding_config])
+    config = listed(padding_config, 2)
     return bind(Pad.instance, operand, padding_value, padding_config=config)

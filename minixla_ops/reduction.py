@@ -22,7 +22,7 @@ from minixla_ops.fold_programs import fold
 from minixla_ops.folding import Fold, fold_arguments
 from minixla_ops.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.reshaping import reshape, transpose
-from minixla_ops.rules import add_cotangents, array_shape, sum_over, zeros_like
+from minixla_ops.rules import add_cotangents, array_shape, listed, sum_over, zeros_like
 
 __all__ = ["reduce"]
 
@@ -263,5 +263,5 @@ def reduce(
     """
     operation: Fold = Reduce.instance
     _, values, graph = fold_arguments(operation, operands, init_values, computation)
-    dimensions = tuple(dimensions_to_reduce)
+    dimensions = listed(dimensions_to_reduce)
     return bind(operation, *values, computation=graph, dimensions_to_reduce=dimensions)

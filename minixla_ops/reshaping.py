@@ -13,7 +13,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, shape_of
 from minixla_ops.batching import batch_size, move_dimension
-from minixla_ops.rules import array_shape
+from minixla_ops.rules import array_shape, listed
 
 __all__ = ["collapse", "reshape", "reshape_explicit", "rev", "transpose"]
 
@@ -115,7 +115,7 @@ def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
         AttributeValueError, ShapeError: see Reshape.
         ShapeError: a dynamic dimension is split or merged (D1); see dynamic_reshape.
     """
-    attributes = {"dimensions": tuple(dimensions)}
+    attributes = {"dimensions": listed(dimensions)}
     shape = shape_of(operand, Reshape.builder_name)
     if not isinstance(shape, Shape) or not shape.is_dynamic:
         return bind(Reshape.instance, operand, **attributes)
@@ -226,7 +226,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: `permutation` is not one (C1).
     """
-    return bind(Transpose.instance, operand, permutation=tuple(permutation))
+    return bind(Transpose.instance, operand, permutation=listed(permutation))
 
 
 @register
@@ -290,7 +290,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: an entry is no dimension of the operand or repeated (C1).
     """
-    return bind(Rev.instance, operand, dimensions=tuple(dimensions))
+    return bind(Rev.instance, operand, dimensions=listed(dimensions))
 
 
 @register
@@ -394,5 +394,6 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: they are not consecutive dimensions (C1).
     """
-    shape, _ = Collapse.instance.infer((shape_of(operand),), {"dimensions": tuple(dimensions)})
+    given = shape_of(operand, Collapse.builder_name)
+    shape, _ = Collapse.instance.infer((given,), {"dimensions": listed(dimensions)})
     return reshape(operand, shape.dimensions)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from minixla.core.element_types import ElementType
+from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, instantiate, zeros_like
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
-from minixla.core.tracing import shape_of
+from minixla.core.tracing import bind, shape_of
 
 __all__ = [
     "add_cotangents",
@@ -53,6 +57,49 @@ def array_shape(value: Any) -> Shape:
     return shape
 
 
+def holds(kind: ElementType, number: Any) -> bool:
+    """Whether a Python number is not too large for an integer type; every other type holds all."""
+    if not kind.is_integer:
+        return not isinstance(number, int) or number.bit_length() < 1024
+    info = ml_dtypes.iinfo(kind.dtype)
+    return bool(info.min <= number <= info.max)
+
+
+def listed(value: Any, depth: int = 1) -> Any:
+    """A list that a builder was given as a tuple, which can be hashed.
+
+    What is no list stays as it is: the attribute's declaration refuses it.
+
+    Args:
+        value: what was given.
+        depth: 2 for lists of lists.
+    """
+    try:
+        members = value if isinstance(value, (str, bytes)) else tuple(value)
+    except TypeError:
+        return value
+    return members if depth == 1 else tuple([listed(each, depth - 1) for each in members])
+
+
+def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
+    """Operands that a builder was given in a list.
+
+    Args:
+        values: what was given.
+        subject: the builder's name.
+        name: the argument's.
+
+    Raises:
+        ShapeError: it is no list.
+    """
+    members = listed(values)
+    if not isinstance(members, tuple):
+        given = [f"{name} = {values!r}"[:200]]
+        advice = "Give a list or tuple of arrays."
+        raise explain(ShapeError, subject, f"{name} is no sequence", given, advice)
+    return members
+
+
 def zeros(shape: AnyShape) -> np.ndarray:
     """Zeros of an array shape."""
     assert isinstance(shape, Shape), f"there are no zeros of shape {shape}"
@@ -80,14 +127,23 @@ def common_sizes(*values: Any) -> Sequence[Any]:
 
 def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
     """The sum over `dimensions`, which the result no longer has."""
-    from minixla_ops.binary import add
-    from minixla_ops.reduction import reduce
-
-    listed: Sequence[int] = sorted(dimensions)
+    listed = tuple(sorted(dimensions))
     if not listed:
         return value
-    zero = splat(0, Shape(array_shape(value).element_type))
-    return reduce([value], [zero], add, listed)
+    # What the builder would do, once for each element type: rules sum often.
+    operation, zero, computation = _sum_of(array_shape(value).element_type)
+    return bind(operation, value, zero, computation=computation, dimensions_to_reduce=listed)
+
+
+@cache
+def _sum_of(kind: ElementType) -> tuple[Any, np.ndarray, Any]:
+    """Reduce, its initial value and its computation for sums of an element type."""
+    from minixla_ops.binary import add
+    from minixla_ops.computations import computation_of
+    from minixla_ops.reduction import Reduce
+
+    scalar = Shape(kind)
+    return Reduce.instance, splat(0, scalar), computation_of(add, [scalar, scalar], "reduce")
 
 
 fill_role("zeros", zeros)

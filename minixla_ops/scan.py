@@ -353,7 +353,8 @@ def scan(
     """
     arrays, first = members(inputs), members(inits)
     operation = Scan.instance
-    shapes = operation.array_shapes([shape_of(each) for each in (*arrays, *first)])
+    shapes = operation.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
+    scan_dimension = operation.canonical_attribute("scan_dimension", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
         operation.reject(
             "C1",

@@ -350,7 +350,7 @@ def select_and_scatter(
         TransformError: a computation reads a traced value of the enclosing function.
     """
     name = "select_and_scatter"
-    shape = array_shape(operand)
+    (shape,) = SelectAndScatter.instance.array_shapes([shape_of(operand, name)])
     scalar = Shape(shape.element_type)
     (initial,) = initial_values([shape], [init_value])
     return _bound(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Integers, Optional
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
-from minixla_ops.rules import array_shape, splat
+from minixla.core.tracing import bind, shape_of
+from minixla_ops.rules import array_shape, listed, splat
 
 __all__ = ["box", "inserted", "slice", "slice_in_dim"]
 
@@ -194,9 +195,9 @@ def slice(
     return bind(
         Slice.instance,
         operand,
-        start_indices=tuple(start_indices),
-        limit_indices=tuple(limit_indices),
-        strides=None if strides is None else tuple(strides),
+        start_indices=listed(start_indices),
+        limit_indices=listed(limit_indices),
+        strides=listed(strides),
     )
 
 
@@ -206,8 +207,18 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
     Raises:
         AttributeValueError: see Slice.
     """
-    sizes = array_shape(operand).dimensions
+    (shape,) = Slice.instance.array_shapes([shape_of(operand, "slice_in_dim")])
+    sizes = shape.dimensions
     starts, limits, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
+    is_integer = isinstance(dimension, (int, np.integer))
+    if not is_integer or dimension not in range(-len(sizes), len(sizes)):
+        raise explain(
+            AttributeValueError,
+            "slice_in_dim",
+            f"{dimension!r} is no dimension of the operand",
+            [f"operand {shape}"],
+            f"dimension must be in [0, {len(sizes)}); a scalar has no dimension.",
+        )
     starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
     return slice(operand, starts, limits, strides)
 

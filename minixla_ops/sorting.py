@@ -12,7 +12,7 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph, evaluate_graph
+from minixla.core.tracing import bind, closed_graph, evaluate_graph, shape_of
 from minixla_ops.batching import align_batches, move_dimension
 from minixla_ops.casting import cast, widened
 from minixla_ops.comparison import gt_total_order, lt_total_order, total_order
@@ -192,7 +192,7 @@ def sort(
         TransformError: the comparator reads a traced value of the enclosing function.
     """
     values = as_sequence(operands)
-    shapes = Sort.instance.array_shapes([array_shape(value) for value in values])
+    shapes = Sort.instance.array_shapes([shape_of(value, "sort") for value in values])
     graph = computation_of(comparator, _parameters(shapes), "sort")
     if dimension == -1 and shapes:
         dimension = shapes[0].rank - 1

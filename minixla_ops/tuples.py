@@ -18,6 +18,7 @@ from minixla.core.tracing import (
     trace_to_graph,
 )
 from minixla.core.tuples import TupleValue
+from minixla_ops.rules import operand_list
 
 __all__ = ["from_leaves", "get_tuple_element", "tuple", "tuple_leaves", "without_tuples"]
 
@@ -59,7 +60,7 @@ class Tuple(Operation):
 
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes."""
-    return bind(Tuple.instance, *elements)
+    return bind(Tuple.instance, *operand_list(elements, "tuple", "elements"))
 
 
 @register

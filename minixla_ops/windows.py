@@ -14,6 +14,7 @@ import numpy as np
 
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.errors import AttributeValueError, explain
+from minixla_ops.rules import listed
 
 __all__ = [
     "PaddingPairs",
@@ -298,9 +299,9 @@ def resolve_window(
         AttributeValueError: the padding is none.
     """
     ones = (1,) * len(base)
-    sizes, strides = tuple(window_dimensions), tuple(window_strides)
-    base_dilations = ones if base_dilations is None else tuple(base_dilations)
-    window_dilations = ones if window_dilations is None else tuple(window_dilations)
+    sizes, strides = listed(window_dimensions), listed(window_strides)
+    base_dilations = ones if base_dilations is None else listed(base_dilations)
+    window_dilations = ones if window_dilations is None else listed(window_dilations)
     try:
         pairs = resolve_padding(
             subject, padding, base, sizes, strides, base_dilations, window_dilations

@@ -70,7 +70,7 @@ def spelling(value: Any) -> Any:
 
 
 class Integer(Attribute):
-    """An integer in `[minimum, maximum]`."""
+    """An integer in `[minimum, maximum]`, of 64 bits where it has no such bounds."""
 
     description = "an integer"
     is_ambiguous = False
@@ -91,6 +91,8 @@ class Integer(Attribute):
             raise ValueError(f"must be >= {self.minimum}, not {number}")
         if self.maximum is not None and number > self.maximum:
             raise ValueError(f"must be <= {self.maximum}, not {number}")
+        if number.bit_length() > 63:
+            raise OverflowError(f"must have 64 bits, not {number.bit_length() + 1}")
         return number
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,8 @@ class Instruction:
     @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
+        if self.op.is_plain:
+            return False
         if self.op.has_side_effect or self.attributes.get("has_side_effect"):
             return True
         return any(graph.has_side_effect for graph in self.computations)
@@ -79,6 +82,8 @@ class Instruction:
     @property
     def computations(self) -> list[Graph]:
         """The programs among the attributes, those in tuples too."""
+        if self.op.is_plain:
+            return []
         found: list[Graph] = []
         for value in self.attributes.values():
             if type(value) is Graph:
@@ -157,6 +162,13 @@ class Graph:
             self.memo["pruned"] = found
         return found
 
+    def silent(self) -> Graph:
+        """The same program without the instructions that have no results: those only show values."""
+        for graph in _innermost_first(self, lambda each: "silent" in each.memo):
+            silenced = _silenced(graph)
+            silenced.memo["silent"] = graph.memo["silent"] = silenced
+        return self.memo["silent"]
+
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
         from minixla.core.stablehlo_text import module_text
@@ -230,6 +242,7 @@ def _innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator
         waiting = [
             each
             for step in stack[-1].instructions
+            if not step.op.is_plain
             for each in step.computations
             if not is_done(each)
         ]
@@ -248,11 +261,41 @@ def live_instructions(
     needed = {id(value.instruction) for value in outputs}
     kept: list[Instruction] = []
     for instruction in reversed(instructions):
-        if id(instruction) in needed or instruction.has_side_effect:
+        if id(instruction) in needed or (
+            not instruction.op.is_plain and instruction.has_side_effect
+        ):
             kept.append(instruction)
             needed.update([id(operand.instruction) for operand in instruction.operands])
     kept.reverse()
     return kept
+
+
+def _silenced(graph: Graph) -> Graph:
+    """`Graph.silent`, where it is known of the programs that this one runs."""
+    values: dict[int, Value] = {}
+    kept: list[Instruction] = []
+    for step in graph.instructions:
+        if not step.results:
+            continue
+        operands = tuple([values.get(id(value), value) for value in step.operands])
+        is_silent = all(each.memo["silent"] is each for each in step.computations)
+        if not is_silent or any(map(operator.is_not, operands, step.operands)):
+            attributes = {name: _silent_attribute(each) for name, each in step.attributes.items()}
+            shapes = step.results[0].shape if step.single else step.shapes
+            made = Instruction(step.op, operands, attributes, shapes, step.source)
+            values.update(zip(map(id, step.results), made.results, strict=True))
+            step = made
+        kept.append(step)
+    if len(kept) == len(graph.instructions) and not values:
+        return graph
+    outputs = [values.get(id(value), value) for value in graph.outputs]
+    return Graph(graph.inputs, kept, outputs, graph.name)
+
+
+def _silent_attribute(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_silent_attribute, value))
+    return value.memo["silent"] if type(value) is Graph else value
 
 
 def _same_program(first: Graph, second: Graph) -> bool:

@@ -100,6 +100,10 @@ class Operation:
         #: Whether attributes that differ may be equal, such as 0.0 and -0.0.
         self.is_ambiguous = any(each.is_ambiguous for each in self.attributes.values())
         self._keeps_identity = any(each.keeps_identity for each in self.attributes.values())
+        #: Whether no instruction of it runs a program or has a side effect.
+        self.is_plain = not (
+            self.has_side_effect or self._keeps_identity or "has_side_effect" in self.attributes
+        )
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -333,10 +337,16 @@ class Operation:
                     f"attribute {name} is missing",
                     advice=f"Give {name}: {declaration.description}.",
                 )
-            canonical[name] = self._canonical_attribute(name, declaration, value)
+            canonical[name] = self.canonical_attribute(name, value)
         return canonical
 
-    def _canonical_attribute(self, name: str, declaration: Attribute, value: Any) -> Any:
+    def canonical_attribute(self, name: str, value: Any) -> Any:
+        """The canonical form of one attribute.
+
+        Raises:
+            AttributeValueError: the declaration rejects the value.
+        """
+        declaration = self.attributes[name]
         if value is declaration.default:
             return value
         try:

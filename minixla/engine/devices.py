@@ -3,36 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, PartitionSpec
+from jax.core import Tracer as JaxTracer
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.engine.program import run_graph
 
-__all__ = ["chosen_devices", "run_mapped"]
+__all__ = ["chosen_devices", "own_count", "own_share", "run_mapped"]
 
 _AXIS = "devices"
+Axes = Sequence[int | None]
 
 
 def chosen_devices(
     size: int, devices: Sequence[Any] | None, backend: str | None
 ) -> tuple[Any, ...]:
-    """The devices that `size` pieces run on.
+    """The devices of all processes, each of which has `size` pieces to run.
+
+    Args:
+        size: the number of pieces of this process.
+        devices: those to choose from, in order, the same in all processes; default: all, those of
+            the first process first.
+        backend: the platform of the default.
 
     Raises:
-        TransformError: there are too few.
+        TransformError: there are too few; those of one process do not stand together.
     """
-    found = list(devices) if devices is not None else jax.devices(backend)
-    if len(found) >= size:
-        return tuple(found[:size])
-    raise explain(
+    if devices is not None:
+        return _first_of_each(size, tuple(devices), jax.process_index())
+    found = sorted(jax.devices(backend), key=lambda each: each.process_index)
+    return _first_of_each(size, tuple(found), jax.process_index(backend))
+
+
+@lru_cache(maxsize=256)
+def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any, ...]:
+    owned = [(owner, list(each)) for owner, each in groupby(found, lambda x: x.process_index)]
+    numbers = [owner for owner, _ in owned]
+    if len(set(numbers)) < len(numbers):
+        raise explain(
+            TransformError,
+            "pmap",
+            "the devices of one process do not stand together",
+            [f"processes of the devices: {', '.join(str(x.process_index) for x in found)}"],
+            "Give all devices of one process, then all of the next.",
+        )
+    counts = {owner: len(each) for owner, each in owned}
+    counts.setdefault(process, 0)
+    for owner, count in counts.items():
+        if count < size:
+            raise _too_few(size, found, count, f" of process {owner}" if len(counts) > 1 else "")
+    return tuple([device for _, each in owned for device in each[:size]])
+
+
+def _too_few(size: int, found: Sequence[Any], count: int, whose: str) -> TransformError:
+    return explain(
         TransformError,
         "pmap",
-        f"the mapped axis has {size} members, but there are {len(found)} devices",
+        f"the mapped axis has {size} members, but there are {count} devices{whose}",
         [f"devices: {', '.join(map(str, found))}"],
         "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX starts: "
         f'jax.config.update("jax_num_cpu_devices", {size}), or '
@@ -40,15 +74,31 @@ def chosen_devices(
     )
 
 
+def own_count(devices: Sequence[Any]) -> int:
+    """How many of the devices belong to this process."""
+    process = jax.process_index()
+    return sum([device.process_index == process for device in devices])
+
+
+def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:
+    """How many members of an axis over all processes this process has."""
+    if devices is not None and len(devices) == axis_size:
+        return own_count(devices)
+    return axis_size // jax.process_count()
+
+
 def run_mapped(
     graph: Graph,
     operands: Sequence[Any],
-    in_axes: Sequence[int | None],
-    out_axes: Sequence[int | None],
+    in_axes: Axes,
+    out_axes: Axes,
     devices: tuple[Any, ...],
     donated: tuple[int, ...] = (),
 ) -> list[Any]:
     """The results of a program run on every device for its pieces of the operands.
+
+    Where some of the devices are other processes', all must make the same call, each with the
+    pieces of its own devices.
 
     Args:
         graph: takes and gives the pieces, without the mapped axes.
@@ -57,20 +107,63 @@ def run_mapped(
         out_axes: where the devices are in each result; None takes that of the first device.
         devices: one for each member of the axes.
         donated: the numbers of operands whose memory may be used again.
+
+    Raises:
+        TransformError: inside another compiled program, with devices of other processes.
     """
     key = ("mapped", tuple(in_axes), tuple(out_axes), devices, donated)
     found = graph.memo.get(key)
     if found is None:
         mapped = _mapped(graph, in_axes, out_axes, devices)
         found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated)
-    return list(found(*operands))
+    if own_count(devices) == len(devices):
+        return list(found(*_placed(operands, in_axes, devices)))
+    return _run_across(found, operands, in_axes, out_axes, devices)
+
+
+def _placed(operands: Sequence[Any], in_axes: Axes, devices: tuple[Any, ...]) -> list[Any]:
+    """The operands; those that are bound to other devices, moved to these."""
+    mesh = _mesh(devices)
+    return [
+        jax.device_put(operand, NamedSharding(mesh, _spec(axis)))
+        if not isinstance(operand, JaxTracer)
+        and operand.committed
+        and getattr(operand.sharding, "mesh", None) != mesh
+        else operand
+        for operand, axis in zip(operands, in_axes, strict=True)
+    ]
+
+
+def _run_across(
+    mapped: Callable[..., Any],
+    operands: Sequence[Any],
+    in_axes: Axes,
+    out_axes: Axes,
+    devices: tuple[Any, ...],
+) -> list[Any]:
+    """The results of this process's members; other processes run the same with theirs."""
+    from jax.experimental import multihost_utils
+
+    if any(isinstance(operand, JaxTracer) for operand in operands):
+        raise explain(
+            TransformError,
+            "pmap",
+            "devices of other processes cannot take part in a program that JAX traces",
+            [f"{len(devices)} devices, {own_count(devices)} of this process"],
+            "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
+            "already, and mx.grad, mx.jvp and mx.vmap go around it.",
+        )
+    mesh = _mesh(devices)
+    given = multihost_utils.host_local_array_to_global_array(
+        list(operands), mesh, list(map(_spec, in_axes))
+    )
+    return multihost_utils.global_array_to_host_local_array(
+        mapped(*given), mesh, list(map(_spec, out_axes))
+    )
 
 
 def _mapped(
-    graph: Graph,
-    in_axes: Sequence[int | None],
-    out_axes: Sequence[int | None],
-    devices: tuple[Any, ...],
+    graph: Graph, in_axes: Axes, out_axes: Axes, devices: tuple[Any, ...]
 ) -> Callable[..., Any]:
     def on_each(*pieces: Any) -> list[Any]:
         members = [
@@ -83,14 +176,18 @@ def _mapped(
             for result, axis in zip(results, out_axes, strict=True)
         ]
 
-    mesh = Mesh(np.array(devices), (_AXIS,), axis_types=(AxisType.Auto,))
     return jax.shard_map(
         on_each,
-        mesh=mesh,
+        mesh=_mesh(devices),
         in_specs=tuple(map(_spec, in_axes)),
         out_specs=list(map(_spec, out_axes)),
         check_vma=False,
     )
+
+
+@lru_cache(maxsize=256)
+def _mesh(devices: tuple[Any, ...]) -> Mesh:
+    return Mesh(np.array(devices), (_AXIS,), axis_types=(AxisType.Auto,))
 
 
 def _spec(axis: int | None) -> PartitionSpec:

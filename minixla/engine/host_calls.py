@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 from jax._src import effects
+from jax._src.interpreters.mlir import set_sharding
+from jax._src.sharding_impls import SdyArray, SdyArrayList, ShardingContext
+from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
+from minixla.core.graph import Graph
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter
 
-__all__ = ["SIDE_EFFECT", "HostEmitter"]
+__all__ = ["SIDE_EFFECT", "HostEmitter", "effect_of", "place_host_calls"]
 
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
@@ -29,22 +33,81 @@ class SideEffect(effects.Effect):
         return "minixla side effect"
 
 
-#: The one effect; all programs with side effects run in the order in which they were called.
+class Shown(effects.Effect):
+    """What JAX is told of a program whose side effects only show values: not to drop it."""
+
+    def __str__(self) -> str:
+        return "minixla shown values"
+
+
+#: Programs with this effect run in the order in which they were called, on one device.
 SIDE_EFFECT = SideEffect()
-effects.lowerable_effects.add_type(SideEffect)
+#: Programs with this one in any order, on any number of devices.
+SHOWN = Shown()
 effects.ordered_effects.add_type(SideEffect)
-effects.control_flow_allowed_effects.add_type(SideEffect)
-effects.custom_derivatives_allowed_effects.add_type(SideEffect)
+for _known in (
+    effects.lowerable_effects,
+    effects.control_flow_allowed_effects,
+    effects.custom_derivatives_allowed_effects,
+):
+    _known.add_type(SideEffect)
+    _known.add_type(Shown)
+effects.remat_allowed_effects.add_type(Shown)
+effects.partial_eval_kept_effects.add_type(Shown)
+
+
+def effect_of(graph: Graph) -> effects.Effect | None:
+    """What JAX is to be told of a program's side effects."""
+    if not graph.has_side_effect:
+        return None
+    return SIDE_EFFECT if _is_ordered(graph) else SHOWN
+
+
+def _is_ordered(graph: Graph) -> bool:
+    """Whether a side effect must come in order with those of other programs."""
+    found = graph.memo.get("is_ordered")
+    if found is None:
+        found = graph.memo["is_ordered"] = any(
+            any(map(_is_ordered, step.computations))
+            if step.computations
+            else step.has_side_effect and step.attributes.get("ordered", True)
+            for step in graph.instructions
+        )
+    return found
+
+
+_ON_FIRST_DEVICE = SdyArrayList(
+    (SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),)
+)
+
+
+def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
+    """Says where a program that XLA splits over devices calls the host: once, whole, on the first.
+
+    Args:
+        module_context: that of the lowering.
+        function: an operation whose host calls give nothing but a token.
+    """
+    if not isinstance(module_context.axis_context, ShardingContext):
+        return
+
+    def place(operation: Any) -> ir.WalkResult:
+        target = operation.attributes.get("call_target_name")
+        if target is not None and ir.StringAttr(target).value in _TARGETS.values():
+            set_sharding(module_context, operation, _ON_FIRST_DEVICE)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(place)
 
 
 class HostEmitter(Emitter):
     """Writes a program for the module that JAX is lowering, which may call back into Python."""
 
     calls_host = True
-    threads_main = True
 
-    def __init__(self, module_context: Any, prefix: str) -> None:
+    def __init__(self, module_context: Any, prefix: str, threads_main: bool) -> None:
         """Starts a module to be moved into that of `module_context`."""
+        self.threads_main = threads_main
         platforms = module_context.platforms
         super().__init__(
             locations=True, prefix=prefix, platform=platforms[0] if len(platforms) == 1 else None

@@ -74,7 +74,7 @@ def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
 
 def _tangents_only(linear: _Linear) -> Graph:
     graph, wanted = linear.graph, linear.halves.active_outputs
-    whole, moving = jvp_graph(graph, linear.active)
+    whole, moving = jvp_graph(graph.silent(), linear.active)
 
     def function(*operands: Any) -> list[Any]:
         outputs = evaluate_graph(whole, operands)

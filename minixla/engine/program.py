@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from minixla.core.errors import ShapeError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value, hoist_constants
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
-from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter
+from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
@@ -54,6 +55,7 @@ PROGRAM = Primitive("minixla_program")
 PROGRAM.multiple_results = True
 
 
+@lru_cache(maxsize=4096)
 def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
     """JAX's abstract value for an array shape."""
     if not isinstance(shape, Shape):
@@ -78,7 +80,9 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
 @PROGRAM.def_effectful_abstract_eval
 def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any]]:
     wanted = list(map(abstract_value, graph.graph.input_shapes))
-    if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in wanted]:
+    if len(operands) != len(wanted) or not all(
+        x.shape == w.shape and x.dtype == w.dtype for x, w in zip(operands, wanted, strict=True)
+    ):
         raise explain(
             ShapeError,
             graph.graph.name,
@@ -89,15 +93,18 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
             ],
             "Give one operand for each input; 64-bit types need JAX's jax_enable_x64.",
         )
-    effects = {SIDE_EFFECT} if graph.graph.has_side_effect else set()
-    return list(map(abstract_value, graph.graph.output_shapes, graph.weak)), effects
+    effect = effect_of(graph.graph)
+    shapes = list(map(abstract_value, graph.graph.output_shapes, graph.weak))
+    return shapes, set() if effect is None else {effect}
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
     module_context = ctx.module_context
     prefix = _fresh_prefix(module_context.symbol_table)
-    text = HostEmitter(module_context, prefix).module(graph.pruned())
+    effect = effect_of(graph)
+    is_ordered = effect is SIDE_EFFECT
+    text = HostEmitter(module_context, prefix, is_ordered).module(graph.pruned())
     if "xf6E" in text or "<f6E" in text:
         raise explain(
             TransformError,
@@ -115,9 +122,11 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
             "private", context=module_context.context
         )
         main = main or function
+        if effect is not None and not is_ordered:
+            place_host_calls(module_context, function.operation)
     assert main is not None
     symbol = ir.FlatSymbolRefAttr.get(ir.StringAttr(main.attributes["sym_name"]).value)
-    if not graph.has_side_effect:
+    if not is_ordered:
         return func.CallOp(main.type.results, symbol, list(operands)).results
     token = ctx.tokens_in.get(SIDE_EFFECT)
     called = func.CallOp(main.type.results, symbol, [token, *operands])
@@ -134,7 +143,9 @@ def _fresh_prefix(symbols: Any) -> str:
 
 
 mlir.register_lowering(
-    PROGRAM, lambda ctx, *operands, graph: lower_graph(ctx, operands, graph.graph)
+    PROGRAM,
+    lambda ctx, *operands, graph: lower_graph(ctx, operands, graph.graph),
+    cacheable=False,  # a program is lowered once, and a wrapper around it would only cost time
 )
 
 
@@ -177,6 +188,7 @@ def _spans_devices(graph: Graph) -> bool:
         found = any(
             step.op.spans_devices or any(map(_spans_devices, _called(step)))
             for step in graph.instructions
+            if not step.op.is_plain
         )
         graph.memo["spans_devices"] = found
     return found

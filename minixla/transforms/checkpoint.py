@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten
 from minixla.core.attributes import Attribute, Boolean, Instance, Text
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, Value
 from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
@@ -208,21 +208,26 @@ def _halves(
     key = ("checkpoint", policy, active)
     found = graph.memo.get(key)
     if found is None:
-        kept = [
-            value
-            for step in graph.instructions
-            if step.op.linearize is None
-            and policy(step.op, *(value.shape for value in step.operands), **step.attributes)
-            for value in step.results
-        ]
-        outputs = [*graph.outputs, *kept]
+        outputs = [*graph.outputs, *_kept(graph, policy)]
         first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
-        found = graph.memo[key] = (first, *_backward(graph, kept, active))
+        quiet = graph.silent()  # what is computed again is not shown again
+        found = graph.memo[key] = (first, *_backward(quiet, _kept(quiet, policy), active))
     return found
 
 
+def _kept(graph: Graph, policy: Policy) -> list[Value]:
+    """The values of a program that the policy keeps."""
+    return [
+        value
+        for step in graph.instructions
+        if step.op.linearize is None
+        and policy(step.op, *(value.shape for value in step.operands), **step.attributes)
+        for value in step.results
+    ]
+
+
 def _backward(
-    graph: Graph, kept: Sequence[Any], active: Sequence[bool]
+    graph: Graph, kept: Sequence[Value], active: Sequence[bool]
 ) -> tuple[Graph, tuple[bool, ...]]:
     wanted: list[bool] = []
 

@@ -81,7 +81,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         values = [leaving(value_of(output), parent, "linearize") for output in outputs]
         moving = [output.tangent if value_of(output) is not output else None for output in outputs]
         kept = [each for each in moving if each is not None]
-        graph = recorder.graph(kept, "linearized").pruned()
+        graph = recorder.graph(kept, "linearized").silent().pruned()
     finally:
         trace.alive = recorder.alive = False
     captured = recorder.captured

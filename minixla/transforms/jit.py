@@ -7,23 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten
 
-from minixla.core.attributes import spelling
-from minixla.core.element_types import S64, canonical_element_type
-from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
-from minixla.core.tracing import (
-    Tracer,
-    _state,
-    default_trace,
-    shape_of,
-    weak_type_of,
-)
+from minixla.core.tracing import _state, default_trace, shape_of, weak_type_of
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.evaluation import make_graph
-from minixla.transforms.staging import stage
+from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.calls import call
 
 __all__ = ["jit"]
@@ -78,30 +68,23 @@ class _Nested:
             self._parameters: tuple[str, ...] = ()
         else:
             self._parameters = _parameter_names(fun)
-        self._cache: dict[Any, Any] = {}
+        self._cache: dict[Any, Staged] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, static_kwargs, kwargs = self._split_names(args, kwargs)
         numbers = self._static_numbers(args)
         dynamic, rebuild = split_static(args, numbers)
         leaves, tree = tree_flatten((dynamic, kwargs))
-        shapes = tuple(map(shape_of, leaves))
-        weak = tuple(map(weak_type_of, leaves))
+        shapes = [shape_of(leaf) for leaf in leaves]
+        weak = [weak_type_of(leaf) for leaf in leaves]
         static = [*((number, args[number]) for number in numbers), *sorted(static_kwargs.items())]
-        mode = canonical_element_type(S64)
-        axes = tuple([(name, axis.size) for name, axis in _state.axes])
-        key = (tree, shapes, weak, tuple(map(_static_key, static)), len(args), mode, axes)
-        found = self._cache.get(key)
-        if found is None:
-            fun = self._fun
+        fun = self._fun
 
-            def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
-                return fun(*rebuild(positional), **named, **static_kwargs)
+        def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
+            return fun(*rebuild(positional), **named, **static_kwargs)
 
-            found = stage(rebuilt, tree, shapes, weak, getattr(fun, "__name__", "main"))
-            # A graph that reads tracers of this very call must not serve another.
-            if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
-                self._cache[key] = found
+        name = getattr(fun, "__name__", "main")
+        found = stage_once(self._cache, "jit", rebuilt, tree, shapes, weak, static, name)
         results = call(found.graph, *found.read, *leaves)
         return found.results(results)
 
@@ -126,26 +109,6 @@ class _Nested:
         fun = functools.partial(self._fun, **static_kwargs) if static_kwargs else self._fun
         named = named_after(lambda *a, **k: fun(*a, **k), self._fun)
         return make_graph(named, self._static_numbers(args))(*args, **kwargs)
-
-
-def _static_key(item: tuple[Any, Any]) -> Any:
-    """A static argument in a key: 1, 1.0 and True are different.
-
-    Raises:
-        TransformError: it cannot be hashed.
-    """
-    name, value = item
-    try:
-        hash(value)
-    except TypeError:
-        raise explain(
-            TransformError,
-            "jit",
-            f"static argument {name} is not hashable",
-            [f"it is of type {type(value).__name__}"],
-            "Give a hashable object (a tuple, not a list), or make the argument not static.",
-        ) from None
-    return name, spelling(value), value
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 Groups = tuple[tuple[int, ...], ...] | None
+#: The name of a mapped axis that nobody can name.
+UNNAMED = object()
 
 
 class Axis(Protocol):
@@ -93,12 +95,12 @@ def _axes(subject: str, axis_name: Any) -> list[Axis]:
     for name in names:
         known = [axis for each, axis in _state.axes if each == name]
         if not known:
-            listed = ", ".join([repr(each) for each, _ in _state.axes]) or "none"
+            listed = ", ".join([repr(each) for each, _ in _state.axes if each is not UNNAMED])
             raise explain(
                 TransformError,
                 subject,
                 f"the axis name {name!r} is not bound",
-                [f"axis_name = {axis_name!r}", f"bound here: {listed}"],
+                [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"],
                 f"Map the function over it: mx.vmap(f, axis_name={name!r}).",
             )
         found.append(known[-1])

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten, tree_unflatten
 
+from minixla.core.attributes import spelling
+from minixla.core.element_types import S64, canonical_element_type
+from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, Value, hoist_constants
-from minixla.core.tracing import Tracer, trace_to_graph, weak_type_of
+from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
 
-__all__ = ["Staged", "reading_all", "stage"]
+__all__ = ["Staged", "reading_all", "stage", "stage_once"]
 
 
 class Staged(NamedTuple):
@@ -69,6 +73,59 @@ def stage(
     graph, constants = hoist_constants(graph.pruned())
     read = [*(literal.data for literal in constants), *captured]
     return Staged(graph, read, trees[0], weak_results)
+
+
+def stage_once(
+    cache: dict[Any, Staged],
+    subject: str,
+    fun: Callable[..., Any],
+    tree: Any,
+    shapes: Sequence[Any],
+    weak: Sequence[bool],
+    static: Sequence[tuple[Any, Any]],
+    name: str,
+) -> Staged:
+    """`stage`; what it gave before, where all is the same that a trace depends on.
+
+    Args:
+        cache: what was staged before.
+        subject: the transformation, for messages.
+        fun, tree, shapes, weak, name: see `stage`.
+        static: names or positions of static arguments, and their values.
+
+    Raises:
+        TransformError: a static argument cannot be hashed.
+    """
+    mode = canonical_element_type(S64)
+    axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
+    static_keys = tuple([_static_key(subject, *pair) for pair in static])
+    key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes)
+    found = cache.get(key)
+    if found is None:
+        found = stage(fun, tree, shapes, weak, name)
+        # A graph that reads tracers of this very call must not serve another.
+        if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
+            cache[key] = found
+    return found
+
+
+def _static_key(subject: str, name: Any, value: Any) -> Any:
+    """A static argument in a key: 1, 1.0 and True are different.
+
+    Raises:
+        TransformError: it cannot be hashed.
+    """
+    try:
+        hash(value)
+    except TypeError:
+        raise explain(
+            TransformError,
+            subject,
+            f"static argument {name} is not hashable",
+            [f"it is of type {type(value).__name__}"],
+            "Give a hashable object (a tuple, not a list), or make the argument not static.",
+        ) from None
+    return name, spelling(value), value
 
 
 def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Any]]:

@@ -13,11 +13,9 @@ import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
-from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import GraphTrace, current_trace, shape_of, trace_to_graph, tracing
-from minixla_ops.evaluation import reference_graph
 from tests.oracles.values import edge_values, is_float, random_values
 
 # Not s2 and u2: XLA:CPU compares them wrongly with constants, and their concatenation kills it.
@@ -174,9 +172,7 @@ def small(low: int, high: int) -> Domain:
 #: Every number; NaN keeps no bits.
 ANY = Domain(lambda array: True, _any, free=True)
 #: Numbers that every order puts in the same places: no NaN, no -0, no denormals.
-ORDERED = Domain(
-    _finite_normal, lambda *given: _any(*given, special=False), free=True
-)
+ORDERED = Domain(_finite_normal, lambda *given: _any(*given, special=False), free=True)
 #: What may be added to another such number.
 TERM = summed(2)
 #: What may be multiplied by another such number.
@@ -256,8 +252,8 @@ class Draft:
         shape = Shape(kind, sizes)
         array = np.asarray(domain.sample(generator, shape.dtype, shape.dimensions), shape.dtype)
         if self.symbolic or self.chance(4):
-            from minixla_ops import constant
             from minixla.core.attributes import Literal
+            from minixla_ops import constant
 
             value = constant(Literal(array, shape))
             self.evaluate()
@@ -401,5 +397,3 @@ def drawn_program(
         for _ in range(draw(st.integers(1, most))):
             draft.step(rows)
         return draft.finish()
-
-

@@ -6,38 +6,15 @@ import pytest
 from jax import lax
 
 import minixla as mx
-
-Y = np.random.default_rng(0).normal(size=(4, 8, 3)).astype(np.float32)
-PERMUTATION = [(0, 1), (1, 3), (3, 2), (2, 0)]
-
-PROGRAMS = {
-    "psum": lambda m, x: m.psum(x, "i"),
-    "pmean": lambda m, x: m.pmean({"x": x}, "i")["x"],
-    "pmax": lambda m, x: m.pmax(x, "i"),
-    "pmin": lambda m, x: m.pmin(x, "i"),
-    "ppermute": lambda m, x: m.ppermute(x, "i", PERMUTATION),
-    "all_gather": lambda m, x: m.all_gather(x, "i", axis=1),
-    "all_gather, last": lambda m, x: m.all_gather(x, "i", axis=-1),
-    "all_gather, tiled": lambda m, x: m.all_gather(x, "i", axis=1, tiled=True),
-    "psum_scatter": lambda m, x: m.psum_scatter(x[:4], "i"),
-    "psum_scatter, tiled": lambda m, x: m.psum_scatter(x, "i", scatter_dimension=0, tiled=True),
-    "all_to_all": lambda m, x: m.all_to_all(x[:4], "i", 0, 1),
-    "all_to_all, tiled": lambda m, x: m.all_to_all(x, "i", 0, 1, tiled=True),
-    "axis_index": lambda m, x: x * m.axis_index("i"),
-    "axis_size": lambda m, x: x * m.axis_size("i"),
-    "psum of a number": lambda m, x: x * m.psum(2, "i"),
-}
-#: JAX has no derivative of pmax and pmin.
-WITHOUT = ("pmax", "pmin")
-
-
-def both(name):
-    program = PROGRAMS[name]
-    return (lambda x: program(mx, x)), (lambda x: program(lax, x))
-
-
-def assert_same(ours, theirs):
-    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+from tests.minixla.transforms.collective_programs import (
+    INSIDE,
+    PROGRAMS,
+    WITHOUT_DERIVATIVE,
+    Y,
+    assert_same,
+    both,
+    weights_of,
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -50,23 +27,18 @@ def test_values(name):
     assert_same(mx.reference(mapped)(Y), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in WITHOUT])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in WITHOUT_DERIVATIVE])
 def test_derivatives(name):
     ours, theirs = (
         wrapped(f, axis_name="i")
         for wrapped, f in zip((mx.vmap, jax.vmap), both(name), strict=True)
     )
-    shape = jax.eval_shape(theirs, Y).shape
-    weights = np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+    weights = weights_of(theirs, Y)
     assert_same(
         mx.jit(mx.grad(lambda y: (ours(y) * weights).sum()))(Y),
         jax.grad(lambda y: (theirs(y) * weights).sum())(Y),
     )
     assert_same(mx.jvp(ours, (Y,), (Y * Y,))[1], jax.jvp(theirs, (Y,), (Y * Y,))[1])
-
-
-# JAX's transpose of an all_to_all that is not tiled exchanges the wrong dimensions.
-INSIDE = [name for name in PROGRAMS if name not in (*WITHOUT, "all_to_all")]
 
 
 @pytest.mark.parametrize("is_jitted", [False, True])

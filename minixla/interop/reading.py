@@ -1,0 +1,180 @@
+"""MLIR modules from text, bytecode, portable artifacts and what jax.export makes."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import jax.export
+import numpy as np
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
+from jax.extend.mlir.passmanager import PassManager
+from jax.interpreters.mlir import make_ir_context
+
+from minixla.core.errors import ImportError_, explain
+
+__all__ = ["SUBJECT", "legalised", "located", "read_module"]
+
+SUBJECT = "import_stablehlo"
+#: The first bytes of MLIR's bytecode.
+_BYTECODE = b"ML\xefR"
+# Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
+_MOST_NESTED = 192
+_QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
+# jaxlib's parser divides by the number of groups.
+_NO_GROUPS = re.compile(r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x")
+_ADVICE = (
+    "Give a StableHLO module as MLIR text, bytecode or a portable artifact. Programs of other "
+    "dialects must be converted to StableHLO first."
+)
+_DEPRECATED = "stablehlo-legalize-deprecated-ops{fail-on-unused=false}"
+_registered = False
+
+
+def read_module(source: Any) -> Any:
+    """The MLIR module that `source` holds.
+
+    Args:
+        source: MLIR text, bytes (bytecode, a portable artifact, what jax.export serialized, or
+            text), a path of a file of such, a jax.export.Exported, or an MLIR module.
+
+    Raises:
+        ImportError_: it holds none.
+    """
+    if isinstance(source, ir.Module):
+        return source
+    if isinstance(source, jax.export.Exported):
+        return _parse(bytes(source.mlir_module_serialized))
+    if isinstance(source, os.PathLike):
+        with open(source, "rb") as file:
+            source = file.read()
+    if isinstance(source, (bytearray, memoryview)):
+        source = bytes(source)
+    if isinstance(source, bytes) and not source.startswith(_BYTECODE):
+        source = _decoded(source)
+        if isinstance(source, jax.export.Exported):
+            return read_module(source)
+    if not isinstance(source, (str, bytes)):
+        given = [f"source: {type(source).__name__}"]
+        raise explain(ImportError_, SUBJECT, "the source is no program", given, _ADVICE)
+    return _parse(source)
+
+
+def _decoded(source: bytes) -> Any:
+    """Text, or what jax.export serialized."""
+    try:
+        text = source.decode()
+        if "\0" not in text:
+            return text
+    except UnicodeDecodeError:
+        pass
+    try:
+        return jax.export.deserialize(bytearray(source))
+    except Exception as error:  # whatever a reader of flat buffers meets in other bytes
+        given = [f"it begins with {source[:16]!r}", f"{type(error).__name__}: {error}"[:200]]
+        problem = "the bytes are neither text, MLIR bytecode nor what jax.export serialized"
+        raise explain(ImportError_, SUBJECT, problem, given, _ADVICE) from None
+
+
+def _parse(source: str | bytes) -> Any:
+    context = make_ir_context()
+    context.emit_error_diagnostics = False
+    if isinstance(source, str):
+        _check_text(source)
+    try:
+        with context:
+            if isinstance(source, bytes) and b"StableHLO_v" in source[:64]:
+                module = stablehlo.deserialize_portable_artifact(context, source)
+            else:
+                module = ir.Module.parse(source)
+    except ir.MLIRError as error:
+        raise _refused(error, source) from None
+    except ValueError as error:
+        raise explain(
+            ImportError_, SUBJECT, "the bytes hold no module", [str(error)[:300]], _ADVICE
+        ) from None
+    return module
+
+
+def _check_text(text: str) -> None:
+    """Refuses what MLIR's parser dies of."""
+    if "\0" in text:
+        raise _at(text, text.index("\0"), "a null character")
+    quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
+    codes = np.frombuffer(quiet.encode("latin-1", "replace"), np.uint8)
+    steps = np.isin(codes, list(b"{([<")).astype(np.int64) - np.isin(codes, list(b"})]>"))
+    depth = np.cumsum(steps)
+    if depth.size and depth.max() > _MOST_NESTED:
+        where = int(np.argmax(depth > _MOST_NESTED))
+        raise _at(text, where, f"more than {_MOST_NESTED} brackets within each other")
+    match = _NO_GROUPS.search(text)
+    if match is not None:
+        raise _at(text, match.start(), "an all_to_all without replica groups")
+
+
+def _at(text: str, position: int, found: str) -> ImportError_:
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    shown = _line(text, line)
+    return explain(
+        ImportError_, SUBJECT, f"line {line}, column {column}: {found}", shown, _ADVICE
+    )
+
+
+def _line(text: str, line: int, column: int = 0) -> list[str]:
+    """The line of the text, cut to what a terminal shows."""
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+        if not start:
+            return []
+    end = text.find("\n", start)
+    shown = text[start : len(text) if end < 0 else end].rstrip()
+    left = max(0, column - 60)
+    return [shown[left : left + 100]] if shown.strip() else []
+
+
+def _refused(error: Any, source: str | bytes) -> ImportError_:
+    """Our error for what MLIR's parser or verifier says."""
+    diagnostics = list(error.error_diagnostics)
+    if not diagnostics:
+        return explain(ImportError_, SUBJECT, "MLIR cannot read it", [str(error)[:300]], _ADVICE)
+    first = diagnostics[0]
+    return located(first.location, first.message, (), _ADVICE, source)
+
+
+def located(
+    location: Any,
+    problem: str,
+    given: Any,
+    advice: str,
+    source: str | bytes | None = None,
+) -> ImportError_:
+    """An error that names the place in the program."""
+    where, shown = "", []
+    if isinstance(location, ir.FileLineColLoc):
+        file = "" if location.filename == "-" else f"{location.filename}, "
+        where = f"{file}line {location.start_line}, column {location.start_col}: "
+        if isinstance(source, str) and not file:
+            shown = _line(source, location.start_line, location.start_col)
+    problem = f"{where}{problem.strip()[:500].rstrip('.')}"
+    return explain(ImportError_, SUBJECT, problem, [*shown, *given], advice)
+
+
+def legalised(module: Any, passes: str = _DEPRECATED) -> None:
+    """Runs passes of MLIR's on the functions of a module, in place.
+
+    Raises:
+        ImportError_: a pass fails.
+    """
+    global _registered
+    if not _registered:
+        stablehlo.register_stablehlo_passes()
+        _registered = True
+    try:
+        with module.context:
+            PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
+    except ir.MLIRError as error:
+        raise _refused(error, "") from None

@@ -1,0 +1,342 @@
+"""debug_print and debug_callback: a Python function called with values while a program runs."""
+
+from __future__ import annotations
+
+import itertools
+import string
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.core import Tracer as JaxTracer
+from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+
+from minixla.core.attributes import Attribute, Boolean, Integer
+from minixla.core.batching import BatchTrace
+from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.operation import Operation
+from minixla.core.shapes import AnyShape, TokenShape, TupleShape, shape_of_data
+from minixla.core.stablehlo_text import quoted
+from minixla.core.tracing import GraphTrace, Tracer, bind, current_trace, shape_of
+from minixla.core.tuples import TupleValue
+from minixla.engine import stage_for_jax
+from minixla.transforms.named_axes import BatchAxis
+from minixla_ops.tuples import get_tuple_element
+
+__all__ = ["debug_callback", "debug_print"]
+
+
+class Batch(NamedTuple):
+    """One batch that a call stands for.
+
+    Attributes:
+        dimensions: where the batch is in each operand of the call, as far as it has one.
+        number: the operand that holds the number of each member, or None; where that of a member
+            is another's, the member's values stand in for values that it does not have.
+    """
+
+    dimensions: tuple[int | None, ...]
+    number: int | None
+
+
+class DebugCallback(Operation):
+    """Calls a Python function with the operands' values, for what else it does. No results.
+
+    It has no derivative, nor is it in the way of others'. Over a batch the function is called for
+    each member; of nested batches the innermost counts slowest, as in JAX.
+
+    A batch of branches or loops is computed for members too that take another branch or are done.
+    The function is not called for these: operands after the first `arguments` hold numbers of
+    members, of the innermost batch first, which tell.
+
+    Attributes:
+        callback: takes NumPy arrays.
+        ordered: whether calls from several programs come in their order, too.
+        arguments: how many operands the function takes.
+        batches: those that the call stands for, innermost first.
+    """
+
+    has_side_effect = True
+    zero_derivative = "it has no results"
+    hlo_name = "custom-call"
+    operand_names = ("args...",)
+    attributes = {
+        "callback": Attribute(),
+        "ordered": Boolean(),
+        "arguments": Integer(0),
+        "batches": Attribute(()),
+    }
+
+    def shape(self, *args: AnyShape, **_: Any) -> tuple[AnyShape, ...]:
+        """No results."""
+        return ()
+
+    def run(self, *args: Any, **attributes: Any) -> tuple[Any, ...]:  # type: ignore[override]
+        """The call, at once; where JAX is tracing, in JAX's program."""
+        if isinstance(jax.numpy.zeros(()), JaxTracer) or _any_of(JaxTracer, args):
+            return stage_for_jax(lambda *xs: bind(self, *xs, **attributes))(*args)
+        lift, attributes = current_trace().lift, self.canonical_attributes(attributes)
+        return self.reference(*[np.asarray(lift(each)) for each in args], **attributes)
+
+    def reference(
+        self, *args: Any, callback: Any, arguments: int, batches: Any, **_: Any
+    ) -> tuple[Any, ...]:
+        """The call, for each member of a batch."""
+        for member in _members(args, batches):
+            callback(*member[:arguments])
+        return ()
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        """A call through the host; in a text for elsewhere, one of an unknown target."""
+        if emit.calls_host:
+
+            def function(*args: Any) -> tuple[Any, ...]:
+                return self.reference(*args, **attributes)
+
+            return emit.host_call(function, operands, shapes, results, True)
+        target = quoted(f"minixla.{self.builder_name}")
+        name, given = "stablehlo.custom_call", {"call_target_name": target}
+        return emit.operation(name, operands, shapes, results, has_side_effect=True, **given)
+
+    def hlo_attributes(self, shapes: Any, /, *, callback: Any, **_: Any) -> dict[str, Any]:
+        """A target that nobody else knows."""
+        return {
+            "custom_call_target": quoted(f"minixla.{self.builder_name}"),
+            "custom_call_has_side_effect": True,
+        }
+
+    def batch(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        /,
+        *,
+        arguments: int,
+        batches: tuple[Batch, ...],
+        **attributes: Any,
+    ) -> tuple[Any, Any]:
+        """One call for all members; where they do not differ, one call."""
+        known = arguments + sum(batch.number is not None for batch in batches)
+        operands, number = list(operands), None
+        if known < len(operands) and dimensions[known] is not None:
+            number = known
+        if any(at is not None for at in dimensions[:known]):
+            batches = (*batches, Batch(tuple(dimensions[: known + 1]), number))
+        elif number is not None:
+            del operands[number]
+        bind(self, *operands, arguments=arguments, batches=batches, **attributes)
+        return (), ()
+
+
+DEBUG_CALLBACK = DebugCallback()
+
+
+def _any_of(kind: type, values: Sequence[Any]) -> bool:
+    return any(isinstance(value, kind) for value in values)
+
+
+def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
+    """The values of each member, but for those that only stand in."""
+    if not batches:
+        yield args
+        return
+    shapes, sizes = [list(each.shape) for each in args], []
+    for dimensions, _ in reversed(batches):
+        pairs = zip(shapes, dimensions, strict=False)
+        sizes.append({shape.pop(at) for shape, at in pairs if at is not None}.pop())
+    for indices in itertools.product(*map(range, reversed(sizes))):
+        member = list(args)
+        for index, (dimensions, _) in zip(reversed(indices), reversed(batches), strict=True):
+            for i, at in enumerate(dimensions):
+                if at is not None:
+                    member[i] = np.take(member[i], index, axis=at)
+        pairs = zip(indices, batches, strict=True)
+        if all(number is None or member[number] == index for index, (_, number) in pairs):
+            yield member
+
+
+def _numbers() -> list[Any]:
+    """The number of the member in each batch for which a program is being made, innermost first."""
+    found, is_staged = [], False
+    trace: Any = current_trace()
+    while trace is not None:
+        if isinstance(trace, BatchTrace) and is_staged:
+            found.append(BatchAxis(trace).index())
+        is_staged = is_staged or type(trace) is GraphTrace
+        trace = trace.parent
+    return found
+
+
+def _opened(value: Any) -> Any:
+    """A tuple value as a Python tuple of its members; others, and tokens, as they are."""
+    if not isinstance(value, (Tracer, TupleValue)):
+        return value
+    shape = shape_of(value)
+    if isinstance(shape, TokenShape):
+        return "token"
+    if not isinstance(shape, TupleShape):
+        return value
+    return tuple([_opened(get_tuple_element(value, i)) for i in range(len(shape.elements))])
+
+
+def _call(make: Callable[[_Arguments], Any], args: Any, kwargs: Any, ordered: bool) -> None:
+    leaves, tree = tree_flatten(tree_map(_opened, (args, kwargs)))
+    is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
+    held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
+    values = [x for x, flag in zip(leaves, is_value, strict=True) if flag]
+    bind(
+        DEBUG_CALLBACK,
+        *values,
+        *_numbers(),
+        callback=make(_Arguments(tree, tuple(is_value), held)),
+        ordered=bool(ordered),
+        arguments=len(values),
+    )
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """How the arguments of a function are made of arrays.
+
+    Attributes:
+        tree: the structure of (args, kwargs).
+        is_value: which of its leaves are arrays.
+        held: the others.
+    """
+
+    tree: Any
+    is_value: tuple[bool, ...]
+    held: tuple[Any, ...]
+
+    def __call__(self, *values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        found = iter(values)
+        pairs = zip(self.is_value, self.held, strict=True)
+        return tree_unflatten(self.tree, [next(found) if flag else x for flag, x in pairs])
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.is_value))
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A user's function of arrays."""
+
+    function: Callable[..., Any]
+    arguments: _Arguments
+
+    def __call__(self, *values: Any) -> None:
+        args, kwargs = self.arguments(*values)
+        self.function(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class _Print:
+    """Prints arrays; NumPy's printing options are those of the line that asked for it."""
+
+    fmt: str
+    arguments: _Arguments
+    options: tuple[tuple[str, Any], ...]
+
+    def __call__(self, *values: Any) -> None:
+        # NumPy's scalars show as many digits as their type has, arrays without dimensions all.
+        args, kwargs = self.arguments(*[x if x.ndim else x[()] for x in values])
+        with np.printoptions(**dict(self.options)):
+            # One call, so that lines of several threads stay whole.
+            sys.stdout.write(self.fmt.format(*args, **kwargs) + "\n")
+
+    def __hash__(self) -> int:
+        return hash((self.fmt, self.arguments))
+
+
+class _Checker(string.Formatter):
+    """Finds fields without arguments, and arguments without fields."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return value
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused = [i for i in range(len(args)) if i not in used_args]
+        unused += [name for name in kwargs if name not in used_args]
+        if unused:
+            raise ValueError(f"no field shows argument {unused[0]}")
+
+
+def _check_format(fmt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    try:
+        _Checker().vformat(fmt, args, kwargs)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        problem = str(error)
+        if isinstance(error, (IndexError, KeyError)):
+            problem = f"there is no argument for a field: {error}"
+        raise explain(
+            AttributeValueError,
+            "debug_print",
+            "the format does not fit the arguments",
+            [f"format {fmt!r}", problem],
+            "Write the format as for str.format, and give the values as arguments: "
+            "debug_print('x = {}', x), not an f-string, which would show the tracer.",
+        ) from None
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Prints values when they are computed, under every transformation (JAX: debug.print).
+
+    In a jitted function it prints when the compiled function runs; in a batch once for each
+    member, those that do not take a branch left out; in a derivative once, the values of the
+    function itself. Calls inside one jitted function come in order. Where XLA runs in the
+    background `jax.effects_barrier()` waits for what is still to be printed.
+
+    Args:
+        fmt: as for `str.format`: `"x = {}, y = {y:.3f}"`. No f-string.
+        args: pytrees of arrays, which are printed as NumPy's, and of anything else.
+        ordered: whether calls from several jitted functions come in their order, too; only for
+            programs of one device.
+        kwargs: the same by name.
+
+    Raises:
+        AttributeValueError: the format does not fit the arguments.
+    """
+    _check_format(fmt, args, kwargs)
+    options = tuple(np.get_printoptions().items())
+    _call(lambda arguments: _Print(fmt, arguments, options), args, kwargs, ordered)
+
+
+def debug_callback(
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+) -> None:
+    """Calls a Python function with values when they are computed (JAX: debug.callback).
+
+    It is called when, and as often as, `debug_print` prints. What it returns is dropped.
+
+    Args:
+        callback: a function of pytrees of NumPy arrays, which it must not change. It must not call
+            JAX, which may be waiting for it.
+        args: its arguments; leaves that are no arrays are passed on as they are.
+        ordered: see `debug_print`.
+        kwargs: the same by name.
+
+    Raises:
+        TransformError: `callback` is no function.
+    """
+    if not callable(callback):
+        raise explain(
+            TransformError,
+            "debug_callback",
+            f"it was given {type(callback).__name__} instead of a function",
+            advice="Give the function first, then its arguments: debug_callback(f, x).",
+        )
+    _call(lambda arguments: _Function(callback, arguments), args, kwargs, ordered)

@@ -1,0 +1,61 @@
+"""Programs with a collective over an axis named "i", and what their tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+import minixla as mx
+
+__all__ = ["INSIDE", "PROGRAMS", "WITHOUT_DERIVATIVE", "Y", "assert_same", "both", "weights_of"]
+
+Function = Callable[..., Any]
+
+#: The members along the first dimension.
+Y = np.random.default_rng(0).normal(size=(4, 8, 3)).astype(np.float32)
+PERMUTATION = [(0, 1), (1, 3), (3, 2), (2, 0)]
+
+#: Of the module that has the collectives and of one member.
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "psum": lambda m, x: m.psum(x, "i"),
+    "pmean": lambda m, x: m.pmean({"x": x}, "i")["x"],
+    "pmax": lambda m, x: m.pmax(x, "i"),
+    "pmin": lambda m, x: m.pmin(x, "i"),
+    "ppermute": lambda m, x: m.ppermute(x, "i", PERMUTATION),
+    "all_gather": lambda m, x: m.all_gather(x, "i", axis=1),
+    "all_gather, last": lambda m, x: m.all_gather(x, "i", axis=-1),
+    "all_gather, tiled": lambda m, x: m.all_gather(x, "i", axis=1, tiled=True),
+    "psum_scatter": lambda m, x: m.psum_scatter(x[:4], "i"),
+    "psum_scatter, tiled": lambda m, x: m.psum_scatter(x, "i", scatter_dimension=0, tiled=True),
+    "all_to_all": lambda m, x: m.all_to_all(x[:4], "i", 0, 1),
+    "all_to_all, tiled": lambda m, x: m.all_to_all(x, "i", 0, 1, tiled=True),
+    "axis_index": lambda m, x: x * m.axis_index("i"),
+    "axis_size": lambda m, x: x * m.axis_size("i"),
+    "psum of a number": lambda m, x: x * m.psum(2, "i"),
+}
+#: JAX has no derivative of these.
+WITHOUT_DERIVATIVE = ("pmax", "pmin")
+#: Those whose derivative JAX can take of a member. Its transpose of an all_to_all that is not
+#: tiled exchanges the wrong dimensions.
+INSIDE = [name for name in PROGRAMS if name not in (*WITHOUT_DERIVATIVE, "all_to_all")]
+
+
+def both(name: str) -> tuple[Function, Function]:
+    """The program as a function of a member, in minixla and in JAX."""
+    program = PROGRAMS[name]
+    return (lambda x: program(mx, x)), (lambda x: program(lax, x))
+
+
+def weights_of(function: Function, *operands: Any) -> np.ndarray:
+    """A cotangent for the result of a JAX function."""
+    shape = jax.eval_shape(function, *operands).shape
+    return np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    """Asserts that arrays are equal up to the order of sums in f32."""
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,20 @@
+"""The process behind `verifier.py`: parses modules."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jax.extend.mlir import ir
+
+from tests.oracles._mlir import make_context
+from tests.oracles._worker import serve
+
+
+def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """No results; an error where the module does not parse or verify."""
+    with make_context(), ir.Location.unknown():
+        ir.Module.parse(text)
+    return []
+
+
+if __name__ == "__main__":
+    serve(evaluate)
