@@ -188,8 +188,8 @@ class ReducePrecision(Unary):
     stablehlo_name = "reduce_precision"
     element_types = FLOATS
     attributes = {
-        "exponent_bits": Integer(minimum=1),
-        "mantissa_bits": Integer(minimum=0),
+        "exponent_bits": Integer(1, 2**31 - 1),
+        "mantissa_bits": Integer(0, 2**31 - 1),
     }
     linear_operands = (0,)
 

@@ -92,7 +92,7 @@ class Integer(Attribute):
         if self.maximum is not None and number > self.maximum:
             raise ValueError(f"must be <= {self.maximum}, not {number}")
         if number.bit_length() > 63:
-            raise OverflowError(f"must have 64 bits, not {number.bit_length() + 1}")
+            raise ValueError(f"must have 64 bits, not {number.bit_length() + 1}")
         return number
 
 

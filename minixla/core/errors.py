@@ -14,10 +14,13 @@ __all__ = [
     "DeadlockError",
     "DerivativeError",
     "ForeignCallError",
+    "GradientCheckError",
     "ImportError_",
     "IndexingError",
+    "InfinityError",
     "LeakedTracerError",
     "MinixlaError",
+    "NaNError",
     "ShapeError",
     "TransformError",
     "explain",
@@ -66,6 +69,18 @@ class DeadlockError(MinixlaError, RuntimeError):
 
 class ImportError_(MinixlaError, ValueError):
     """A program from outside cannot be read; named so as not to hide ImportError."""
+
+
+class GradientCheckError(MinixlaError, AssertionError):
+    """A derivative differs from finite differences."""
+
+
+class NaNError(MinixlaError, FloatingPointError):
+    """A NaN was made where `debug_nans` looks for them."""
+
+
+class InfinityError(MinixlaError, FloatingPointError):
+    """An infinity was made where `debug_infs` looks for them."""
 
 
 ErrorType = TypeVar("ErrorType", bound=MinixlaError)

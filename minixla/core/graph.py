@@ -163,7 +163,7 @@ class Graph:
         return found
 
     def silent(self) -> Graph:
-        """The same program without the instructions that have no results: those only show values."""
+        """The same program without instructions that have no results: they only show values."""
         for graph in _innermost_first(self, lambda each: "silent" in each.memo):
             silenced = _silenced(graph)
             silenced.memo["silent"] = graph.memo["silent"] = silenced

@@ -10,7 +10,7 @@ from minixla.core.forward import has_tangent, refuse_without_derivative, tangent
 from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.source import Source, find_source
+from minixla.core.source import Source, find_source, reverse_source
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import (
     Trace,
@@ -242,11 +242,12 @@ class ReverseTrace(Trace):
         return [pending.get(tracer.node, {}).get(0) for tracer in inputs]
 
     def _walk_back(self, pending: _Cotangents) -> None:
+        is_watched = _state.watch is not None
         for node in reversed(self.nodes):
             received = pending.pop(node, None)
             if received is None:
                 continue
-            _state.source = node.source
+            _state.source = reverse_source(node.source) if is_watched else node.source
             assert node.pullback is not None
             given = received[0] if node.single else received
             for target, cotangent in zip(node.targets, node.pullback(given), strict=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Source", "find_source", "skip_package"]
+__all__ = ["ReverseSource", "Source", "find_source", "reverse_source", "skip_package"]
 
 
 class Source(NamedTuple):
@@ -39,6 +39,17 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         return f"{_shown_path(self.file)}:{self.line} ({self.function})"
+
+
+class ReverseSource(Source):
+    """A position whose reverse derivative is being computed."""
+
+    __slots__ = ()
+
+
+def reverse_source(source: Source | None) -> Source | None:
+    """`source` as that of its reverse derivative."""
+    return None if source is None else tuple.__new__(ReverseSource, source)
 
 
 def _shown_path(file: str) -> str:

@@ -87,6 +87,11 @@ class Trace:
         """
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
+    @property
+    def evaluator(self) -> Trace:
+        """The trace that does the work: itself, unless it only watches another."""
+        return self
+
     def reaches(self, tracer: Tracer) -> bool:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""
         trace: Trace | None = self

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jax._src import effects
 from jax._src.interpreters.mlir import set_sharding
-from jax._src.sharding_impls import SdyArray, SdyArrayList, ShardingContext
+from jax._src.named_sharding import SdyArray
+from jax._src.sharding_impls import SdyArrayList, ShardingContext
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
 

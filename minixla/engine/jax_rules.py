@@ -18,7 +18,14 @@ from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_gr
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.tracing import evaluate_graph, trace_to_graph
-from minixla.engine.program import PROGRAM, abstract_value, bind_program, lower_graph
+from minixla.engine.program import (
+    PROGRAM,
+    abstract_value,
+    bind_program,
+    lower_graph,
+    varying_alike,
+    varying_like,
+)
 
 __all__ = ["register"]
 
@@ -95,9 +102,9 @@ LINEAR.multiple_results = True
 
 
 @LINEAR.def_abstract_eval
-def _linear_abstract_eval(*_: Any, linear: _Linear) -> list[Any]:
+def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
     shapes = zip(linear.graph.output_shapes, linear.halves.active_outputs, strict=True)
-    return [abstract_value(shape) for shape, flag in shapes if flag]
+    return varying_like(operands, [abstract_value(shape) for shape, flag in shapes if flag])
 
 
 def _tangent_operands(operands: Sequence[Any], linear: _Linear) -> list[Any]:
@@ -120,8 +127,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple
     results, residuals = everything[:count], everything[count:]
     flags = linear.halves.active_outputs
     given = [tangent for tangent, flag in zip(tangents, linear.active, strict=True) if flag]
-    found = LINEAR.bind(*primals, *residuals, *given, linear=linear) if any(flags) else ()
-    moving = iter(found)
+    operands = varying_alike((*primals, *residuals, *given))
+    moving = iter(LINEAR.bind(*operands, linear=linear) if any(flags) else ())
     return results, [
         next(moving) if flag else ad.Zero(jax.typeof(result).to_tangent_aval())
         for result, flag in zip(results, flags, strict=True)

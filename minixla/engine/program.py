@@ -94,8 +94,23 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
             "Give one operand for each input; 64-bit types need JAX's jax_enable_x64.",
         )
     effect = effect_of(graph.graph)
-    shapes = list(map(abstract_value, graph.graph.output_shapes, graph.weak))
-    return shapes, set() if effect is None else {effect}
+    results = list(map(abstract_value, graph.graph.output_shapes, graph.weak))
+    return varying_like(operands, results), set() if effect is None else {effect}
+
+
+def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
+    """Abstract results that, inside jax.shard_map, vary over the mesh axes of the operands."""
+    varying = next((each for each in operands if each.mat.varying), None)
+    if varying is None:
+        return results
+    sharding = varying.sharding
+    return [
+        each.update(
+            sharding=sharding.update(spec=jax.sharding.PartitionSpec(*[None] * each.ndim)),
+            manual_axis_type=varying.mat,
+        )
+        for each in results
+    ]
 
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
@@ -164,7 +179,27 @@ def _compiled(graph: Graph) -> Callable[..., Any]:
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
     """Binds the primitive under JAX's current trace."""
+    if any(isinstance(operand, JaxTracer) for operand in operands):
+        operands = varying_alike(operands)
     return PROGRAM.bind(*operands, graph=held(graph, weak))
+
+
+def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands that, inside jax.shard_map, vary over the same mesh axes.
+
+    What a collective in the program makes equal everywhere counts as varying.
+    """
+    own = [jax.typeof(operand).mat.varying for operand in operands]
+    axes = frozenset().union(*own)
+    if all(each == axes for each in own):
+        return operands
+    pairs = zip(operands, own, strict=True)
+    return tuple(
+        [
+            jax.lax.pcast(x, tuple(axes - each), to="varying") if axes - each else x
+            for x, each in pairs
+        ]
+    )
 
 
 def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) -> list[Any]:

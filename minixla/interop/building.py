@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation, operation_named
 from minixla.core.shapes import AnyShape, Shape, TupleShape
@@ -65,7 +66,10 @@ class Builder:
         return inner
 
     def apply(
-        self, operation: Operation, operands: Sequence[Value], attributes: dict[str, Any] | None = None
+        self,
+        operation: Operation,
+        operands: Sequence[Value],
+        attributes: dict[str, Any] | None = None,
     ) -> tuple[Value, ...]:
         """The results of one more instruction."""
         shapes = tuple([value.shape for value in operands])
@@ -80,13 +84,13 @@ class Builder:
 
     def constant(self, array: Any, shape: Shape | None = None) -> Value:
         """A constant."""
-        from minixla.core.attributes import Literal
-
         if shape is None:
             return self.bind("Constant", literal=Literal(np.asarray(array)))
         return self.bind("Constant", literal=Literal.splat(array, shape))
 
-    def call(self, graph: Graph, operands: Sequence[Value], name: str = "Call", **more: Any) -> list[Value]:
+    def call(
+        self, graph: Graph, operands: Sequence[Value], name: str = "Call", **more: Any
+    ) -> list[Value]:
         """The results of a call of a graph; tuples cross it as their members."""
         flat = without_tuples(graph)
         operation = operation_named(name)
@@ -95,6 +99,15 @@ class Builder:
         leaves = [leaf for value in operands for leaf in self.leaves(value)]
         results = iter(self.apply(operation, leaves, {"computation": flat, **more}))
         return [self.from_leaves(shape, results) for shape in graph.output_shapes]
+
+    def inline(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
+        """The results of a graph's instructions, copied."""
+        values = dict(zip(map(id, graph.inputs), operands, strict=True))
+        for step in graph.instructions:
+            given = [values[id(value)] for value in step.operands]
+            results = self.apply(step.op, given, step.attributes)
+            values.update(zip(map(id, step.results), results, strict=True))
+        return [values[id(value)] for value in graph.outputs]
 
     def leaves(self, value: Value) -> list[Value]:
         """The members of a tuple, and theirs; any other value alone."""

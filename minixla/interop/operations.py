@@ -268,9 +268,7 @@ TABLE: dict[str, Translation] = {
     "stablehlo.cholesky": _one("Cholesky", lambda step: {"lower": bool(step.get("lower", False))}),
     "stablehlo.clamp": _one("Clamp"),
     "stablehlo.compare": _compare,
-    "stablehlo.concatenate": _one(
-        "ConcatInDim", lambda step: {"dimension": step.get("dimension")}
-    ),
+    "stablehlo.concatenate": _one("ConcatInDim", lambda step: {"dimension": step.get("dimension")}),
     "stablehlo.constant": _constant,
     "stablehlo.convert": _one("ConvertElementType", _converted),
     "stablehlo.convolution": _one("ConvGeneralDilated", _convolution),

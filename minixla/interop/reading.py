@@ -15,7 +15,7 @@ from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, explain
 
-__all__ = ["SUBJECT", "legalised", "located", "read_module"]
+__all__ = ["SUBJECT", "legalised", "located", "opened", "read_module"]
 
 SUBJECT = "import_stablehlo"
 #: The first bytes of MLIR's bytecode.
@@ -24,7 +24,9 @@ _BYTECODE = b"ML\xefR"
 _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
 # jaxlib's parser divides by the number of groups.
-_NO_GROUPS = re.compile(r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x")
+_NO_GROUPS = re.compile(
+    r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x"
+)
 _ADVICE = (
     "Give a StableHLO module as MLIR text, bytecode or a portable artifact. Programs of other "
     "dialects must be converted to StableHLO first."
@@ -33,29 +35,31 @@ _DEPRECATED = "stablehlo-legalize-deprecated-ops{fail-on-unused=false}"
 _registered = False
 
 
-def read_module(source: Any) -> Any:
-    """The MLIR module that `source` holds.
-
-    Args:
-        source: MLIR text, bytes (bytecode, a portable artifact, what jax.export serialized, or
-            text), a path of a file of such, a jax.export.Exported, or an MLIR module.
+def opened(source: Any) -> Any:
+    """What a path, a buffer or bytes hold: text, MLIR's bytecode, or a jax.export.Exported.
 
     Raises:
-        ImportError_: it holds none.
+        ImportError_: bytes that are none of these.
     """
-    if isinstance(source, ir.Module):
-        return source
-    if isinstance(source, jax.export.Exported):
-        return _parse(bytes(source.mlir_module_serialized))
     if isinstance(source, os.PathLike):
         with open(source, "rb") as file:
             source = file.read()
     if isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
     if isinstance(source, bytes) and not source.startswith(_BYTECODE):
-        source = _decoded(source)
-        if isinstance(source, jax.export.Exported):
-            return read_module(source)
+        return _decoded(source)
+    return source
+
+
+def read_module(source: Any) -> Any:
+    """The MLIR module that `source` holds.
+
+    Args:
+        source: MLIR text, MLIR's bytecode or a portable artifact.
+
+    Raises:
+        ImportError_: it holds none.
+    """
     if not isinstance(source, (str, bytes)):
         given = [f"source: {type(source).__name__}"]
         raise explain(ImportError_, SUBJECT, "the source is no program", given, _ADVICE)
@@ -118,9 +122,7 @@ def _at(text: str, position: int, found: str) -> ImportError_:
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     shown = _line(text, line)
-    return explain(
-        ImportError_, SUBJECT, f"line {line}, column {column}: {found}", shown, _ADVICE
-    )
+    return explain(ImportError_, SUBJECT, f"line {line}, column {column}: {found}", shown, _ADVICE)
 
 
 def _line(text: str, line: int, column: int = 0) -> list[str]:

@@ -104,5 +104,3 @@ class Step:
         """The error for this operation."""
         given = [f"operands ({', '.join(map(str, self.shapes))})"] if self.operands else []
         return located(self.operation.location, f"{self.name}: {problem}", given, advice)
-
-

@@ -15,7 +15,15 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
-__all__ = ["enumerator", "literal_of", "plain", "shape_of_type", "source_of", "text_of"]
+__all__ = [
+    "element_of",
+    "enumerator",
+    "literal_of",
+    "plain",
+    "shape_of_type",
+    "source_of",
+    "text_of",
+]
 
 _ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
@@ -39,10 +47,16 @@ def shape_of_type(type_: Any) -> AnyShape:
     raise ValueError(f"{_short(type_)} is no type of arrays, tuples or tokens")
 
 
-def _array_shape(type_: Any) -> Shape:
+def element_of(type_: Any) -> ElementType:
+    """The element type of an MLIR tensor type."""
     kind = _ELEMENTS.get(str(type_.element_type))
     if kind is None:
         raise ValueError(f"{_short(type_)} has an element type that XLA programs do not have")
+    return kind
+
+
+def _array_shape(type_: Any) -> Shape:
+    kind = element_of(type_)
     sizes = type_.shape
     if _DYNAMIC not in sizes:
         return Shape(kind, sizes)
@@ -76,7 +90,7 @@ def plain(attribute: Any) -> Any:
 
     Others stay what they are.
     """
-    if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr, ir.BoolAttr)):
+    if isinstance(attribute, _SIMPLE):
         return attribute.value
     if isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
         return np.array(attribute)
@@ -87,6 +101,7 @@ def plain(attribute: Any) -> Any:
     return attribute
 
 
+_SIMPLE = (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr, ir.BoolAttr, ir.FlatSymbolRefAttr)
 _DENSE_ARRAYS = (
     ir.DenseBoolArrayAttr,
     ir.DenseI8ArrayAttr,
@@ -99,7 +114,7 @@ _DENSE_ARRAYS = (
 
 # What MLIR's Python interface gives as a buffer; others are read from their text.
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *(f"{u}i{n}" for u in ("", "u") for n in (8, 16, 32, 64))])  # fmt: skip
-_VALUE = re.compile(r'dense<(.*)>\s*:\s*tensor<', re.DOTALL)
+_VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false")
 
 

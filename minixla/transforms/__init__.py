@@ -13,6 +13,7 @@ from minixla.transforms.control_flow import (
     while_loop,
 )
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
+from minixla.transforms.debug_nans import debug_infs, debug_nans
 from minixla.transforms.debugging import debug_callback, debug_print
 from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp
@@ -47,6 +48,8 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug_callback",
+    "debug_infs",
+    "debug_nans",
     "debug_print",
     "fori_loop",
     "grad",

@@ -205,7 +205,7 @@ def _call(make: Callable[[_Arguments], Any], args: Any, kwargs: Any, ordered: bo
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Arguments:
     """How the arguments of a function are made of arrays.
 
@@ -223,6 +223,14 @@ class _Arguments:
         found = iter(values)
         pairs = zip(self.is_value, self.held, strict=True)
         return tree_unflatten(self.tree, [next(found) if flag else x for flag, x in pairs])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Arguments) or self.is_value != other.is_value:
+            return False
+        pairs = zip(self.held, other.held, strict=True)
+        return self.tree == other.tree and all(
+            x is y or (type(x) is type(y) is str and x == y) for x, y in pairs
+        )
 
     def __hash__(self) -> int:
         return hash((self.tree, self.is_value))
@@ -249,8 +257,7 @@ class _Print:
     options: tuple[tuple[str, Any], ...]
 
     def __call__(self, *values: Any) -> None:
-        # NumPy's scalars show as many digits as their type has, arrays without dimensions all.
-        args, kwargs = self.arguments(*[x if x.ndim else x[()] for x in values])
+        args, kwargs = self.arguments(*values)
         with np.printoptions(**dict(self.options)):
             # One call, so that lines of several threads stay whole.
             sys.stdout.write(self.fmt.format(*args, **kwargs) + "\n")

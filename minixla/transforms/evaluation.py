@@ -23,6 +23,7 @@ from minixla.core.tracing import (
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import checked_function, named_after, split_static
+from minixla.transforms.debug_nans import watched
 
 __all__ = ["make_graph", "reference"]
 
@@ -66,7 +67,7 @@ def evaluate_in_numpy(
     """The results of `fun` as `reference` gives them."""
     trace = ReferenceTrace(_state.trace, precision)
     try:
-        with under(trace):
+        with under(watched(trace)):
             lifted = tree_map(lambda leaf: _lift(trace, leaf), (args, kwargs))
             results = fun(*lifted[0], **lifted[1])
             return tree_map(lambda leaf: _lower(trace, leaf), results)

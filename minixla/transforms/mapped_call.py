@@ -64,15 +64,15 @@ class MappedCall(RunsPrograms):
         size = own_count(devices)
         return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
 
-    def run(self, *operands: Any, **attributes: Any) -> Any:  # type: ignore[override]
+    def run(  # type: ignore[override]  # a hook: None or a method
+        self, *operands: Any, computation: Graph, donated: tuple[int, ...] = (), **given: Any
+    ) -> Any:
         """The results, on the devices, or in NumPy by processes that meet."""
-        trace = current_trace()
+        trace = current_trace().evaluator
         if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, operands, attributes)
+            return trace.evaluate(self, operands, {"computation": computation, **given})
         values = [trace.lift(operand, self.builder_name) for operand in operands]
-        names = ("computation", "in_axes", "out_axes", "devices")
-        given = [attributes[name] for name in names]
-        return tuple(run_mapped(given[0], values, *given[1:], attributes.get("donated", ())))
+        return tuple(run_mapped(computation, values, donated=donated, **given))
 
     def reference(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.errors import TransformError, explain
+from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
 from minixla.transforms.arguments import (
@@ -152,6 +153,14 @@ def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
     found = []
     for shape, axis in zip(shapes, flatten_axes("pmap", "out_axes", tree, out_axes), strict=True):
+        if not isinstance(shape, Shape):
+            raise explain(
+                TransformError,
+                "pmap",
+                "a result is not an array",
+                [f"result on each device: {shape}"],
+                "Take the members out of a tuple with get_tuple_element.",
+            )
         rank = shape.rank + 1
         if axis is not None and not -rank <= axis < rank:
             raise explain(

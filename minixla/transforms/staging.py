@@ -90,8 +90,12 @@ def stage_once(
     Args:
         cache: what was staged before.
         subject: the transformation, for messages.
-        fun, tree, shapes, weak, name: see `stage`.
+        fun: takes the arguments.
+        tree: the structure of the tuple of arguments.
+        shapes: the shapes of its leaves.
+        weak: for each leaf whether it is weakly typed.
         static: names or positions of static arguments, and their values.
+        name: of the graph.
 
     Raises:
         TransformError: a static argument cannot be hashed.
@@ -99,7 +103,7 @@ def stage_once(
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
     static_keys = tuple([_static_key(subject, *pair) for pair in static])
-    key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes)
+    key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, _state.watch)
     found = cache.get(key)
     if found is None:
         found = stage(fun, tree, shapes, weak, name)

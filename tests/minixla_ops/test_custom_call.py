@@ -54,7 +54,7 @@ def test_fact_the_function_sees_its_arguments(way):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "uint32", "complex64"])
 def test_element_types(dtype):
     with jax.enable_x64(True):
-        x = np.array([1, 2, 3]).astype(mx.core.element_types.element_type(dtype).dtype)
+        x = np.array([1, 2, 3]).astype(mx.element_type(dtype).dtype)
 
         def function(x):
             return ops.custom_call("tests.scaled", [x], Shape(dtype, (3,)), {"factor": 2})

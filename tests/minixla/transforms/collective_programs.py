@@ -1,4 +1,7 @@
-"""Programs with a collective over an axis named "i", and what their tests share."""
+"""Programs with a collective over an axis named "i", and what their tests share.
+
+`m` is minixla or JAX.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,25 @@ from jax import lax
 
 import minixla as mx
 
-__all__ = ["INSIDE", "PROGRAMS", "WITHOUT_DERIVATIVE", "Y", "assert_same", "both", "weights_of"]
+__all__ = [
+    "INSIDE",
+    "PERMUTATION",
+    "PROGRAMS",
+    "WITHOUT_DERIVATIVE",
+    "W",
+    "Y",
+    "assert_same",
+    "both",
+    "check",
+    "value_and_derivatives",
+    "weights_of",
+]
 
 Function = Callable[..., Any]
 
 #: The members along the first dimension.
 Y = np.random.default_rng(0).normal(size=(4, 8, 3)).astype(np.float32)
+W = np.random.default_rng(1).normal(size=(3, 3)).astype(np.float32)
 PERMUTATION = [(0, 1), (1, 3), (3, 2), (2, 0)]
 
 #: Of the module that has the collectives and of one member.
@@ -59,3 +75,30 @@ def weights_of(function: Function, *operands: Any) -> np.ndarray:
 def assert_same(ours: Any, theirs: Any) -> None:
     """Asserts that arrays are equal up to the order of sums in f32."""
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def value_and_derivatives(m: Any, fun: Function, weights: Any) -> Function:
+    """A function of Y: the value and, with weights, a reverse and a forward derivative."""
+
+    def found(y: Any) -> Any:
+        if weights is None:
+            return (fun(y),)
+        gradient = m.grad(lambda y: (fun(y) * weights).sum())(y)
+        return fun(y), gradient, m.jvp(fun, (y,), (y * y,))[1]
+
+    return found
+
+
+def check(ours: Function, theirs: Function, y: Any = Y, derivatives: bool = True) -> None:
+    """Asserts that both have the same values and derivatives, and what they are.
+
+    Ours: the value by pmap alone and in the reference, all else in one compiled program and in the
+    reference.
+    """
+    weights = weights_of(theirs, y) if derivatives else None
+    expected = jax.jit(value_and_derivatives(jax, theirs, weights))(y)
+    assert_same(ours(y), expected[0])
+    program = value_and_derivatives(mx, ours, weights)
+    jax.tree.map(assert_same, mx.reference(program)(y), expected)
+    if derivatives:
+        jax.tree.map(assert_same, tuple(mx.jit(program)(y)), expected)

@@ -13,6 +13,7 @@ import minixla as mx
 from tests.minixla.transforms.expected import DIRECTION, TURNS, Derivatives, Expected, weights
 
 Function = Callable[[Any], Any]
+Names = tuple[str, ...]
 _names = itertools.count()
 
 
@@ -143,7 +144,7 @@ OUTER = {
 TRANSFORMATIONS = INNER | OUTER
 
 
-def composed(names: tuple[str, ...], program: Function) -> Function:
+def composed(names: Names, program: Function) -> Function:
     """A program under transformations, the outermost first."""
     outermost, *inner = [TRANSFORMATIONS[name] for name in names]
     for each in reversed(inner):
@@ -151,7 +152,7 @@ def composed(names: tuple[str, ...], program: Function) -> Function:
     return outermost.apply(program)
 
 
-def expected(names: tuple[str, ...], known: Derivatives) -> np.ndarray:
+def expected(names: Names, known: Derivatives) -> np.ndarray:
     """What `composed` of a program with these derivatives returns at POINT."""
     outermost, *inner = [TRANSFORMATIONS[name] for name in names]
     found = Expected.program(known.values.shape[-1])

@@ -1,0 +1,157 @@
+"""pmap around, inside and between other transformations, against jax.vmap."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import minixla as mx
+import minixla.numpy as mnp
+from tests.minixla.transforms.collective_programs import PERMUTATION, W, Y, assert_same, both, check
+
+
+def member_of(m, numpy, grad):
+    """A function of one member with a collective in the middle."""
+
+    def member(x):
+        total = m.psum(numpy.tanh(x @ W), "i")
+        return (total * x).sum() + m.axis_index("i")
+
+    return member, lambda x: grad(member)(x)
+
+
+OURS, OUR_GRADIENT = member_of(mx, mnp, mx.grad)
+THEIRS, THEIR_GRADIENT = member_of(lax, jnp, jax.grad)
+P, V = mx.pmap(OURS, axis_name="i"), jax.vmap(THEIRS, axis_name="i")
+
+# Each takes a mapped function and the framework's transformations, and gives a function of Y.
+NESTED = {
+    "jit": lambda f, m: m.jit(f),
+    "jit(grad)": lambda f, m: m.jit(m.grad(lambda y: (f(y) ** 2).sum())),
+    "grad(jit)": lambda f, m: m.grad(lambda y: (m.jit(f)(y) ** 2).sum()),
+    "jvp(grad)": lambda f, m: (
+        lambda y: m.jvp(m.grad(lambda y: (f(y) ** 2).sum()), (y,), (y * y,))[1]
+    ),
+    "grad(grad)": lambda f, m: m.grad(lambda y: (m.grad(lambda y: (f(y) ** 2).sum())(y) * Y).sum()),
+    "vmap": lambda f, m: lambda y: m.vmap(f, in_axes=2)(np.stack([Y, 2 * Y], 2)),
+    "vmap(grad)": lambda f, m: lambda y: m.vmap(m.grad(lambda y: f(y).sum()))(np.stack([Y, 2 * Y])),
+    "grad(checkpoint)": lambda f, m: m.grad(lambda y: (m.checkpoint(f)(y) ** 2).sum()),
+    "f(f)": lambda f, m: lambda y: f(y + f(y)[:, None, None]),
+}
+
+
+#: Those that are compiled as a whole: part by part takes seconds.
+LARGE = ("jvp(grad)", "grad(grad)", "vmap(grad)")
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_around_pmap(name):
+    ours = NESTED[name](P, mx)
+    expected = jax.jit(NESTED[name](V, jax))(Y)
+    for found in (mx.jit(ours)(Y) if name in LARGE else ours(Y), mx.reference(ours)(Y)):
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["jit", "grad(jit)", "vmap", "f(f)"])
+def test_pmap_inside_jax(name):
+    np.testing.assert_allclose(
+        NESTED[name](P, jax)(Y), jax.jit(NESTED[name](V, jax))(Y), rtol=2e-4, atol=2e-4
+    )
+
+
+# What stands inside a mapped function, as a function of the framework's modules and a member.
+INNER = {
+    "jit": lambda m, c, n, x: m.jit(lambda x: c.psum(n.tanh(x), "i"))(x),
+    "vmap": lambda m, c, n, x: m.vmap(lambda row: c.psum(row, "i") * row)(x),
+    "vmap with a name": lambda m, c, n, x: m.vmap(
+        lambda row: c.psum(row, ("i", "j")) + c.axis_index(("j", "i")), axis_name="j"
+    )(x),
+    "scan": lambda m, c, n, x: _loops(m).scan(
+        lambda carry, row: (carry * 0.5 + c.psum(row, "i"), carry * row), x[0], x
+    )[1],
+    "while_loop": lambda m, c, n, x: _loops(m).while_loop(
+        lambda v: v[0] < 3, lambda v: (v[0] + 1, c.pmean(n.sin(v[1]), "i")), (0, x)
+    )[1],
+    "cond": lambda m, c, n, x: _loops(m).cond(
+        c.psum(1, "i") > 2, lambda x: c.psum(x, "i"), lambda x: x, x
+    ),
+    "checkpoint": lambda m, c, n, x: m.checkpoint(lambda x: c.psum(n.sin(x), "i") ** 2)(x),
+    "reduce in a loop": lambda m, c, n, x: sum(c.ppermute(x * k, "i", PERMUTATION) for k in (1, 2)),
+}
+
+
+def _loops(module):
+    return mx if module is mx else lax
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_inside_pmap(name):
+    def ours(x):
+        return INNER[name](mx, mx, mnp, x)
+
+    def theirs(x):
+        return INNER[name](jax, lax, jnp, x)
+
+    # JAX has no reverse derivative of a while_loop.
+    ours, theirs = mx.pmap(ours, "i"), jax.vmap(theirs, axis_name="i")
+    check(ours, theirs, derivatives=name != "while_loop")
+
+
+def test_derivative_of_a_loop_with_collectives():
+    def gradient(transformation):
+        def member(x):
+            return INNER["while_loop"](mx, mx, mnp, x)
+
+        return mx.grad(lambda y: (transformation(member, axis_name="i")(y) ** 2).sum())
+
+    expected = mx.reference(gradient(mx.vmap))(Y)
+    assert_same(mx.jit(gradient(mx.pmap))(Y), expected)
+    assert_same(mx.reference(gradient(mx.pmap))(Y), expected)
+
+
+def test_a_jitted_function_under_axes_of_both_kinds():
+    """One function, one axis name, one size: a program for devices is none for a batch."""
+    shared = mx.jit(lambda x: mx.psum(x, "i"))
+    expected = np.stack([Y.sum(0)] * 4)
+    for _ in range(2):
+        assert_same(mx.pmap(lambda x: shared(x), "i")(Y), expected)
+        assert_same(mx.vmap(lambda x: shared(x), axis_name="i")(Y), expected)
+
+
+def test_pmap_inside_pmap_stays_on_the_device():
+    def member(m, c, numpy, inner):
+        def row(x):
+            return c.psum(x, "i") + c.psum(numpy.sin(x), "j") + c.axis_index(("i", "j"))
+
+        return lambda x: inner(row, axis_name="j", in_axes=1, out_axes=1)(x)
+
+    # Eight members inside each of four: more than there are devices.
+    wide = np.moveaxis(Y, 1, 2)
+    ours = mx.pmap(member(mx, mx, mnp, mx.pmap), axis_name="i")
+    theirs = jax.vmap(member(jax, lax, jnp, jax.vmap), axis_name="i")
+    check(ours, theirs, wide)
+
+
+def test_axes_of_vmap_around_pmap():
+    """Inside, collectives are over devices, over the batch, or over both."""
+
+    def member(c):
+        return lambda x: c.psum(x, "batch") * c.axis_index("batch") + c.psum(x, ("i", "batch"))
+
+    batch = np.stack([Y, np.cos(Y), Y * Y])
+    ours = mx.vmap(mx.pmap(member(mx), "i"), axis_name="batch")
+    theirs = jax.vmap(jax.vmap(member(lax), axis_name="i"), axis_name="batch")
+    check(ours, theirs, batch)
+
+
+@pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all, tiled", "axis_index"])
+def test_batches_around_and_inside(name):
+    ours, theirs = both(name)
+    batch = np.stack([Y, 2 * Y, -Y])
+    expected = jax.jit(jax.vmap(jax.vmap(theirs, axis_name="i")))(batch)
+    assert_same(mx.vmap(mx.pmap(ours, "i"))(batch), expected)
+    inside = mx.pmap(mx.vmap(ours), "i", in_axes=1, out_axes=1)
+    assert_same(inside(batch), expected)
