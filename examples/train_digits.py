@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,23 @@ def loss(parameters: Parameters, images: Any, labels: Any) -> tuple[Any, tuple[A
 def train_step(
     parameters: Parameters, adam: Any, moments: Parameters, images: Any, labels: Any, rate: Any
 ) -> tuple[Any, ...]:
-    """One step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
+    """One step of training; returns the new state, the loss and the accuracy."""
     (value, (accuracy, batch_moments)), gradient = mx.value_and_grad(loss, has_aux=True)(
         parameters, images, labels
     )
+    state = updated(parameters, adam, moments, gradient, batch_moments, rate)
+    return *state, value, accuracy
+
+
+def updated(
+    parameters: Parameters,
+    adam: Any,
+    moments: Parameters,
+    gradient: Parameters,
+    batch_moments: Parameters,
+    rate: Any,
+) -> tuple[Parameters, Any, Parameters]:
+    """The state after a step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
     step, first, second = adam
     step = step + 1
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
@@ -129,7 +143,7 @@ def train_step(
 
     parameters = jax.tree.map(update, parameters, first, second)
     moments = jax.tree.map(lambda m, b: MOMENTUM * m + (1 - MOMENTUM) * b, moments, batch_moments)
-    return parameters, (step, first, second), moments, value, accuracy
+    return parameters, (step, first, second), moments
 
 
 @mx.jit
@@ -147,30 +161,48 @@ def shifted(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return padded[np.arange(count)[:, None, None], rows, columns]
 
 
+def initial_state(seed: int) -> tuple[Parameters, Any, Parameters]:
+    """Parameters, the state of Adam, and running moments."""
+    parameters = initial_parameters(seed)
+    zeros = jax.tree.map(np.zeros_like, parameters)
+    return parameters, (np.float32(0), zeros, zeros), initial_moments()
+
+
+def batches(
+    x: np.ndarray, y: np.ndarray, steps: int, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.float32]]:
+    """For each step: shifted images, their labels, and the rate, which falls along a cosine."""
+    random = np.random.default_rng(seed)
+    order, start = random.permutation(len(x)), 0
+    for step in range(steps):
+        if start + BATCH > len(x):
+            order, start = random.permutation(len(x)), 0
+        chosen = order[start : start + BATCH]
+        rate = np.float32(RATE * 0.5 * (1 + np.cos(np.pi * step / steps)))
+        yield shifted(x[chosen], random), y[chosen], rate
+        start += BATCH
+
+
 def train(
-    x: np.ndarray, y: np.ndarray, epochs: int, seed: int
+    x: np.ndarray,
+    y: np.ndarray,
+    steps: int,
+    seed: int,
+    train_step: Callable[..., Any] = train_step,
 ) -> tuple[Parameters, Parameters, list[float]]:
     """Trains from scratch; returns parameters, moments and the loss of each step."""
-    parameters, moments = initial_parameters(seed), initial_moments()
-    zeros = jax.tree.map(np.zeros_like, parameters)
-    adam = (np.float32(0), zeros, zeros)
-    random = np.random.default_rng(seed)
-    steps = epochs * (len(x) // BATCH)
+    parameters, adam, moments = initial_state(seed)
     losses: list[float] = []
     # A line a second, so that logs stay short.
     with tqdm(total=steps, unit="step", mininterval=1) as bar:
-        for _ in range(epochs):
-            order = random.permutation(len(x))
-            for start in range(0, len(x) - BATCH + 1, BATCH):
-                chosen = order[start : start + BATCH]
-                rate = np.float32(RATE * 0.5 * (1 + np.cos(np.pi * len(losses) / steps)))
-                parameters, adam, moments, value, accuracy = train_step(
-                    parameters, adam, moments, shifted(x[chosen], random), y[chosen], rate
-                )
-                losses.append(float(value))
-                numbers = {"loss": f"{losses[-1]:.3f}", "accuracy": f"{float(accuracy):.3f}"}
-                bar.set_postfix(numbers, refresh=False)
-                bar.update()
+        for images, labels, rate in batches(x, y, steps, seed):
+            parameters, adam, moments, value, accuracy = train_step(
+                parameters, adam, moments, images, labels, rate
+            )
+            losses.append(float(value))
+            numbers = {"loss": f"{losses[-1]:.3f}", "accuracy": f"{float(accuracy):.3f}"}
+            bar.set_postfix(numbers, refresh=False)
+            bar.update()
     return parameters, moments, losses
 
 
@@ -204,17 +236,18 @@ def plot(
     figure.savefig(path, dpi=130)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Trains, tests, compares with JAX, plots."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--epochs", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--plot", type=Path, default=Path("out/train_digits.png"))
-    options = arguments.parse_args()
+    options = arguments.parse_args(argv)
     started = time.perf_counter()
     x, y, x_test, y_test = load()
     print(f"{len(x)} digits to learn from, {len(x_test)} held out", flush=True)
-    parameters, moments, losses = train(x, y, options.epochs, options.seed)
+    steps = options.epochs * (len(x) // BATCH)
+    parameters, moments, losses = train(x, y, steps, options.seed)
     guesses = np.asarray(predict(parameters, moments, x_test))
     is_right = guesses == y_test
     print(f"test accuracy {is_right.mean():.2%} ({(~is_right).sum()} of {len(y_test)} wrong)")

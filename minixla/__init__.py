@@ -40,12 +40,14 @@ if TYPE_CHECKING:
         transfer_from_outfeed,
         transfer_to_infeed,
     )
+    from minixla.interop import export, from_jax, import_stablehlo
     from minixla.transforms import (
         all_gather,
         all_to_all,
         associative_scan,
         axis_index,
         axis_size,
+        checking_leaks,
         checkpoint,
         checkpoint_name,
         checkpoint_policies,
@@ -112,6 +114,7 @@ __all__ = [
     "axis_index",
     "axis_size",
     "bind",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -124,9 +127,12 @@ __all__ = [
     "debug_nans",
     "debug_print",
     "element_type",
+    "export",
     "fori_loop",
+    "from_jax",
     "grad",
     "hessian",
+    "import_stablehlo",
     "jacfwd",
     "jacrev",
     "jit",
@@ -162,7 +168,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = ("minixla.core", "minixla.transforms")
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }

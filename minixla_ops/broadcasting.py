@@ -12,7 +12,7 @@ from minixla.core.attributes import Integers
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, current_trace, shape_of
+from minixla.core.tracing import bind, current_trace, host_array, shape_of
 from minixla_ops.batching import batch_size, move_dimension
 from minixla_ops.rules import array_shape, common_sizes, listed, splat, sum_over
 
@@ -336,8 +336,9 @@ def broadcast_in_dim(
 def _broadcast_constant(operand: Any, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
     # One repeated value stays one repeated value: no instruction but a constant is needed.
     attributes = {"out_dim_size": listed(sizes), "broadcast_dimensions": listed(mapping)}
-    shape, _ = BroadcastInDim.instance.infer((array_shape(operand),), attributes)
-    array = np.asarray(operand)
+    given = array_shape(operand)
+    shape, _ = BroadcastInDim.instance.infer((given,), attributes)
+    array = host_array(operand, given, BroadcastInDim.builder_name)
     value = array[(0,) * array.ndim] if array.size else 0
     return current_trace().lift(splat(value, shape))
 

@@ -107,7 +107,8 @@ def jvp_of(
         return results, None
     if operation.attributes:
         _, attributes = operation.infer(tuple(map(shape_of, primals)), attributes)
-    return results, tangents_like(operation.jvp(primals, tangents, results, **attributes), results)
+    jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
+    return results, tangents_like(jvp(primals, tangents, results, **attributes), results)
 
 
 def tangents_like(tangents: Any, results: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
@@ -10,7 +11,7 @@ from minixla.core.forward import has_tangent, refuse_without_derivative, tangent
 from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.source import Source, find_source, reverse_source
+from minixla.core.source import Source, find_source
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import (
     Trace,
@@ -31,7 +32,7 @@ Pullback = Callable[[Any], Sequence[Any]]
 class Node:
     """One recorded step: how to get its operands' cotangents from its results'."""
 
-    __slots__ = ("pullback", "single", "source", "targets")
+    __slots__ = ("operation", "pullback", "single", "source", "targets")
 
     def __init__(
         self,
@@ -39,11 +40,13 @@ class Node:
         pullback: Pullback | None,
         single: bool,
         source: Source | None,
+        operation: Operation | None,
     ) -> None:
         self.targets = targets
         self.pullback = pullback
         self.single = single
         self.source = source
+        self.operation = operation
 
 
 class ReverseTracer(WrappingTracer):
@@ -91,14 +94,19 @@ class ReverseTrace(Trace):
 
     def add_input(self, value: Any) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
-        node = Node((), None, True, None)
+        node = Node((), None, True, None, None)
         return ReverseTracer(self, value, node, 0)
 
     def record(
-        self, targets: Sequence[Target], pullback: Pullback, single: bool, source: Source | None
+        self,
+        targets: Sequence[Target],
+        pullback: Pullback,
+        single: bool,
+        source: Source | None,
+        operation: Operation | None,
     ) -> Node:
         """Appends a step."""
-        node = Node(targets, pullback, single, source)
+        node = Node(targets, pullback, single, source, operation)
         self.nodes.append(node)
         return node
 
@@ -162,7 +170,7 @@ class ReverseTrace(Trace):
             return results
         if pullback is None:
             pullback = _rule_pullback(operation, values, results, active, attributes)
-        node = self.record(targets, pullback, single, source)
+        node = self.record(targets, pullback, single, source, operation)
         if single:
             return ReverseTracer(self, results, node, 0)
         return tuple(
@@ -183,7 +191,7 @@ class ReverseTrace(Trace):
         """Records the linear operations of the jvp rule, each by its transpose."""
         if results is not None and not _any_tangent(results):
             return results
-        linear = LinearTrace(self.parent, self)
+        linear = LinearTrace(self.parent, self, operation)
         tangents = [
             None if target is None else LinearTracer(linear, shape_of(value), *target)
             for value, target in zip(values, targets, strict=True)
@@ -194,9 +202,9 @@ class ReverseTrace(Trace):
                 assert operation.forward is not None
                 results, tangents_out = operation.forward(values, tangents, **attributes)
             else:
-                tangents_out = tangents_like(
-                    operation.jvp(values, tangents, results, **attributes), results
-                )
+                jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
+                found = jvp(values, tangents, results, **attributes)
+                tangents_out = tangents_like(found, results)
         finally:
             _state.trace = self.parent
             linear.alive = False
@@ -217,7 +225,8 @@ class ReverseTrace(Trace):
         if isinstance(tangent, TupleValue):
             targets = [self._target(each) for each in tangent.elements]
             if any(targets):
-                return self.record(targets, lambda found: found.elements, True, _state.source), 0
+                apart = attrgetter("elements")
+                return self.record(targets, apart, True, _state.source, None), 0
         return None
 
     def pull(
@@ -242,15 +251,16 @@ class ReverseTrace(Trace):
         return [pending.get(tracer.node, {}).get(0) for tracer in inputs]
 
     def _walk_back(self, pending: _Cotangents) -> None:
-        is_watched = _state.watch is not None
+        watch = _state.watch
         for node in reversed(self.nodes):
             received = pending.pop(node, None)
             if received is None:
                 continue
-            _state.source = reverse_source(node.source) if is_watched else node.source
+            _state.source = node.source
             assert node.pullback is not None
             given = received[0] if node.single else received
-            for target, cotangent in zip(node.targets, node.pullback(given), strict=True):
+            found = node.pullback(given) if watch is None else watch.pull(node, given)
+            for target, cotangent in zip(node.targets, found, strict=True):
                 if target is not None and cotangent is not None:
                     pending.add(*target, cotangent)
 
@@ -293,11 +303,13 @@ class LinearTrace(Trace):
     """Records the linear operations that a jvp rule applies to tangents, on a reverse trace."""
 
     transformation = "the transposition of a jvp rule"
-    __slots__ = ("recorder",)
+    __slots__ = ("operation", "recorder")
 
-    def __init__(self, parent: Trace, recorder: ReverseTrace) -> None:
+    def __init__(self, parent: Trace, recorder: ReverseTrace, operation: Operation) -> None:
+        """Starts to record the rule of `operation` on `recorder`."""
         super().__init__(parent)
         self.recorder = recorder
+        self.operation = operation
 
     def process(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
@@ -326,7 +338,8 @@ class LinearTrace(Trace):
             found = operation.transpose(cotangents, known, linear, **attributes)
             return list(map(with_sizes_of, found, known)) if Shape.any_dynamic else found
 
-        node = self.recorder.record(targets, pullback, count is None, _state.source)
+        source = _state.source
+        node = self.recorder.record(targets, pullback, count is None, source, self.operation)
         if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
         tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])

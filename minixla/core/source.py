@@ -8,11 +8,18 @@ import os
 import sys
 from bisect import bisect_right
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ReverseSource", "Source", "find_source", "reverse_source", "skip_package"]
+__all__ = [
+    "ReverseSource",
+    "Source",
+    "find_source",
+    "is_user_file",
+    "reverse_source",
+    "skip_package",
+]
 
 
 class Source(NamedTuple):
@@ -42,14 +49,22 @@ class Source(NamedTuple):
 
 
 class ReverseSource(Source):
-    """A position whose reverse derivative is being computed."""
+    """A position whose reverse derivative is being computed.
 
-    __slots__ = ()
+    Attributes:
+        operation: the Operation that is differentiated.
+    """
+
+    operation: Any
 
 
-def reverse_source(source: Source | None) -> Source | None:
-    """`source` as that of its reverse derivative."""
-    return None if source is None else tuple.__new__(ReverseSource, source)
+def reverse_source(source: Source | None, operation: Any) -> ReverseSource | None:
+    """`source` as that of the reverse derivative of an operation there."""
+    if source is None:
+        return None
+    made = tuple.__new__(ReverseSource, source)
+    made.operation = operation
+    return made
 
 
 def _shown_path(file: str) -> str:
@@ -79,6 +94,12 @@ def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
     _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
     _IS_USER_FILE.clear()
+
+
+def is_user_file(file: str) -> bool:
+    """Whether the code in a file is the user's, not the framework's."""
+    known = _IS_USER_FILE.get(file)
+    return _classify(file) if known is None else known
 
 
 def _classify(file: str) -> bool:

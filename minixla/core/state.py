@@ -19,8 +19,9 @@ class ThreadState(threading.local):
             earlier is being transformed; None: the line at which the user's program is.
         axes: the named axes that the function being traced is mapped over, innermost last, as
             pairs of name and what the transformation knows of the axis.
-        watch: what is being looked for while programs run (`debug_nans`, `checking_leaks`): they
-            are traced anew for it, and reverse derivatives are marked as such. None: nothing.
+        watch: None, or what is being looked for while programs run (`debug_nans`,
+            `checking_leaks`): functions are traced anew for each value of it, and derivative rules
+            run through its `pull` and `jvp`.
     """
 
     trace: Any = None

@@ -111,11 +111,15 @@ def run_mapped(
     Raises:
         TransformError: inside another compiled program, with devices of other processes.
     """
-    key = ("mapped", tuple(in_axes), tuple(out_axes), devices, donated)
+    is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
+    key = ("mapped", tuple(in_axes), tuple(out_axes), devices, donated, is_traced)
     found = graph.memo.get(key)
     if found is None:
         mapped = _mapped(graph, in_axes, out_axes, devices)
-        found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated)
+        # With them there is one program, wherever the operands are at first; they would bind an
+        # enclosing program to its first operands' places.
+        places = {} if is_traced else {"in_shardings": _shardings(in_axes, devices)}
+        found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated, **places)
     if own_count(devices) == len(devices):
         return list(found(*_placed(operands, in_axes, devices)))
     return _run_across(found, operands, in_axes, out_axes, devices)
@@ -123,15 +127,19 @@ def run_mapped(
 
 def _placed(operands: Sequence[Any], in_axes: Axes, devices: tuple[Any, ...]) -> list[Any]:
     """The operands; those that are bound to other devices, moved to these."""
-    mesh = _mesh(devices)
     return [
-        jax.device_put(operand, NamedSharding(mesh, _spec(axis)))
+        jax.device_put(operand, wanted)
         if not isinstance(operand, JaxTracer)
         and operand.committed
-        and getattr(operand.sharding, "mesh", None) != mesh
+        and operand.sharding != wanted
         else operand
-        for operand, axis in zip(operands, in_axes, strict=True)
+        for operand, wanted in zip(operands, _shardings(in_axes, devices), strict=True)
     ]
+
+
+def _shardings(axes: Axes, devices: tuple[Any, ...]) -> tuple[NamedSharding, ...]:
+    mesh = _mesh(devices)
+    return tuple([NamedSharding(mesh, _spec(axis)) for axis in axes])
 
 
 def _run_across(

@@ -19,6 +19,7 @@ from minixla.transforms.evaluation import make_graph, reference
 from minixla.transforms.gradients import grad, jvp, value_and_grad, vjp
 from minixla.transforms.jacobians import hessian, jacfwd, jacrev, linearize
 from minixla.transforms.jit import jit
+from minixla.transforms.leak_checks import checking_leaks
 from minixla.transforms.named_axes import (
     all_gather,
     all_to_all,
@@ -41,6 +42,7 @@ __all__ = [
     "associative_scan",
     "axis_index",
     "axis_size",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",

@@ -14,7 +14,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
 from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
-from minixla.core.reverse import ReverseTrace
+from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.tracing import (
     Trace,
     _state,
@@ -25,6 +25,7 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.transforms.arguments import checked_function, named_after, split_static
+from minixla.transforms.custom_calls import CUSTOM_VJP
 from minixla.transforms.staging import stage
 from minixla_ops.calls import Call, call
 from minixla_ops.elementwise import ALL, Unary
@@ -188,16 +189,21 @@ def _recorded(
         trace: its parent is a _Recalling.
     """
     values = dict(zip(map(id, graph.inputs), inputs, strict=True))
-    for step in graph.instructions:
-        operands = tuple([values[id(value)] for value in step.operands])
-        held = tuple([known.get(id(value)) for value in step.results])
-        is_known = step.op.linearize is None and None not in held
-        if is_known:
-            trace.parent.known = held[0] if step.single else held
-        outcome = trace.process(step.op, operands, step.attributes)
-        trace.parent.known = None
-        outcomes = (outcome,) if step.single else outcome
-        values.update(zip(map(id, step.results), outcomes, strict=True))
+    previous = _state.source
+    try:
+        for step in graph.instructions:
+            _state.source = step.source
+            operands = tuple([values[id(value)] for value in step.operands])
+            held = tuple([known.get(id(value)) for value in step.results])
+            is_known = step.op.linearize is None and None not in held
+            if is_known:
+                trace.parent.known = held[0] if step.single else held
+            outcome = trace.process(step.op, operands, step.attributes)
+            trace.parent.known = None
+            outcomes = (outcome,) if step.single else outcome
+            values.update(zip(map(id, step.results), outcomes, strict=True))
+    finally:
+        _state.source = previous
     return [values[id(value)] for value in graph.outputs]
 
 
@@ -210,9 +216,41 @@ def _halves(
     if found is None:
         outputs = [*graph.outputs, *_kept(graph, policy)]
         first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
+        if _has_reverse_rule(graph):
+            first = _by_rules(first, active)
         quiet = graph.silent()  # what is computed again is not shown again
         found = graph.memo[key] = (first, *_backward(quiet, _kept(quiet, policy), active))
     return found
+
+
+def _has_reverse_rule(graph: Graph) -> bool:
+    """Whether a program, or one that it runs, calls a function with a reverse rule of its own."""
+    pending, seen = [graph], {id(graph)}
+    while pending:
+        for step in pending.pop().instructions:
+            if step.op is CUSTOM_VJP:
+                return True
+            pending += [each for each in step.computations if id(each) not in seen]
+            seen.update(map(id, step.computations))
+    return False
+
+
+def _by_rules(graph: Graph, active: Sequence[bool]) -> Graph:
+    """The same values; where a reverse rule gives them, by its first half.
+
+    That has the forward derivative which a transformation around may take of a gradient.
+    """
+
+    def function(*primals: Any) -> list[Any]:
+        trace = ReverseTrace(_Recalling(_state.trace))
+        flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
+        inputs = [trace.add_input(x) if f else x for x, f in zip(primals, flags, strict=True)]
+        with tracing(trace):
+            outputs = _recorded(graph, inputs, {}, trace)
+        mine = [type(each) is ReverseTracer and each._trace is trace for each in outputs]
+        return [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
+
+    return trace_to_graph(function, graph.input_shapes, graph.name)[0].pruned()
 
 
 def _kept(graph: Graph, policy: Policy) -> list[Value]:

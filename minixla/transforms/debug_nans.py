@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import numpy as np
-from jax.core import Tracer as JaxTracer
-
-from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
+from minixla.core.errors import MinixlaError, explain
 from minixla.core.operation import Operation
-from minixla.core.shapes import shape_of_data
-from minixla.core.source import ReverseSource, find_source
-from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import Trace, Tracer, _state, default_trace, under
-from minixla.core.tuples import TupleValue
-from minixla.reference.trace import ReferenceTracer
-from minixla.transforms.nan_search import Maker, Test, maker_in, reaches
+from minixla.core.source import ReverseSource, Source, find_source, is_user_file
+from minixla.core.tracing import Trace, _state, default_trace, under
+from minixla.transforms.number_search import CONSTANT, Maker, maker_in
+from minixla.transforms.number_watch import (
+    INFS,
+    NANS,
+    Kind,
+    NumberWatch,
+    numbers,
+    shown,
+    without_jax_checks,
+)
 
 __all__ = ["debug_infs", "debug_nans", "watched"]
-
-
-class Kind(NamedTuple):
-    """What is looked for.
-
-    Attributes:
-        subject: the context manager.
-        noun: what messages call it.
-        test: elementwise, whether it is one.
-        error: the class of the error.
-    """
-
-    subject: str
-    noun: str
-    test: Test
-    error: type[MinixlaError]
-
-
-_NANS = Kind("debug_nans", "NaN", np.isnan, NaNError)
-_INFS = Kind("debug_infs", "infinity", np.isinf, InfinityError)
 
 
 class CheckTrace(Trace):
     """Its parent, but that it raises an error where a result is the first that holds a NaN."""
 
-    __slots__ = ("is_paused", "kind")
-
-    def __init__(self, parent: Trace, kind: Kind) -> None:
-        super().__init__(parent)
-        self.kind = kind
-        self.is_paused = False
+    __slots__ = ()
 
     @property
     def transformation(self) -> str:  # type: ignore[override]  # the parent's
@@ -63,6 +40,11 @@ class CheckTrace(Trace):
         """The trace that does the work."""
         return self.parent.evaluator
 
+    def lift(self, value: Any, subject: str = "trace") -> Any:
+        """A value of the parent."""
+        with without_jax_checks():  # an array may hold NaNs that are meant
+            return self.parent.lift(value, subject)
+
     def process(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
     ) -> Any:
@@ -71,154 +53,92 @@ class CheckTrace(Trace):
         Raises:
             NaNError, InfinityError: they hold what is looked for, and no operand does.
         """
-        results = self.parent.process(operation, operands, attributes)
-        if self.is_paused:
-            return results
-        listed = results if type(results) is tuple else (results,)
-        values = list(map(_numbers, listed))
-        test = self.kind.test
-        if not any(reaches(test, value) for value in values):
-            return results
-        given = list(map(_numbers, operands))
-        if any(reaches(test, value) for value in given):
-            return results
-        raise self._found(operation, given, attributes, values)
+        with without_jax_checks():
+            results = self.parent.process(operation, operands, attributes)
+        kinds = _state.watch.kinds if _state.watch is not None else ()
+        if kinds:
+            values = list(map(numbers, results if type(results) is tuple else (results,)))
+            for kind in kinds:
+                if kind.is_in(values):
+                    self._check(kind, operation, list(map(numbers, operands)), attributes, values)
+        return results
 
-    def _found(
+    def _check(
         self,
+        kind: Kind,
         operation: Operation,
         operands: Sequence[Any],
         attributes: dict[str, Any],
         results: Sequence[Any],
-    ) -> MinixlaError:
-        found = maker_in(self.kind.test, operation, operands, attributes)
-        source = _state.source or find_source(3)
-        within: tuple[str, ...] = ()
+    ) -> None:
+        if kind.is_in(operands):
+            return
+        found = maker_in(kind, operation, operands, attributes)
+        if found is CONSTANT:
+            return
+        source, within = _state.source or find_source(3), ()
         if found is None:
             found = Maker(operation, operands, results, source, ())
         else:
             within = (*found.within[:-1], f"{found.within[-1]}, called at {source}")
             source = found.source or source
-        noun, is_reverse = self.kind.noun, isinstance(source, ReverseSource)
-        where = "in the reverse derivative of the line below" if is_reverse else "going forward"
-        return explain(
-            self.kind.error,
+        where = "the forward computation"
+        if isinstance(source, ReverseSource):
+            name = getattr(source.operation, "builder_name", "the line below")
+            where = f"the reverse derivative of {name}"
+        raise explain(
+            kind.error,
             found.operation.builder_name,
-            f"it makes {_article(noun)} of operands that have none, {where}",
-            [*_shown(self.kind, found), *within],
-            _ADVICE["reverse" if is_reverse else "forward"],
+            f"it makes {kind.noun} of operands that have none, in {where}",
+            [*shown(kind, found.operation, found.operands, found.results), *within],
+            kind.advice(isinstance(source, ReverseSource)),
             source,
         )
 
 
-_ADVICE = {
-    "forward": "Keep the operands where the operation is defined, before it: a where after it "
-    "does not help its derivative. Leave the check off with debug_nans(False) where it is meant.",
-    "reverse": "The derivative is not finite there, whether or not the result is used: choose the "
-    "operand before the operation, sqrt(where(x > 0, x, 1)), since a where around the result "
-    "multiplies the derivative by 0.",
-}
-
-
-def _article(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "iI" else f"a {noun}"
-
-
-def _numbers(value: Any) -> Any:
-    """A value as a NumPy array, a tuple as one of such; None where it is not known yet."""
-    while isinstance(value, WrappingTracer):
-        value = value.value
-    if isinstance(value, TupleValue):
-        return tuple(map(_numbers, value.elements))
-    if isinstance(value, ReferenceTracer):
-        return value.data if isinstance(value.data, np.ndarray) else None
-    if isinstance(value, (Tracer, JaxTracer)) or shape_of_data(value) is None:
-        return None
-    if isinstance(value, jax.Array) and not value.is_fully_addressable:
-        return tuple([np.asarray(shard.data) for shard in value.addressable_shards])
-    return np.asarray(value)
-
-
-def _shown(kind: Kind, maker: Maker) -> list[str]:
-    """The operands and results, and the elements at the first place."""
-    arrays = [each for each in maker.results if isinstance(each, np.ndarray)]
-    bad = next((each for each in arrays if reaches(kind.test, each)), None)
-    names = maker.operation.operand_labels(len(maker.operands))
-    operands = [(n, x) for n, x in zip(names, maker.operands, strict=True) if _is_array(x)]
-    lines = [f"{name} {_shape(x)}{_range(x)}" for name, x in operands[:_MOST_SHOWN]]
-    if bad is None:
-        return lines
-    marked = kind.test(bad)
-    first = tuple(map(int, np.argwhere(marked)[0]))
-    count = f"{kind.noun} in {int(marked.sum())} of {bad.size} elements"
-    at = f", the first at {list(first)}" if bad.ndim else ""
-    lines.append(f"result {_shape(bad)}: {count if bad.size > 1 else bad[()]}{at}")
-    alike = [(n, x) for n, x in operands[:_MOST_SHOWN] if x.shape == bad.shape and x.ndim]
-    if alike:
-        lines.append(f"there {', '.join(f'{name} = {x[first]}' for name, x in alike)}")
-    return lines
-
-
-_MOST_SHOWN = 6
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
-
-
-def _shape(array: np.ndarray) -> str:
-    return str(shape_of_data(array))
-
-
-def _range(array: np.ndarray) -> str:
-    if not array.size or array.dtype.kind == "c":
-        return ""
-    if array.size == 1:
-        return f": {array.reshape(())[()]}"
-    return f": from {array.min()} to {array.max()}"
-
-
 def watched(trace: Trace) -> Trace:
     """A trace that evaluates, with the checks that are on."""
-    each: Trace | None = _state.trace
-    while each is not None:
-        if isinstance(each, CheckTrace) and not each.is_paused:
-            trace = CheckTrace(trace, each.kind)
-        each = each.parent
-    return trace
+    return trace if _state.watch is None else CheckTrace(trace)
+
+
+def _is_checked(trace: Trace | None) -> bool:
+    while trace is not None and not isinstance(trace, CheckTrace):
+        trace = trace.parent
+    return trace is not None
 
 
 @contextmanager
-def _checking(kind: Kind, enabled: bool) -> Iterator[None]:
-    if not enabled:
-        with _paused(kind):
-            yield
-        return
+def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
-    previous, _state.watch = _state.watch, _state.watch or kind
-    trace = CheckTrace(_state.trace, kind)
+    previous = _state.watch
+    _state.watch = (previous or NumberWatch()).with_kind(kind, enabled)
+    trace = _state.trace if _is_checked(_state.trace) else CheckTrace(_state.trace)
     try:
-        with under(trace):
+        with under(trace), kind.jax_check(enabled):
             yield
+    except FloatingPointError as error:
+        if isinstance(error, MinixlaError):
+            raise
+        raise _of_jax(kind, error) from error
     finally:
         _state.watch = previous
-        trace.alive = False
 
 
-@contextmanager
-def _paused(kind: Kind) -> Iterator[None]:
-    paused = []
-    trace: Trace | None = _state.trace
-    while trace is not None:
-        if isinstance(trace, CheckTrace) and trace.kind is kind and not trace.is_paused:
-            trace.is_paused = True
-            paused.append(trace)
-        trace = trace.parent
-    try:
-        yield
-    finally:
-        for each in paused:
-            each.is_paused = False
+def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
+    """The error for what JAX has found in an operation of its own."""
+    frames = [each for each, _ in traceback.walk_tb(error.__traceback__)]
+    user = [each for each in frames if is_user_file(each.f_code.co_filename)]
+    source = Source(user[-1].f_code, user[-1].f_lasti) if user else None
+    # "invalid value (nan) encountered in div"
+    message = str(error).splitlines()[0]
+    return explain(
+        kind.error,
+        message.rpartition(" ")[2].rstrip("."),
+        f"an operation of JAX's makes {kind.noun}",
+        [message],
+        kind.advice(False),
+        source,
+    )
 
 
 @contextmanager
@@ -228,12 +148,14 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
         with mx.debug_nans():
             loss, gradient = mx.value_and_grad(loss_of)(parameters)
 
-    Computations inside are watched in this thread: single operations, the steps of derivatives, of
-    batches and of `mx.reference`, and compiled functions, whose results are looked at: where they
-    have a NaN the program is computed again step by step, branches and loops too. An operation
-    that has a NaN among its operands is not to blame, nor is a constant. A compiled function may
-    make NaNs that do not reach its results; arguments are not donated to it. Functions that JAX
-    compiles (`jax.jit`) are not looked into.
+    Computations inside are watched in this thread: single operations, derivatives, batches,
+    `mx.reference`, and compiled functions, whose results are looked at: where they have a NaN the
+    program is computed again step by step, branches and loops too. An operation that has a NaN
+    among its operands is not to blame, nor is a constant. NaNs that do not reach the results of a
+    compiled function or of a derivative rule do not count. Arguments are not donated.
+
+    What JAX computes itself (`x * y` of two arrays outside of transformations, `jax.jit`) is
+    watched by JAX's check of the same name, which blames any operation that gives a NaN.
 
     It costs a look at every result, and nothing outside. As a decorator, `@mx.debug_nans()`, it
     watches every call of a function.
@@ -243,9 +165,9 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 
     Raises:
         NaNError: from the computation. It names the operation, the user's line, the operands'
-            values, and whether the NaN is in a reverse derivative.
+            values, and whether it was in a reverse derivative.
     """
-    with _checking(_NANS, enabled):
+    with _watching(NANS, enabled):
         yield
 
 
@@ -253,10 +175,10 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 def debug_infs(enabled: bool = True) -> Iterator[None]:
     """Raises an error where an infinity is made of finite operands (JAX: debug_infs).
 
-    Args and what is watched are those of `debug_nans`.
+    What is watched, and `enabled`, are as in `debug_nans`.
 
     Raises:
         InfinityError: from the computation.
     """
-    with _checking(_INFS, enabled):
+    with _watching(INFS, enabled):
         yield

@@ -113,7 +113,7 @@ def _custom_vjp(m: Any) -> Function:
         return m.numpy.sin(x) * y
 
     rule.defvjp(
-        lambda x, y: (rule(x, y), (x, y)),
+        lambda x, y: (m.numpy.sin(x) * y, (x, y)),
         lambda r, c: (2 * m.numpy.cos(r[0]) * r[1] * c, m.numpy.sin(r[0]) * c),
     )
     return lambda x: rule(x, x * x)

@@ -29,7 +29,7 @@ class Program(NamedTuple):
         ours: the program.
         jax: the same in JAX, perhaps written otherwise.
         tolerance: relative and absolute; more than 1e-9 only with a stated cause.
-        has_forward: whether it has a forward derivative.
+        has_forward: whether it has a forward derivative; a reverse one has.
     """
 
     ours: Function

@@ -64,10 +64,10 @@ def derivatives(fun: Callable[..., Any], has_forward: bool = True) -> Derivative
         return jnp.stack([first, second, third])
 
     jacobian = jax.jacfwd if has_forward else jax.jacrev
-    both = jax.vmap(lambda x: (orders(x), jacobian(orders)(x)))
+    both = jax.vmap(jacobian(lambda x: (orders(x),) * 2, has_aux=True))
     with jax.enable_x64(True):
         compiled = jax.jit(both, compiler_options=QUICKLY)
-        values, slopes = (np.asarray(each) for each in compiled(TURNS @ POINT))
+        slopes, values = (np.asarray(each) for each in compiled(TURNS @ POINT))
     highest = slopes[:, -1:] @ DIRECTION
     return Derivatives(np.concatenate([values, highest], 1), slopes)
 

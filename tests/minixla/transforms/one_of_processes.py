@@ -66,7 +66,6 @@ def own_results() -> dict[str, Any]:
     in_jax = jax.shard_map(
         mx.jit(total), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False
     )
-    if jax.process_index() == 1: raise ValueError("x")
     value, gradients = mx.value_and_grad(mean, (0, 1))(W, own)
     return {
         "devices": len(jax.devices()),

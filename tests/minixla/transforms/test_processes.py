@@ -65,13 +65,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     if any(states) or None in states:
         texts = [f"{each.name}:\n{each.read_text()}" for each in sorted(folder.iterdir())]
         listed = ", ".join("still ran" if each is None else str(each) for each in states)
-        pytest.fail(f"the processes ended with {listed} within {SECONDS} s\n" + "\n".join(texts))
+        pytest.fail(f"the processes ended with {listed} (limit: {SECONDS} s)\n" + "\n".join(texts))
     outputs = [(folder / f"{number}.out").read_text() for number in range(COUNT)]
     return [json.loads(each.splitlines()[-1]) for each in outputs]
 
 
 def _await(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Returns when all have ended, one has failed, which leaves the others waiting, or it is late."""
+    """Returns when all have ended, when one failed (the others would wait for it), or late."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         states = [process.poll() for process in processes]

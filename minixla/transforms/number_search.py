@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.element_types import element_type
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.source import Source
 from minixla.core.tracing import default_trace
+from minixla.transforms.number_watch import Kind
 
-__all__ = ["Maker", "maker_in", "reaches"]
+__all__ = ["CONSTANT", "Maker", "maker_in"]
 
-Test = Callable[[np.ndarray], np.ndarray]
 Apply = Callable[[Operation, Sequence[Any], dict[str, Any]], Any]
 
 
 class Maker(NamedTuple):
-    """An operation that gave a value which is looked for, of operands without one.
+    """An operation that gave what is looked for, of operands without it.
 
     Attributes:
         operation: the Operation.
@@ -39,47 +38,41 @@ class Maker(NamedTuple):
     within: tuple[str, ...]
 
 
-def reaches(test: Test, value: Any) -> bool:
-    """Whether `test` holds of an element of an array, or of a member of a tuple."""
-    if isinstance(value, tuple):
-        return any(reaches(test, each) for each in value)
-    if value is None or not element_type(value.dtype).is_inexact:
-        return False
-    return bool(np.any(test(value)))
+#: What stands for a maker where constants of the program hold what is looked for: it is meant.
+CONSTANT: Any = object()
 
 
 def maker_in(
-    test: Test, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
-) -> Maker | None:
-    """The step that makes the first value of which `test` holds, in a program that an operation runs.
+    kind: Kind, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
+) -> Any:
+    """The Maker in a program that an operation runs, or CONSTANT.
 
     It is looked for in NumPy, and where nothing shows there, on the engine.
 
     Args:
-        test: elementwise, of arrays.
+        kind: what is looked for.
         operation: what runs the program.
-        operands: NumPy arrays, of which `test` holds nowhere.
+        operands: NumPy arrays that do not hold it.
         attributes: its attributes.
 
     Returns:
         None where the operation runs no program that can be looked into, or where computed step by
-        step it gives no such value.
+        step its results do not hold it.
     """
-    programs = _programs_of(attributes)
+    programs = [each for value in attributes.values() for each in _programs(value)]
     if not programs or any(program.silent().has_side_effect for program in programs):
         return None  # a side effect must not come twice
     for apply in (_in_numpy, _on_the_engine):
         # What needs other processes, or tuples on the engine, is not computed there.
         with suppress(MinixlaError):
-            found = _Search(test, apply).inside(operation, operands, attributes)
+            found = _Search(kind, apply).inside(operation, operands, attributes)
             if found is not None:
                 return found
     return None
 
 
-def _programs_of(attributes: dict[str, Any]) -> list[Graph]:
-    listed = [each if type(each) is tuple else (each,) for each in attributes.values()]
-    return [program for each in listed for program in each if type(program) is Graph]
+def _programs(value: Any) -> Iterator[Graph]:
+    return (each for each in (value if type(value) is tuple else (value,)) if type(each) is Graph)
 
 
 def _in_numpy(operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
@@ -94,15 +87,18 @@ def _on_the_engine(
 
 
 class _Search:
-    """Computes programs step by step with `apply` and follows the values of which `test` holds."""
+    """Computes programs step by step with `apply` and follows the values that hold `kind`.
 
-    def __init__(self, test: Test, apply: Apply) -> None:
-        self.test = test
+    Methods return a Maker, CONSTANT, or None where nothing shows.
+    """
+
+    def __init__(self, kind: Kind, apply: Apply) -> None:
+        self.kind = kind
         self.apply = apply
 
     def inside(
         self, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
-    ) -> Maker | None:
+    ) -> Any:
         """The maker in the programs that an operation runs."""
         look = _LOOKS.get(operation.name)
         if look is not None:
@@ -110,28 +106,28 @@ class _Search:
         program = attributes.get("computation")
         if type(program) is not Graph or len(program.inputs) != len(operands):
             return None
-        shapes = [getattr(each, "dimensions", None) for each in program.input_shapes]
-        if shapes != [np.shape(each) for each in operands]:
+        sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]
+        if sizes != [np.shape(each) for each in operands]:
             return None  # a part of the operands, as on each of several devices
         return self.program(program, operands, f"in {program.name}")[0]
 
-    def program(
-        self, program: Graph, operands: Sequence[Any], where: str
-    ) -> tuple[Maker | None, list[Any]]:
-        """The maker in a program, if an output shows it, and the outputs."""
+    def program(self, program: Graph, operands: Sequence[Any], where: str) -> tuple[Any, list[Any]]:
+        """The maker in a program, if an output shows what it made; and the outputs."""
         program = program.silent()
         values = self.values(program, operands)
         outputs = [values[id(value)] for value in program.outputs]
-        step = self.first(program, values)
-        if step is None:
+        if not self.kind.is_in(outputs):
             return None, outputs
-        given = [values[id(value)] for value in step.operands]
-        found = self.inside(step.op, given, step.attributes)
-        if found is None:
-            results = [values[id(value)] for value in step.results]
-            return Maker(step.op, given, results, step.source, (where,)), outputs
-        within = (*found.within, _at(where, step))
-        return found._replace(source=found.source or step.source, within=within), outputs
+        for step in self.makers(program, values):
+            given = [values[id(value)] for value in step.operands]
+            found = self.inside(step.op, given, step.attributes)
+            if found is None:
+                results = [values[id(value)] for value in step.results]
+                return Maker(step.op, given, results, step.source, (where,)), outputs
+            if found is not CONSTANT:
+                within = (*found.within[:-1], f"{found.within[-1]}, called at {step.source}", where)
+                return found._replace(source=found.source or step.source, within=within), outputs
+        return CONSTANT, outputs
 
     def values(self, program: Graph, operands: Sequence[Any]) -> dict[int, Any]:
         """Every value of a program, by its identity."""
@@ -143,14 +139,14 @@ class _Search:
             values.update(zip(map(id, step.results), outcomes, strict=True))
         return values
 
-    def first(self, program: Graph, values: dict[int, Any]) -> Instruction | None:
-        """The first step that made what an output shows, of operands that do not."""
+    def makers(self, program: Graph, values: dict[int, Any]) -> list[Instruction]:
+        """The steps that made what outputs show, of operands that do not hold it, in order."""
 
         def is_bad(value: Value) -> bool:
-            return reaches(self.test, values[id(value)])
+            return self.kind.is_in(values[id(value)])
 
-        pending = [value for value in program.outputs if is_bad(value)]
-        makers: set[int] = set()
+        pending = list(filter(is_bad, program.outputs))
+        found: set[int] = set()
         seen: set[int] = set()
         while pending:
             step = pending.pop().instruction
@@ -159,29 +155,28 @@ class _Search:
             seen.add(id(step))
             bad = list(filter(is_bad, step.operands))
             pending.extend(bad)
-            if not bad and step.op.name != "Constant":  # a constant is there on purpose
-                makers.add(id(step))
-        return next((step for step in program.instructions if id(step) in makers), None)
+            if not bad and step.op.name != "Constant":
+                found.add(id(step))
+        return [step for step in program.instructions if id(step) in found]
 
-    def loop(self, operands: Sequence[Any], *, condition: Graph, body: Graph) -> Maker | None:
+    def loop(self, operands: Sequence[Any], *, condition: Graph, body: Graph) -> Any:
         """The maker in an iteration of a While."""
         values, number = list(operands), 0
         while self.program(condition, values, "")[1][0]:
-            found, values = self.program(body, values, f"in iteration {number} of {body.name}")
+            found, values = self.program(body, values, f"in iteration {number} of the loop")
             if found is not None:
                 return found
             number += 1
         return None
 
-    def branch(self, operands: Sequence[Any], *, computations: tuple[Graph, ...]) -> Maker | None:
+    def branch(self, operands: Sequence[Any], *, computations: tuple[Graph, ...]) -> Any:
         """The maker in the branch that a Conditional takes."""
         index, last = np.asarray(operands[0]), len(computations) - 1
         if index.dtype == np.bool_:
             number = 1 - int(index)
         else:
             number = int(index) if 0 <= index <= last else last
-        chosen = computations[number]
-        return self.program(chosen, operands[1:], f"in {chosen.name}, branch {number}")[0]
+        return self.program(computations[number], operands[1:], f"in branch {number}")[0]
 
     def scan(
         self,
@@ -193,13 +188,13 @@ class _Search:
         scan_dimension: int,
         is_reverse: bool,
         **_: Any,
-    ) -> Maker | None:
+    ) -> Any:
         """The maker in a step of a Scan."""
         count = len(operands) - carries
         carried = list(operands[count:])
         for number in reversed(range(length)) if is_reverse else range(length):
             rows = [np.take(each, number, scan_dimension) for each in operands[:count]]
-            where = f"in step {number} of {to_apply.name}"
+            where = f"in step {number} of the scan"
             found, outputs = self.program(to_apply, [*rows, *carried], where)
             if found is not None:
                 return found
@@ -207,8 +202,8 @@ class _Search:
         return None
 
 
-def _at(where: str, step: Instruction) -> str:
-    return where if step.source is None else f"{where}, called at {step.source}"
-
-
-_LOOKS = {"While": _Search.loop, "Conditional": _Search.branch, "Scan": _Search.scan}
+_LOOKS: dict[str, Callable[..., Any]] = {
+    "While": _Search.loop,
+    "Conditional": _Search.branch,
+    "Scan": _Search.scan,
+}

@@ -1,0 +1,57 @@
+"""Random calls of every builder: a program that MLIR takes, or an error of our own."""
+
+import jax
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import minixla_ops as ops
+from minixla.core.errors import MinixlaError
+from tests.oracles.verifier import verify
+from tests.programs.calls import attempts
+
+EXAMPLES = settings.default.max_examples
+# It would keep every name.
+BUILDERS = [name for name in ops.__all__ if name != "register_custom_call"]
+# Not strict, for a bounded search may miss the call.
+UNCHECKED = {
+    "after_all": "an argument that is no list",
+    "all_reduce": "a token, or groups as an array",
+    "collective_broadcast": "groups of several sizes",
+    "composite_call": "attributes that are no mapping",
+    "conditional": "branches or operands that are no list",
+    "cross_replica_sum": "a token",
+    "get_dimension_size": "a dimension that is no integer, of an operand that is a Shape",
+    "map": "operands that are no list",
+    "reduce_scatter": "a token",
+    "set_dimension_size": "a dimension that is no integer",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+def marked(name):
+    if name not in UNCHECKED:
+        return name
+    reason = f"{name} does not check for {UNCHECKED[name]}"
+    return pytest.param(name, marks=pytest.mark.xfail(strict=False, reason=reason))
+
+
+@pytest.mark.parametrize("name", map(marked, BUILDERS))
+def test_calls(name):
+    @settings(
+        max_examples=2 * EXAMPLES,
+        suppress_health_check=list(HealthCheck),
+        phases=[phase for phase in Phase if phase is not Phase.explain],
+    )
+    @given(attempts(name))
+    def check(attempt):
+        if attempt.text is not None:
+            verify(attempt.text)
+        if attempt.error is not None and not isinstance(attempt.error, MinixlaError):
+            raise AssertionError(f"{attempt.call} raises no error of ours") from attempt.error
+
+    check()

@@ -1,0 +1,155 @@
+"""Random programs: the reference, StableHLO's interpreter and XLA agree on them."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import minixla as mx
+import minixla_ops as ops
+from minixla.core.operation import REGISTRY
+from minixla.core.tracing import evaluate_graph
+from tests.harness import check_batching, check_derivatives
+from tests.oracles import assert_same, run_stablehlo, run_xla
+from tests.programs.draft import Program, programs
+from tests.programs.inexact import INEXACT, REAL, USUAL, assert_within
+from tests.programs.inexact import INTERPRETED as INEXACT_INTERPRETED
+from tests.programs.table import EXCLUDED, INTERPRETED, TABLE
+
+# What the profile says; programs are large, and each is compiled.
+EXAMPLES = settings.default.max_examples
+IS_LONG = EXAMPLES > 100
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+def as_function(program: Program):
+    return lambda *xs: evaluate_graph(program.graph, xs)
+
+
+def by_xla(program: Program) -> list[np.ndarray]:
+    """The results of `mx.jit`."""
+    if IS_LONG:  # a program that kills XLA kills a worker, which reports it
+        run_xla(program.graph.stablehlo(), program.inputs)
+    return [np.asarray(each) for each in mx.jit(as_function(program))(*program.inputs)]
+
+
+def check_exact(program: Program, interpreted: bool = True) -> None:
+    if not program.outputs:
+        return
+    for expected, actual in zip(program.outputs, by_xla(program), strict=True):
+        assert_same(actual, expected, name="XLA against the reference")
+    if interpreted:
+        found = run_stablehlo(program.graph.stablehlo(), program.inputs)
+        for expected, actual in zip(program.outputs, found, strict=True):
+            assert_same(actual, expected, name="the interpreter against the reference")
+
+
+@settings(max_examples=2 * EXAMPLES, suppress_health_check=SLOW)
+@given(programs(INTERPRETED))
+def test_exact_programs(program):
+    check_exact(program)
+
+
+@settings(max_examples=EXAMPLES // 2, suppress_health_check=SLOW)
+@given(programs(list(TABLE.values()), 20))
+def test_exact_programs_that_the_interpreter_does_not_run(program):
+    check_exact(program, interpreted=False)
+
+
+@settings(max_examples=EXAMPLES // 2, suppress_health_check=SLOW)
+@given(programs(INEXACT_INTERPRETED, 12, REAL, USUAL))
+def test_inexact_programs(program):
+    """Each result is within the bound that `inexact.bounds` derives in double."""
+    if program.outputs:
+        graph, inputs = program.graph, program.inputs
+        assert_within(program.outputs, graph, inputs, "reference")
+        assert_within(by_xla(program), graph, inputs, "XLA")
+        assert_within(run_stablehlo(graph.stablehlo(), inputs), graph, inputs, "interpreter")
+
+
+@settings(max_examples=EXAMPLES // 2, suppress_health_check=SLOW)
+@given(programs(list(INEXACT.values()), 12, REAL, USUAL))
+def test_inexact_programs_that_the_interpreter_does_not_run(program):
+    if program.outputs:
+        assert_within(program.outputs, program.graph, program.inputs, "reference")
+        assert_within(by_xla(program), program.graph, program.inputs, "XLA")
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
+@given(programs(list(INEXACT.values()), 8, ("f64", "c128"), USUAL))
+def test_derivatives(program):
+    """<ct, J t> = <J^T ct, t>, and J t is a finite difference.
+
+    The difference's error is step**2 / 6 times a third derivative, which programs of a few
+    functions on [-8, 8] make as large as 1e5 times their values.
+    """
+    if program.outputs and program.inputs:
+        check_derivatives(as_function(program), program.inputs, order=1, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
+@given(programs(list(INEXACT.values()), 8, ("f64", "c128"), USUAL), st.data())
+def test_batches_of_inexact_programs(program, data):
+    check_batches(program, data)
+
+
+KINDS_TO_BATCH = ("s32", "pred", "f64", "u8", "c128")
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=SLOW)
+@given(programs(list(TABLE.values()), 12, KINDS_TO_BATCH), st.data())
+def test_batches_of_exact_programs(program, data):
+    check_batches(program, data)
+
+
+def check_batches(program: Program, data) -> None:
+    """vmap is a loop; two of the inputs are batched, together and each alone."""
+    if program.outputs and program.inputs:
+        numbers = st.integers(0, len(program.inputs) - 1)
+        batched = data.draw(st.lists(numbers, min_size=1, max_size=2, unique=True))
+        check_batching(as_function(program), program.inputs, size=2, batched=batched)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_row(name):
+    """Each row is drawn and agrees, whatever the large programs happened to draw."""
+    row = TABLE[name]
+
+    @settings(max_examples=2, database=None, suppress_health_check=SLOW)
+    @given(programs([row], 2))
+    def check(program):
+        check_exact(program, row.interpreted)
+
+    check()
+
+
+def test_every_builder_has_a_row_or_a_reason():
+    builders = {name for name in ops.__all__ if name[0].islower()}
+    assert TABLE.keys() | EXCLUDED.keys() == builders
+    assert not TABLE.keys() & EXCLUDED.keys()
+    rounding = {name for name, reason in EXCLUDED.items() if "inexact" in reason}
+    assert rounding == INEXACT.keys() - TABLE.keys()
+
+
+def test_every_operation_is_in_some_program():
+    drawn = {"Collapse", "Parameter", "ReshapeExplicit"}  # whose builders record others
+
+    def note(program):
+        drawn.update(instruction.op.name for instruction in program.graph.instructions)
+
+    for row in (*INEXACT.values(), *TABLE.values()):
+        draws = given(programs([row], 3))(note)
+        settings(max_examples=3, database=None, suppress_health_check=SLOW)(draws)()
+    without = {
+        operation.name
+        for operation in REGISTRY.values()
+        if operation.builder_name in EXCLUDED.keys() - INEXACT.keys()
+    }
+    assert drawn | without == REGISTRY.keys(), (drawn | without) ^ REGISTRY.keys()
