@@ -11,10 +11,11 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test lint format bench lock clean check-python
+.PHONY: help environment demo examples test lint format bench lock clean check-python
 
 help:
 	@echo 'make demo     train a small network on handwritten digits'
+	@echo 'make examples run the other examples, about two minutes'
 	@echo 'make test     check style and types, then run the tests'
 	@echo 'make lint     check style and types only'
 	@echo 'make format   put the code into the project style'
@@ -24,6 +25,13 @@ help:
 
 demo: environment
 	$(BIN)/python examples/train_digits.py
+
+examples: environment
+	$(BIN)/python examples/mlp.py
+	$(BIN)/python examples/plain_numpy.py
+	$(BIN)/python examples/data_parallel.py
+	$(BIN)/python examples/char_transformer.py
+	$(BIN)/python examples/meta.py
 
 # Each of two workers would run OpenBLAS with a thread per core: they wait for each other, and a
 # small matrix product takes ten times as long.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         transfer_to_infeed,
     )
     from minixla.interop import export, from_jax, import_stablehlo
+    from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
         all_to_all,
@@ -114,6 +115,7 @@ __all__ = [
     "axis_index",
     "axis_size",
     "bind",
+    "check_grads",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -168,7 +170,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check", "minixla.interop")
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }

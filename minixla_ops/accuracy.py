@@ -95,4 +95,8 @@ class AccuracyAttribute(Attribute):
             return value
         if not isinstance(value, str):
             raise TypeError(f"must be a ResultAccuracy or a string, not {value!r}")
-        return ResultAccuracy.parse(value)
+        try:
+            return ResultAccuracy.parse(value)
+        except AttributeValueError as error:
+            # The operation that has the attribute says more.
+            raise ValueError(str(error).splitlines()[0]) from None

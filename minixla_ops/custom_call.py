@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Boolean, Integer, Text
+from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Optional, Text
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
@@ -21,6 +21,8 @@ __all__ = ["custom_call", "register_custom_call"]
 
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+Layouts = Sequence[Sequence[int]]
 
 
 class _Options(Attribute):
@@ -81,7 +83,10 @@ class CustomCall(Operation):
         shapes: the shapes of the results.
         attributes: names and values that the code is given.
         has_side_effect: whether the call must not be dropped or repeated.
-        api_version: XLA's: 4 is the typed interface.
+        api_version: XLA's: 4 is the typed interface; others are given a string, the attribute
+            `backend_config`.
+        operand_layouts, result_layouts: for each value its dimensions from the one that varies
+            fastest in memory; default: row-major.
 
     Checks:
         (C1) the target has a name.
@@ -95,6 +100,8 @@ class CustomCall(Operation):
         "attributes": _Options(default=()),
         "has_side_effect": Boolean(default=False),
         "api_version": Integer(1, 4, default=4),
+        "operand_layouts": Optional(SequenceOf(Integers())),
+        "result_layouts": Optional(SequenceOf(Integers())),
     }
 
     def shape(self, *args: AnyShape, target_name: str, shapes: Any, **_: Any) -> Any:
@@ -121,6 +128,8 @@ class CustomCall(Operation):
         attributes: Any,
         has_side_effect: bool,
         api_version: int,
+        operand_layouts: Layouts | None,
+        result_layouts: Layouts | None,
         **_: Any,
     ) -> Sequence[str]:
         if target_name in _FUNCTIONS and emit.calls_host:
@@ -137,9 +146,9 @@ class CustomCall(Operation):
             call_target_name=quoted(target_name),
             has_side_effect=has_side_effect,
             api_version=f"{api_version} : i32",
-            backend_config=_dictionary(attributes) if api_version == 4 else '""',
-            operand_layouts=_layouts(shapes),
-            result_layouts=_layouts(results),
+            backend_config=_config(attributes, api_version),
+            operand_layouts=_layouts(shapes, operand_layouts),
+            result_layouts=_layouts(results, result_layouts),
         )
 
     def hlo_attributes(
@@ -236,15 +245,24 @@ def _number(value: Any) -> str:
     return real_text(value) if isinstance(value, float) else str(value)
 
 
-def _layouts(shapes: Sequence[AnyShape]) -> str | None:
-    """Row-major layouts, which user code expects."""
-    if not all(isinstance(shape, Shape) for shape in shapes):
-        return None
-    ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)]
-    orders = [", ".join(map(str, range(rank - 1, -1, -1))) for rank in ranks]
+def _config(attributes: Sequence[tuple[str, Any]], api_version: int) -> str:
+    if api_version == 4:
+        return _dictionary(attributes)
+    return quoted(str(dict(attributes).get("backend_config", "")))
+
+
+def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
+    """Layouts in StableHLO; row-major ones, which user code expects, where none are given."""
+    if given is None:
+        if not all(isinstance(shape, Shape) for shape in shapes):
+            return None
+        ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)]
+        given = [range(rank - 1, -1, -1) for rank in ranks]
     texts = [
-        f"dense<[{order}]> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>"
-        for order, rank in zip(orders, ranks, strict=True)
+        f"dense<{list(order)}> : tensor<{len(order)}xindex>"
+        if order
+        else "dense<> : tensor<0xindex>"
+        for order in given
     ]
     return f"[{', '.join(texts)}]"
 

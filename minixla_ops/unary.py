@@ -171,6 +171,19 @@ class Real(_Part):
     stablehlo_name = "real"
     numpy = staticmethod(np.real)
 
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        if shapes[0] is results[0]:  # XLA takes complex(real(x), imag(x)) for x, of any type
+            return operands
+        return super().stablehlo(emit, operands, shapes, results)
+
     def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
         if not _is_complex(operands[0]):
             return (cotangents,)

@@ -118,7 +118,7 @@ def run_mapped(
         mapped = _mapped(graph, in_axes, out_axes, devices)
         # With them there is one program, wherever the operands are at first; they would bind an
         # enclosing program to its first operands' places.
-        places = {} if is_traced else {"in_shardings": _shardings(in_axes, devices)}
+        places: Any = {} if is_traced else {"in_shardings": _shardings(in_axes, devices)}
         found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated, **places)
     if own_count(devices) == len(devices):
         return list(found(*_placed(operands, in_axes, devices)))
@@ -129,9 +129,7 @@ def _placed(operands: Sequence[Any], in_axes: Axes, devices: tuple[Any, ...]) ->
     """The operands; those that are bound to other devices, moved to these."""
     return [
         jax.device_put(operand, wanted)
-        if not isinstance(operand, JaxTracer)
-        and operand.committed
-        and operand.sharding != wanted
+        if not isinstance(operand, JaxTracer) and operand.committed and operand.sharding != wanted
         else operand
         for operand, wanted in zip(operands, _shardings(in_axes, devices), strict=True)
     ]

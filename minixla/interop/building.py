@@ -15,7 +15,7 @@ from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
 from minixla_ops.tuples import without_tuples
 
-__all__ = ["Builder"]
+__all__ = ["Body", "Builder"]
 
 # Sizes of shapes are computed when they need no more instructions than this.
 _MOST_FOLDED = 1000
@@ -89,11 +89,11 @@ class Builder:
         return self.bind("Constant", literal=Literal.splat(array, shape))
 
     def call(
-        self, graph: Graph, operands: Sequence[Value], name: str = "Call", **more: Any
+        self, graph: Graph, operands: Sequence[Value], op: str = "Call", **more: Any
     ) -> list[Value]:
         """The results of a call of a graph; tuples cross it as their members."""
         flat = without_tuples(graph)
-        operation = operation_named(name)
+        operation = operation_named(op)
         if flat is graph:
             return list(self.apply(operation, operands, {"computation": graph, **more}))
         leaves = [leaf for value in operands for leaf in self.leaves(value)]
@@ -187,3 +187,26 @@ class Builder:
                 read.update([id(operand.instruction) for operand in step.operands])
         kept.reverse()
         return kept
+
+
+class Body:
+    """A region under translation.
+
+    Attributes:
+        builder: makes its graph.
+        outputs: what it returns.
+    """
+
+    def __init__(self, builder: Builder, outputs: Sequence[Value], name: str) -> None:
+        self.builder = builder
+        self.outputs = list(outputs)
+        self._name = name
+
+    @property
+    def captured(self) -> list[Value]:
+        """The inputs that stand for values from outside, in the common order of all regions."""
+        return [inner for _, inner in self.builder.captured.values()]
+
+    def graph(self, outputs: Sequence[Value]) -> Graph:
+        """The graph; what it captured are its last inputs."""
+        return self.builder.graph(outputs, self._name)

@@ -9,6 +9,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
+from minixla.core.shapes import Shape
 from minixla.interop.operations import Translation
 from minixla.interop.step import Step
 from minixla.interop.values import plain
@@ -16,7 +17,9 @@ from minixla.interop.values import plain
 __all__ = ["CALLS"]
 
 #: Custom calls that say where values shall lie: they give their operand.
-_ANNOTATIONS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "MoveToHost", "MoveToDevice", "annotate_device_placement")  # fmt: skip
+_ANNOTATIONS = frozenset(
+    ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"]
+)
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
 _OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}
 _CALLBACK = "callback"
@@ -56,24 +59,48 @@ def _custom_call(step: Step) -> Sequence[Value]:
         step.reject(
             f"the target {target!r} is given functions to call", "Such calls are not supported."
         )
-    version = step.get("api_version", 1)
-    config = step.raw("backend_config")
-    if isinstance(config, ir.DictAttr):
-        attributes = _options(step, config)
-    else:
-        text = plain(config) if config is not None else ""
-        attributes = {"backend_config": text} if text else {}
+    version, attributes = _config(step)
     given = {
         "target_name": target,
         "shapes": tuple(step.results),
         "attributes": attributes,
         "has_side_effect": bool(step.get("has_side_effect", False)),
         "api_version": version,
+        "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
+        "result_layouts": _layouts(step, "result_layouts", step.results),
     }
     leaves = [leaf for value in step.operands for leaf in step.builder.leaves(value)]
     return step.builder.apply(REGISTRY["CustomCall"], leaves, given)
 
 
+def _config(step: Step) -> tuple[int, dict[str, Any]]:
+    """The version of XLA's interface, and the attributes that the code is given."""
+    typed = step.raw("mhlo.backend_config")
+    config = step.raw("backend_config") if typed is None else typed
+    if isinstance(config, ir.DictAttr):
+        return 4, _options(step, config)
+    text = plain(config) if config is not None else ""
+    return step.get("api_version", 1), {"backend_config": text} if text else {}
+
+
+def _layouts(step: Step, name: str, shapes: Sequence[Any]) -> Any:
+    """The layouts that it declares; None where they are row-major."""
+    if not step.has(name):
+        return None
+    listed = tuple([tuple([int(n) for n in plain(each)]) for each in step.raw(name)])
+    ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
+    return None if listed == tuple([tuple(range(rank))[::-1] for rank in ranks]) else listed
+
+
+_VECTORS = {
+    ir.DenseBoolArrayAttr: "i1",
+    ir.DenseI8ArrayAttr: "i8",
+    ir.DenseI16ArrayAttr: "i16",
+    ir.DenseI32ArrayAttr: "i32",
+    ir.DenseI64ArrayAttr: "i64",
+    ir.DenseF32ArrayAttr: "f32",
+    ir.DenseF64ArrayAttr: "f64",
+}
 _NUMPY = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64"}
 
 
@@ -92,9 +119,9 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
     if isinstance(value, (int, float)):
         wide = {"i64": int, "f64": float}.get(type_)
         return wide(value) if wide else (_dtype(type_), value)
-    element = type_.removeprefix("tensor<").rpartition("x")[2].rstrip(">")
+    element = _VECTORS.get(type(attribute)) or type_.rpartition("x")[2].rstrip(">")
     try:
-        numbers = tuple([each for each in (value.tolist() if hasattr(value, "tolist") else value)])
+        numbers = tuple(value.tolist() if hasattr(value, "tolist") else value)
         if all(isinstance(each, (bool, int, float)) for each in numbers):
             return _dtype(element), numbers
     except TypeError:

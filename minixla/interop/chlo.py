@@ -23,8 +23,7 @@ _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 
 def _decomposed(step: Step) -> Sequence[Value]:
     """The instructions that MLIR writes for it."""
-    names = [name for name in step.attributes]
-    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in names])
+    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.attributes])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
     shapes = tuple(step.shapes)

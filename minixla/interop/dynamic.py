@@ -14,7 +14,7 @@ from minixla.interop.operations import (
     gather_attributes,
 )
 from minixla.interop.step import Step
-from minixla.interop.values import element_of
+from minixla.interop.values import declared, element_of
 
 __all__ = ["DYNAMIC"]
 
@@ -55,11 +55,10 @@ def _iota(step: Step) -> Sequence[Value]:
 
 def _reshape(step: Step) -> Sequence[Value]:
     operand, listed = step.operands
-    type_ = step.operation.results[0].type
-    known = None if type_.has_static_shape else step.builder.known(listed)
-    if type_.has_static_shape or known is not None:
+    shape = declared(step.operation.results[0].type)
+    dynamic = any(isinstance(s, Shape) and s.is_dynamic for s in (shape, operand.shape))
+    if not isinstance(shape, Shape) or not dynamic:
         return [step.bind("Reshape", operand, dimensions=_sizes(step, 1))]
-    shape = step.result  # of bounded dimensions
     return [
         step.bind(
             "DynamicReshape",

@@ -58,10 +58,10 @@ class ImportedFunction:
 
 def _fitting(operand: Any, shape: Any) -> Any:
     """A Python number in the type that the program takes; anything else as it is."""
-    if isinstance(operand, (bool, int, float, complex)) and isinstance(shape, Shape):
-        if not shape.rank and shape_of(operand) is not shape:
-            return np.asarray(operand).astype(shape.dtype)
-    return operand
+    is_number = isinstance(operand, (bool, int, float, complex))
+    if not is_number or not isinstance(shape, Shape) or shape.rank or shape_of(operand) is shape:
+        return operand
+    return np.asarray(operand).astype(shape.dtype)
 
 
 class ImportedProgram(ImportedFunction):

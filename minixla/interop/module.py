@@ -9,8 +9,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import AnyShape
-from minixla.interop.building import Builder
+from minixla.interop.building import Body, Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.dynamic import DYNAMIC
@@ -19,9 +18,9 @@ from minixla.interop.programs import PROGRAMS
 from minixla.interop.reading import SUBJECT, legalised, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
-from minixla.interop.values import shape_of_type, source_of
+from minixla.interop.values import declared, source_of
 
-__all__ = ["Body", "Module", "TRANSLATIONS"]
+__all__ = ["TRANSLATIONS", "Module"]
 
 #: How each operation is read, by its full name.
 TRANSLATIONS: dict[str, Translation] = {
@@ -41,29 +40,6 @@ _IGNORED = ("sdy.",)
 # Calls and regions within each other: transformations recurse over them.
 _DEEPEST = 100
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
-
-
-class Body:
-    """A region under translation.
-
-    Attributes:
-        builder: makes its graph.
-        outputs: what it returns.
-    """
-
-    def __init__(self, builder: Builder, outputs: Sequence[Value], name: str) -> None:
-        self.builder = builder
-        self.outputs = list(outputs)
-        self._name = name
-
-    @property
-    def captured(self) -> list[Value]:
-        """The inputs that stand for values from outside, in the common order of all regions."""
-        return [inner for _, inner in self.builder.captured.values()]
-
-    def graph(self, outputs: Sequence[Value]) -> Graph:
-        """The graph; what it captured are its last inputs."""
-        return self.builder.graph(outputs, self._name)
 
 
 class Module:
@@ -188,10 +164,10 @@ class Module:
         except ValueError as error:
             raise _unsupported(operation.location, f"{name}: {error}") from error
         for result, value in zip(operation.results, results, strict=True):
-            declared = _declared(result.type)
-            if declared is not None and declared is not value.shape:
+            shape = declared(result.type)
+            if shape is not None and shape is not value.shape:
                 raise step.error(
-                    f"the result is declared {declared}, but is {value.shape}",
+                    f"the result is declared {shape}, but is {value.shape}",
                     "The declared type must follow from the operands and attributes.",
                 )
             builder.values[result] = value
@@ -240,13 +216,6 @@ class Module:
         )
 
 
-def _declared(type_: Any) -> AnyShape | None:
-    try:
-        return shape_of_type(type_)
-    except ValueError:  # of unknown sizes, which the constants in the program decide
-        return None
-
-
 def _functions(module: Any) -> dict[str, Any]:
     functions: dict[str, Any] = {}
     for view in module.body.operations:
@@ -280,7 +249,7 @@ def _names(function: Any) -> set[str]:
 
 def _is_public(function: Any) -> bool:
     attributes = function.attributes
-    visibility = attributes["sym_visibility"] if "sym_visibility" in attributes else None
+    visibility = attributes.get("sym_visibility", None)
     return visibility is None or ir.StringAttr(visibility).value == "public"
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-
 from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
-from minixla.interop.building import Builder
+from minixla.interop.building import Body, Builder
 from minixla.interop.reading import located
 from minixla.interop.values import enumerator, plain, shape_of_type
 
@@ -44,7 +43,7 @@ class Step:
 
     def raw(self, name: str) -> Any:
         """An attribute of MLIR's, or None."""
-        return self.attributes[name] if name in self.attributes else None
+        return self.attributes.get(name, None)
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute as Python's value; `default` where it is left out."""
@@ -92,7 +91,7 @@ class Step:
             )
         return graph
 
-    def regions(self) -> tuple[list[Graph], list[Value]]:
+    def regions(self) -> tuple[list[Body], list[Value]]:
         """All regions, and the outer values that some read: the last inputs of each of them."""
         return self.module.regions(self)
 

@@ -22,7 +22,6 @@ __all__ = [
     "plain",
     "shape_of_type",
     "source_of",
-    "text_of",
 ]
 
 _ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
@@ -45,6 +44,14 @@ def shape_of_type(type_: Any) -> AnyShape:
     if str(type_) == TOKEN.stablehlo:
         return TOKEN
     raise ValueError(f"{_short(type_)} is no type of arrays, tuples or tokens")
+
+
+def declared(type_: Any) -> AnyShape | None:
+    """The shape that a type stands for; None for arrays of sizes that only constants tell."""
+    try:
+        return shape_of_type(type_)
+    except ValueError:
+        return None
 
 
 def element_of(type_: Any) -> ElementType:
@@ -73,11 +80,6 @@ def _array_shape(type_: Any) -> Shape:
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
-
-
-def text_of(attribute: Any) -> str:
-    """An attribute in MLIR's notation."""
-    return str(attribute)
 
 
 def enumerator(attribute: Any) -> str:
@@ -113,7 +115,8 @@ _DENSE_ARRAYS = (
 )
 
 # What MLIR's Python interface gives as a buffer; others are read from their text.
-_BUFFERS = frozenset(["i1", "f16", "f32", "f64", *(f"{u}i{n}" for u in ("", "u") for n in (8, 16, 32, 64))])  # fmt: skip
+_INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false")
 

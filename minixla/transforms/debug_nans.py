@@ -21,24 +21,15 @@ from minixla.transforms.number_watch import (
     shown,
     without_jax_checks,
 )
+from minixla.transforms.watching import WatchTrace
 
-__all__ = ["debug_infs", "debug_nans", "watched"]
+__all__ = ["debug_infs", "debug_nans"]
 
 
-class CheckTrace(Trace):
-    """Its parent, but that it raises an error where a result is the first that holds a NaN."""
+class CheckTrace(WatchTrace):
+    """Raises an error where a result is the first that holds a NaN."""
 
     __slots__ = ()
-
-    @property
-    def transformation(self) -> str:  # type: ignore[override]  # the parent's
-        """What the parent is called."""
-        return self.parent.transformation
-
-    @property
-    def evaluator(self) -> Trace:
-        """The trace that does the work."""
-        return self.parent.evaluator
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """A value of the parent."""
@@ -94,11 +85,6 @@ class CheckTrace(Trace):
             kind.advice(isinstance(source, ReverseSource)),
             source,
         )
-
-
-def watched(trace: Trace) -> Trace:
-    """A trace that evaluates, with the checks that are on."""
-    return trace if _state.watch is None else CheckTrace(trace)
 
 
 def _is_checked(trace: Trace | None) -> bool:

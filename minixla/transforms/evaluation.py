@@ -23,7 +23,7 @@ from minixla.core.tracing import (
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import checked_function, named_after, split_static
-from minixla.transforms.debug_nans import watched
+from minixla.transforms.watching import watched
 
 __all__ = ["make_graph", "reference"]
 

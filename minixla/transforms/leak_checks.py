@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from minixla.core.errors import LeakedTracerError, explain
@@ -18,6 +17,7 @@ from minixla.core.source import Source, find_source, is_user_file
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_trace, under
 from minixla.transforms.number_watch import NumberWatch
+from minixla.transforms.watching import WatchTrace
 
 __all__ = ["checking_leaks"]
 
@@ -25,8 +25,8 @@ __all__ = ["checking_leaks"]
 _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
 
 
-class RecordTrace(Trace):
-    """Its parent, but that it remembers the lines that make values."""
+class RecordTrace(WatchTrace):
+    """Remembers the lines that make values."""
 
     __slots__ = ("lines",)
 
@@ -35,15 +35,11 @@ class RecordTrace(Trace):
         # By identity: arrays cannot be hashed.
         self.lines: dict[int, tuple[Any, str, Source | None]] = {}
 
-    @property
-    def transformation(self) -> str:  # type: ignore[override]  # the parent's
-        """What the parent is called."""
-        return self.parent.transformation
-
-    @property
-    def evaluator(self) -> Trace:
-        """The trace that does the work."""
-        return self.parent.evaluator
+    def over(self, parent: Trace) -> WatchTrace:
+        """A trace that remembers for this one."""
+        found = RecordTrace(parent)
+        found.lines = self.lines
+        return found
 
     def process(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
@@ -81,7 +77,6 @@ def checking_leaks() -> Iterator[None]:
         LeakedTracerError: at the end of the block.
     """
     default_trace()  # loads the evaluator
-    before = {id(each): weakref.ref(each) for each in _dead_tracers()}
     previous = _state.watch
     _state.watch = replace(previous or NumberWatch(), token=object())
     trace = RecordTrace(_state.trace)
@@ -90,18 +85,26 @@ def checking_leaks() -> Iterator[None]:
             yield
     finally:
         _state.watch = previous
-    leaks = [x for x in _dead_tracers() if id(x) not in before or before[id(x)]() is not x]
-    held = [(each, _holders(each, leaks)) for each in leaks]
-    # What a pullback holds is no leak.
+    _raise_leaks(trace)
+
+
+def _raise_leaks(trace: RecordTrace) -> None:
+    """Raises an error where tracers made under a trace have outlived their own."""
+    gc.collect()
+    # Not isinstance, which asks objects that stand for others.
+    tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer)]
+    leaks = [x for x in tracers if not x._trace.alive and _is_under(x._trace, trace)]
+    held = [(each, _holders(each, tracers, leaks)) for each in leaks]
+    # What only a pullback or the like holds is no leak.
     described = [_described(each, holders, trace) for each, holders in held if holders]
     if described:
         raise _error(described)
 
 
-def _dead_tracers() -> list[Tracer]:
-    """The tracers whose trace has ended."""
-    gc.collect()
-    return [x for x in gc.get_objects() if isinstance(x, Tracer) and not x._trace.alive]
+def _is_under(trace: Any, other: Trace) -> bool:
+    while trace is not None and trace is not other:
+        trace = trace.parent
+    return trace is other
 
 
 def _error(described: Sequence[Sequence[str]]) -> LeakedTracerError:
@@ -136,101 +139,119 @@ def _origin(tracer: Any, trace: RecordTrace) -> str:
         return f"made by {name} at {node.source}"
     while isinstance(tracer, WrappingTracer):
         tracer = tracer.value
-    if isinstance(tracer, GraphTracer) and tracer._value.instruction is not None:
+    if isinstance(tracer, GraphTracer):
         step = tracer._value.instruction
+        if step is None:
+            return f"argument {tracer._value.index} of the traced function"
         return f"made by {step.op.builder_name} at {step.source}"
     found = trace.line_of(tracer)
     if found is not None:
         return f"made by {found[0]} at {found[1]}"
-    return "it is an argument of the transformed function"
+    return "an argument of the transformed function"
 
 
 # What holds an object.
 
 
-def _holders(tracer: Tracer, leaks: Sequence[Tracer]) -> list[str]:
-    """What of the user's holds a tracer; nothing where only the framework does."""
-    own = {id(leaks), id(sys._getframe()), id(sys._getframe(1))}
+def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
+    """What of the user's, beside `own`, holds a tracer; nothing where only the framework does."""
     found: dict[str, None] = {}
     pending: list[tuple[Any, str]] = [(tracer, "")]
-    seen = {id(tracer)} | own
+    seen = {id(tracer), id(pending), *map(id, own)}
     while pending and len(seen) < _MOST_STEPS and len(found) < _MOST_HOLDERS:
         value, path = pending.pop(0)
-        local = _variable_of_a_frame(value)
-        if local is not None:
-            found[local + path] = None
-        own.add(id(pending))
+        found.update(dict.fromkeys(_running(value, path)))
         for holder in gc.get_referrers(value):
-            if id(holder) in seen or holder is pending or isinstance(holder, (FrameType, Tracer)):
+            if id(holder) in seen or isinstance(holder, Tracer):
                 continue
             seen.add(id(holder))
-            name = _root(holder, value)
-            if name is not None:
-                if name:
-                    found[name + path] = None
-            else:
-                pending.append((holder, _step(holder, value) + path))
-    return list(found)
+            ends, further = _ends(holder, value, path)
+            found.update(dict.fromkeys(ends))
+            pending += further
+    return list(found)[:_MOST_HOLDERS]
 
 
-def _root(holder: Any, value: Any) -> str | None:
-    """What an object is called with which a search ends; "" where it is the framework's."""
+#: What ends a search, described; and the containers in which it goes on, with the way from there.
+Found = tuple[list[str], list[tuple[Any, str]]]
+
+
+def _ends(holder: Any, value: Any, path: str) -> Found:
+    """What a holder of a value is.
+
+    Args:
+        holder: it refers to the value.
+        value: a tracer, or a container on the way to it.
+        path: the way to the tracer, `[0]['a']`.
+    """
     if isinstance(holder, dict):
-        module = sys.modules.get(holder.get("__name__", ""))
-        if module is not None and module.__dict__ is holder:
-            return f"the global {_key(holder, value)} of {module.__name__}"
-        return None
-    if isinstance(holder, (list, tuple, set, frozenset, CellType, MethodType)):
-        return None
-    if isinstance(holder, FunctionType):
-        if not is_user_file(holder.__code__.co_filename):
-            return ""
-        return f"the function {holder.__qualname__}{_closed_over(holder, value)}"
-    if isinstance(holder, ModuleType):
-        return f"the module {holder.__name__}"
-    if isinstance(holder, GeneratorType):
-        return f"the generator {holder.__qualname__}"
-    if isinstance(holder, type):
-        return f"the class {holder.__qualname__}"
-    module = type(holder).__module__ or ""
-    if module.partition(".")[0] in ("minixla", "minixla_ops"):
-        return ""
-    return f"an object of class {type(holder).__qualname__}{_attribute(holder, value)}"
-
-
-def _step(holder: Any, value: Any) -> str:
-    """How a container leads to what it holds."""
-    if isinstance(holder, dict):
-        return f"[{_key(holder, value)!r}]"
+        return _of_dictionary(holder, f"{_key(holder, value)}", path)
     if isinstance(holder, (list, tuple)):
-        index = next((i for i, each in enumerate(holder) if each is value), None)
-        return f"[{index}]"
-    return ""
+        index = next((i for i, each in enumerate(holder) if each is value), "?")
+        return [], [(holder, f"[{index}]{path}")]
+    if isinstance(holder, (set, frozenset)):
+        return [], [(holder, path)]
+    if isinstance(holder, CellType):
+        return [f"{n}{path}, a variable of the function {f}" for f, n in _closures(holder)], []
+    if isinstance(holder, FrameType):
+        is_user = is_user_file(holder.f_code.co_filename)
+        name = f"a frame of {holder.f_code.co_qualname} that a traceback keeps"
+        return [name] if is_user else [], []
+    if isinstance(holder, (FunctionType, GeneratorType)):
+        code = holder.__code__ if isinstance(holder, FunctionType) else holder.gi_code
+        is_user = is_user_file(code.co_filename)
+        return [f"the {type(holder).__name__} {holder.__qualname__}"] if is_user else [], []
+    if isinstance(holder, type):
+        return [f"{_key(holder.__dict__, value)}{path}, of the class {holder.__qualname__}"], []
+    if _is_ours(holder):
+        return [], []
+    return _of_object(holder, str(_key(getattr(holder, "__dict__", {}), value)), path), []
 
 
-def _key(holder: dict[Any, Any], value: Any) -> Any:
+def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Found:
+    """A module's or an object's dictionary, or any other."""
+    module = sys.modules.get(str(holder.get("__name__", "")))
+    if module is not None and module.__dict__ is holder:
+        return [f"{key}{path}, a global of {module.__name__}"], []
+    owners = [x for x in gc.get_referrers(holder) if getattr(x, "__dict__", None) is holder]
+    if not owners:
+        return [], [(holder, f"[{key!r}]{path}")]
+    return [line for x in owners if not _is_ours(x) for line in _of_object(x, key, path)], []
+
+
+def _of_object(holder: Any, key: str, path: str) -> list[str]:
+    name = type(holder).__qualname__
+    return [f"{key}{path}, an attribute of an object of class {name}"]
+
+
+def _is_ours(value: Any) -> bool:
+    return (type(value).__module__ or "").partition(".")[0] in ("minixla", "minixla_ops")
+
+
+def _key(holder: Any, value: Any) -> Any:
     return next((key for key, each in holder.items() if each is value), "?")
 
 
-def _closed_over(function: FunctionType, value: Any) -> str:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    name = next((name for name, cell in cells if cell is value), None)
-    return ", which refers to it" if name is None else f", by its variable {name}"
+def _closures(cell: CellType) -> list[tuple[str, str]]:
+    """The user's functions that a variable is shared by, and its name in each."""
+    found = []
+    for closure in gc.get_referrers(cell):
+        for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
+            if not isinstance(function, FunctionType) or function.__closure__ is not closure:
+                continue
+            if is_user_file(function.__code__.co_filename):
+                index = next(i for i, each in enumerate(closure) if each is cell)
+                found.append((function.__qualname__, function.__code__.co_freevars[index]))
+    return found
 
 
-def _attribute(holder: Any, value: Any) -> str:
-    names = getattr(holder, "__dict__", {})
-    name = _key(names, value) if isinstance(names, dict) else "?"
-    return "" if name == "?" else f", by its attribute {name}"
-
-
-def _variable_of_a_frame(value: Any) -> str | None:
-    """The variable of a function of the user's, running in this thread, that is bound to a value."""
-    frame = inspect.currentframe()
+def _running(value: Any, path: str) -> list[str]:
+    """The variables bound to a value of the user's functions that are running in this thread."""
+    found = []
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if is_user_file(frame.f_code.co_filename) and frame.f_code.co_name != "<module>":
-            for name, each in frame.f_locals.items():
-                if each is value:
-                    return f"the variable {name} of {frame.f_code.co_qualname}"
+        code = frame.f_code
+        if is_user_file(code.co_filename) and code.co_name != "<module>":
+            names = [name for name, each in frame.f_locals.items() if each is value]
+            found += [f"{name}{path}, a variable of {code.co_qualname}" for name in names]
         frame = frame.f_back
-    return None
+    return found

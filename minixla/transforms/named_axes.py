@@ -14,6 +14,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import _state, bind, shape_of
 from minixla.transforms import axis_operations as operations
+from minixla_ops.conversion import convert_element_type
 
 __all__ = [
     "all_gather",
@@ -180,7 +181,8 @@ def psum(
     """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
 
     Args:
-        x: a pytree of arrays. A Python number gives the number times the size, with no array.
+        x: a pytree of arrays; booleans are counted. A Python number gives the number times the
+            size, with no array.
         axis_name: the name of the axis, or a tuple of names.
         axis_index_groups: the members of each group within which to sum; default: all.
 
@@ -194,7 +196,15 @@ def psum(
             groups = _groups("psum", axis, axis_index_groups)
             count *= axis.size if groups is None else len(groups[0])
         return x * count
-    return _reduced("psum", operations.SUM, x, axis_name, axis_index_groups)
+    return _reduced("psum", operations.SUM, tree_map(_counted, x), axis_name, axis_index_groups)
+
+
+def _counted(leaf: Any) -> Any:
+    """Booleans as s32 numbers, which can be added."""
+    shape = shape_of(leaf, "psum")
+    if isinstance(shape, Shape) and shape.element_type.kind == "pred":
+        return convert_element_type(_state.trace.lift(leaf, "psum"), "s32")
+    return leaf
 
 
 def pmean(

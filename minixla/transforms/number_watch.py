@@ -99,8 +99,11 @@ class NumberWatch:
         """
         operation = node.operation
         _state.source = reverse_source(node.source, operation)
+        # What runs programs is looked into.
         if operation is None or operation.linearize is not None or operation.forward is not None:
-            return node.pullback(given)  # runs programs, which are looked into
+            return node.pullback(given)
+        if not self.kinds:
+            return node.pullback(given)
         with self._resting():
             found = node.pullback(given)
         before = [*given.values()] if isinstance(given, dict) else [given]
@@ -112,6 +115,8 @@ class NumberWatch:
 
         It raises NaNError or InfinityError where it makes the first that is looked for.
         """
+        if not self.kinds:
+            return operation.jvp
 
         def rule(
             primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import minixla as mx
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,3 +74,59 @@ def test_train_digits(tmp_path: Path) -> None:
         assert float(ulp) < 64, name
         # Both round to f32 on the way; ours must not lose more.
         assert float(ours) < 4 * float(theirs) + 5e-7, name
+
+
+def test_data_parallel(tmp_path: Path) -> None:
+    done = run("data_parallel.py", "--steps", "12", "--seed", "1", folder=tmp_path)
+    rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert [int(step) for step, *_ in rows][::10] == [0, 11]
+    for _, four, one, difference in rows:
+        assert float(difference) < 1e-5
+        assert abs(float(four) - float(one)) < 1e-5 * float(one) + 1e-6  # as printed
+    assert float(rows[-1][1]) < 0.8 * float(rows[0][1])
+    assert "4 devices (mx.pmap)" in done.stdout
+    assert len(re.findall(r"test accuracy [\d.]+%", done.stdout)) == 2
+    assert done.stderr.count("12/12") == 2
+    assert "within the tolerance" in done.stdout
+
+
+def test_char_transformer(tmp_path: Path) -> None:
+    sizes = ["--layers", "2", "--size", "32", "--context", "32", "--batch", "8", "--sample", "50"]
+    done = run("char_transformer.py", "--steps", "60", *sizes, folder=tmp_path)
+    by_chance, before, learnt, held_out = numbers(done.stdout, "  loss")
+    assert 4 < by_chance < 6
+    assert abs(before - by_chance) < 0.1
+    assert learnt < by_chance - 1
+    assert held_out < by_chance - 0.8
+    assert "60/60" in done.stderr
+    written = done.stdout.partition("\n\n")[2]
+    assert written.startswith("## ")
+    assert len(written) >= 50
+
+
+def test_layers_computed_again_have_the_same_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    example = importlib.import_module("char_transformer")
+    parameters = example.initial_parameters(seed=0, characters=11, layers=3, size=8, context=6)
+    window = np.random.default_rng(0).integers(0, 11, (2, 7)).astype(np.int32)
+    kept, again = (
+        mx.reference(mx.value_and_grad(lambda p, flag=flag: example.loss(p, window, flag)))(
+            parameters
+        )
+        for flag in (False, True)
+    )
+    assert max(np.abs(each).max() for each in jax.tree.leaves(kept[1]["layers"])) > 1e-3
+    jax.tree.map(np.testing.assert_array_equal, kept, again)
+
+
+def test_meta(tmp_path: Path) -> None:
+    done = run("meta.py", "--steps", "12", "--features", "8", "--seed", "2", folder=tmp_path)
+    rows = re.findall(r"^ +\d+ +(\S+) +(\S+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert len(rows) == 8
+    for by_loop, implicit, by_difference in rows:
+        assert abs(float(by_loop) - float(implicit)) < 1e-8
+        assert abs(float(by_loop) - float(by_difference)) < 1e-6
+    assert "12/12" in done.stderr
+    steps = re.findall(r"^ +(\d+) +([\d.]+) +(\d+)$", done.stdout, re.MULTILINE)
+    assert float(steps[-1][1]) < float(steps[0][1])
+    assert len({count for *_, count in steps}) > 3, "the trip count changes at run time"

@@ -198,16 +198,12 @@ GRAPH, _ = trace_to_graph(body, [Shape("f32", (3,)), Shape("s32", (2,))])
     ("label", "function", "phrase"),
     [
         ("C1", lambda x: ops.call(GRAPH, x), "1 operands for a computation of 2 inputs"),
-        ("C1", lambda x: ops.call(lambda: [X], x), "takes 0 positional arguments"),
+        ("", lambda x: ops.call(lambda: [X], x), "the computation <lambda> does not take 1"),
         ("C2", lambda x: ops.call(GRAPH, x, x), "operand 1 has shape f32[3]"),
     ],
 )
 def test_rejected(label, function, phrase):
-    if "positional" in phrase:
-        with pytest.raises(TypeError, match=phrase):
-            graph_of(function, [X])
-    else:
-        check_rejected(function, [X], ShapeError, f"call: ({label})", phrase)
+    check_rejected(function, [X], ShapeError, f"call: ({label})" if label else "call:", phrase)
 
 
 def test_a_computation_must_be_closed():

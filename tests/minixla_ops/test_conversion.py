@@ -256,7 +256,7 @@ def test_convert_rejects_tuples_and_unknown_types():
         trace_to_graph(
             lambda x: [ops.convert_element_type(x, "f32")], [TupleShape([Shape("f32", ())])]
         )
-    with pytest.raises(TypeError, match="'f31' is not an element type of XLA"):
+    with pytest.raises(AttributeValueError, match="'f31' is not an element type of XLA"):
         ops.convert_element_type(np.zeros(3, np.float32), "f31")
 
 

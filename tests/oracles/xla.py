@@ -10,6 +10,11 @@ What a comparison with it must know, as of jaxlib 0.10.2:
 - a * b + c in f32 and f64 is rounded once; x / constant is x times the reciprocal; x + 0 is x, even
   for -0. bf16, f16 and f8 are rounded after every operation, but summed in wider or partial sums;
   their dot products are sums in f32.
+- Constants are folded by other code: convolutions of integers in double (they saturate), bits of
+  8-bit constants read as 4-bit ones wrongly; a complex constant converted to a real type kills it.
+- Dot products and convolutions begin with the first product, which may be -0, and not with 0.
+- complex(real(x), imag(x)) is x, even for a real x, whose type it then has.
+- s2 and u2: comparisons with constants are wrong, and concatenation kills the process.
 - Integers: x / 0 is all ones, x % 0 is x, min / -1 is min, min % -1 is 0. `power` takes exponents
   modulo 64, negative ones give 0, 1 or -1, and unsigned ones from half the range on are taken for
   negative. `popcnt` of negative i4 is wrong.

@@ -111,4 +111,6 @@ def _scatter(d: Draft) -> Call | None:
     room = min([sizes[i] - w.window[i] for i in w.mapped], default=0)
     starts = _STARTS if all(each == 1 for each in w.window) else small(0, room)
     indices = d.array(INTEGERS, starts, sizes=w.index_sizes)
-    return (value, indices, d.array((kind,), domain, sizes=w.result_sizes), function, numbers), {}
+    updates = d.array((kind,), domain, sizes=w.result_sizes)
+    value = ops.reshape(value, sizes)  # the interpreter writes to the operand
+    return (value, indices, updates, function, numbers), {}

@@ -38,6 +38,8 @@ PERMUTATION = [(0, 1), (1, 3), (3, 2), (2, 0)]
 #: Of the module that has the collectives and of one member.
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "psum": lambda m, x: m.psum(x, "i"),
+    "psum of booleans": lambda m, x: x * m.psum(x > 0, "i"),
+    "pmean of booleans": lambda m, x: x * m.pmean(x > 0, "i"),
     "pmean": lambda m, x: m.pmean({"x": x}, "i")["x"],
     "pmax": lambda m, x: m.pmax(x, "i"),
     "pmin": lambda m, x: m.pmin(x, "i"),

@@ -1,5 +1,7 @@
-"""Programs with control flow, rules of their own, and transformations inside: see
-`composition_programs`."""
+"""Programs with control flow, rules of their own, and transformations inside.
+
+As `composition_programs`, for the table of compositions of transformations.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,13 @@ import minixla.numpy as mnp
 from minixla import ops
 from tests.minixla.transforms.composition_programs import Function, Program
 
-_LAX = (
-    "associative_scan cond fori_loop map psum all_gather axis_index ppermute scan stop_gradient "
-    "switch while_loop"
-).split()
-_FROM_JAX = "checkpoint custom_jvp custom_vjp grad hessian jit jvp vmap".split()
+_OF_LAX = ("cond", "fori_loop", "map", "scan", "switch", "while_loop", "associative_scan")
+_OF_LAX += ("all_gather", "axis_index", "ppermute", "psum", "stop_gradient")
+_OF_JAX = ("checkpoint", "custom_jvp", "custom_vjp", "grad", "jit", "jvp", "vmap")
 JAX = SimpleNamespace(
     numpy=jnp,
-    **{name: getattr(lax, name) for name in _LAX},
-    **{name: getattr(jax, name) for name in _FROM_JAX},
+    **{name: getattr(lax, name) for name in _OF_LAX},
+    **{name: getattr(jax, name) for name in _OF_JAX},
 )
 
 

@@ -304,9 +304,7 @@ OPERATIONS = {
     # The derivative passes through f32, to which rules round in different places.
     "conversions": _both(_conversions, tolerance=1e-6),
     "complex": _both(_complex),
-    "fft": Program(
-        _fourier(mnp, lambda z: ops.fft(z, "FFT", (4,))), _fourier(jnp, jnp.fft.fft)
-    ),
+    "fft": Program(_fourier(mnp, lambda z: ops.fft(z, "FFT", (4,))), _fourier(jnp, jnp.fft.fft)),
     "reductions": _both(_reductions),
     "general reducers": Program(_folded, _jax_folded),
     "products": _both(_products),

@@ -1,9 +1,9 @@
 """What compositions of transformations must return, from a few derivatives that JAX computes once.
 
-A program f: R^4 -> R^k is looked at near four points, which a linear map TURN of order four permutes,
-along DIRECTION, which TURN leaves alone. Whatever transformations make of f is then a linear function
-of the derivatives of f along DIRECTION at the points, and `Expected` holds its coefficients: a
-derivative raises the order, an argument turned by TURN moves on to the next point.
+A program f: R^4 -> R^k is looked at near four points, which a linear map TURN of order four
+permutes, along DIRECTION, which TURN leaves alone. Whatever transformations make of f is then a
+linear function of the derivatives of f along DIRECTION at the points, and `Expected` holds its
+coefficients: a derivative raises the order, an argument turned by TURN moves on to the next point.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.harness import QUICKLY
+
 #: x -> SCALES * roll(x, -1): a turn of order four, since the scales multiply to one.
 SCALES = np.array([1.25, -0.8, 1.0, -1.0])
 TURN = np.diag(SCALES) @ np.eye(4)[[1, 2, 3, 0]]
@@ -24,8 +26,6 @@ TURNS = np.stack([np.linalg.matrix_power(TURN, k) for k in range(4)])
 DIRECTION = np.array([1.0, 0.8, -1.0, -1.0])
 POINT = np.array([0.6, -0.9, 0.4, 1.3])
 ORDERS = 4
-#: Compiles twice as fast; what is computed, small as it is, stays the same.
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
 def weights(shape: tuple[int, ...], phase: float) -> np.ndarray:
