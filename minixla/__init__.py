@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         transfer_from_outfeed,
         transfer_to_infeed,
     )
-    from minixla.interop import export, from_jax, import_stablehlo
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
@@ -129,12 +128,9 @@ __all__ = [
     "debug_nans",
     "debug_print",
     "element_type",
-    "export",
     "fori_loop",
-    "from_jax",
     "grad",
     "hessian",
-    "import_stablehlo",
     "jacfwd",
     "jacrev",
     "jit",
@@ -170,7 +166,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check", "minixla.interop")
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check")
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }

@@ -300,15 +300,13 @@ def resolve_window(
     """
     ones = (1,) * len(base)
     sizes, strides = listed(window_dimensions), listed(window_strides)
-    base_dilations = ones if base_dilations is None else listed(base_dilations)
-    window_dilations = ones if window_dilations is None else listed(window_dilations)
+    base_steps = ones if base_dilations is None else listed(base_dilations)
+    window_steps = ones if window_dilations is None else listed(window_dilations)
     try:
-        pairs = resolve_padding(
-            subject, padding, base, sizes, strides, base_dilations, window_dilations
-        )
+        pairs = resolve_padding(subject, padding, base, sizes, strides, base_steps, window_steps)
     except (TypeError, ZeroDivisionError):  # of SAME: another argument is wrong
         pairs = ((0, 0),) * len(base)
-    return Window(sizes, strides, pairs, base_dilations, window_dilations)
+    return Window(sizes, strides, pairs, base_steps, window_steps)
 
 
 def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:

@@ -52,7 +52,7 @@ class Domain(NamedTuple):
 def _parts(array: np.ndarray) -> np.ndarray:
     """The real numbers in a floating-point or complex array, in double."""
     if array.dtype.kind == "c":
-        return np.stack([array.real, array.imag]).astype(np.float64)
+        return np.stack([np.real(array), np.imag(array)]).astype(np.float64)
     return array.astype(np.float64)
 
 
@@ -71,7 +71,7 @@ def _small(
 def _normal(array: np.ndarray) -> np.ndarray:
     """The array with zeros for denormal numbers."""
     if array.dtype.kind == "c":
-        parts = np.stack([array.real, array.imag], -1)
+        parts = np.stack([np.real(array), np.imag(array)], -1)
         return _normal(parts).view(array.dtype)[..., 0]
     smallest = float(ml_dtypes.finfo(array.dtype).smallest_normal)
     with np.errstate(invalid="ignore"):

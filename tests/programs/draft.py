@@ -17,6 +17,7 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import GraphTrace, current_trace, shape_of, trace_to_graph, tracing
 from minixla_ops import constant
+from minixla_ops.rules import array_shape
 from tests.programs.domains import ANY, KINDS, Domain
 
 #: Larger values, and those of more than four dimensions, are not used again.
@@ -142,7 +143,7 @@ class Draft:
         self, value: Any, domain: Domain | None = None, kinds: Sequence[str] | None = None
     ) -> Any:
         """A value of the same sizes and, if no others are named, of the same type."""
-        shape = shape_of(value)
+        shape = array_shape(value)
         return self.array(kinds or (str(shape.element_type),), domain, sizes=shape.dimensions)
 
     def _fits(
@@ -154,7 +155,7 @@ class Draft:
         ranks: Sequence[int],
         least: int,
     ) -> bool:
-        shape = shape_of(entry.value)
+        shape = array_shape(entry.value)
         if str(shape.element_type) not in kinds:
             return False
         if shape.dimensions != tuple(sizes) if sizes is not None else shape.rank not in ranks:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
+from minixla_ops.rules import array_shape
 from tests.programs.domains import (
     ANY,
     COMPLEX,
@@ -64,7 +64,7 @@ for names, kinds, domain in (
 def pair(d: Draft, kinds: Sequence[str], domain: Domain, other: Domain | None = None) -> Call:
     """Two arrays; sometimes one has fewer dimensions, or sizes of 1 where the other has more."""
     lhs = d.array(kinds, domain)
-    shape = shape_of(lhs)
+    shape = array_shape(lhs)
     kind, sizes, way = str(shape.element_type), shape.dimensions, d.integer(0, 5)
     if way == 4:
         return (lhs, d.array((kind,), other or domain, sizes=())), {}
@@ -114,14 +114,14 @@ def _compare(d: Draft) -> Call:
 @row("select")
 def _select(d: Draft) -> Call:
     value = d.array()
-    sizes = () if d.chance(3) else shape_of(value).dimensions
+    sizes = () if d.chance(3) else array_shape(value).dimensions
     return (d.array(PRED, sizes=sizes), value, d.like(value)), {}
 
 
 @row("clamp")
 def _clamp(d: Draft) -> Call:
     value = d.array(REALS, ORDERED)
-    kind = (str(shape_of(value).element_type),)
+    kind = (str(array_shape(value).element_type),)
     ends = [
         d.array(kind, ORDERED, sizes=()) if d.chance() else d.like(value, ORDERED) for _ in "lh"
     ]
@@ -131,7 +131,7 @@ def _clamp(d: Draft) -> Call:
 @row("convert_element_type")
 def _convert(d: Draft) -> Call:
     value = d.array(KINDS, whole(lambda dtype: 4.0, free=True))
-    inexact = shape_of(value).element_type.is_inexact
+    inexact = array_shape(value).element_type.is_inexact
     # Integers beyond 4 may be rounded on the way to floats; numbers wrap between integers.
     known = d.known(value)
     is_small = known is not None and bool((np.abs(known.astype(np.complex128)) <= 4).all())
@@ -143,7 +143,7 @@ def _convert(d: Draft) -> Call:
 def _bitcast(d: Draft) -> Call | None:
     # Floats only where they hold no NaN, whose bits may change. XLA folds 4 bits wrongly.
     value = d.array(("s32", "u8", "s8", "u16", "u64", "f32", "f64", "f16", "bf16"), ORDERED)
-    shape = shape_of(value)
+    shape = array_shape(value)
     bits = shape.element_type.bits
     fitting = [
         kind

@@ -10,8 +10,8 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Literal
 from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
 from minixla_ops.computations import identity_of
+from minixla_ops.rules import array_shape
 from tests.programs.domains import (
     ANY,
     FLOATS,
@@ -55,7 +55,7 @@ def _reduce(d: Draft) -> Call:
     kind = d.kind(KINDS)
     function, identity, domain = monoid(d, kind, 64)
     value = d.array((kind,), domain)
-    dimensions = d.shuffled(d.subset(range(shape_of(value).rank)))
+    dimensions = d.shuffled(d.subset(range(array_shape(value).rank)))
     if d.chance(4) and not Shape(kind).element_type.is_complex:
         return _argmax(d, value, dimensions)
     return (value, ops.constant(scalar(identity)), function, dimensions), {}
@@ -63,11 +63,11 @@ def _reduce(d: Draft) -> Call:
 
 def _argmax(d: Draft, value: Any, dimensions: Sequence[int]) -> Call:
     """Two operands: the largest number of those that come first."""
-    if not shape_of(value).element_type.is_integer:
+    if not array_shape(value).element_type.is_integer:
         value = d.array(INTEGERS)
-        dimensions = d.subset(range(shape_of(value).rank))
+        dimensions = d.subset(range(array_shape(value).rank))
     places = d.like(value, kinds=("s32",))
-    least = identity_of("max", shape_of(value).dtype)
+    least = identity_of("max", array_shape(value).dtype)
 
     def larger(x: Any, at: Any, y: Any, other: Any) -> Any:
         wins = ops.or_(ops.gt(x, y), ops.and_(ops.eq(x, y), ops.le(at, other)))
@@ -82,7 +82,7 @@ def _reduce_window(d: Draft) -> Call:
     kind = d.kind(KINDS)
     function, identity, domain = monoid(d, kind, 27)
     value = d.array((kind,), domain)
-    rank = shape_of(value).rank
+    rank = array_shape(value).rank
 
     def each(low: int, high: int) -> list[int]:
         return [d.integer(low, high) for _ in range(rank)]
@@ -99,7 +99,7 @@ def _reduce_window(d: Draft) -> Call:
 def _select_and_scatter(d: Draft) -> Call | None:
     kind = d.kind((*INTEGERS, *FLOATS))
     value = d.array((kind,), ORDERED, ranks=(1, 2), least=1)
-    shape = shape_of(value)
+    shape = array_shape(value)
     window = [d.integer(1, size) for size in shape.dimensions]
     strides = [d.integer(1, 2) for _ in window]
     sizes = [(s - w) // t + 1 for s, w, t in zip(shape.dimensions, window, strides, strict=True)]
@@ -112,7 +112,7 @@ def _select_and_scatter(d: Draft) -> Call | None:
 @row("sort")
 def _sort(d: Draft) -> Call:
     value = d.array((*REALS, *PRED), ORDERED, ranks=(1, 2, 3))
-    dimension = d.integer(-1, shape_of(value).rank - 1)
+    dimension = d.integer(-1, array_shape(value).rank - 1)
     direction = d.choice((ops.lt, ops.gt))
     if d.chance():
         return (value, direction, dimension, d.chance()), {}
@@ -123,4 +123,4 @@ def _sort(d: Draft) -> Call:
 @row("top_k")
 def _top_k(d: Draft) -> Call:
     value = d.array(REALS, ORDERED, ranks=(1, 2))
-    return (value, d.integer(0, shape_of(value).dimensions[-1])), {"largest": d.chance()}
+    return (value, d.integer(0, array_shape(value).dimensions[-1])), {"largest": d.chance()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import minixla_ops as ops
-from minixla.core.tracing import shape_of
+from minixla_ops.rules import array_shape
 from tests.programs.domains import (
     INTEGERS,
     KINDS,
@@ -23,7 +23,7 @@ _STARTS = small(-2, 6)
 @row("dynamic_slice")
 def _dynamic_slice(d: Draft) -> Call:
     value = d.array()
-    sizes = shape_of(value).dimensions
+    sizes = array_shape(value).dimensions
     kind = d.kind(INTEGERS)
     starts = [d.array((kind,), _STARTS, sizes=()) for _ in sizes]
     return (value, starts, [d.integer(0, size) for size in sizes]), {}
@@ -32,7 +32,7 @@ def _dynamic_slice(d: Draft) -> Call:
 @row("dynamic_update_slice")
 def _dynamic_update_slice(d: Draft) -> Call:
     (value, starts, sizes), _ = _dynamic_slice(d)
-    update = d.array((str(shape_of(value).element_type),), sizes=sizes)
+    update = d.array((str(array_shape(value).element_type),), sizes=sizes)
     return (value, update, starts), {}
 
 
@@ -85,7 +85,7 @@ def _windows(d: Draft, sizes: Sequence[int]) -> _Windows:
 @row("gather")
 def _gather(d: Draft) -> Call | None:
     value = d.array(ranks=(2, 1, 3, 0))
-    sizes = shape_of(value).dimensions
+    sizes = array_shape(value).dimensions
     w = _windows(d, sizes)
     if any(not sizes[i] for i in w.batching) or math.prod(w.result_sizes) > 200:
         return None
@@ -100,7 +100,7 @@ def _scatter(d: Draft) -> Call | None:
     kind = d.kind(KINDS)
     function, _, domain = monoid(d, kind, 40)
     value = d.array((kind,), domain, ranks=(2, 1, 3, 0))
-    sizes = shape_of(value).dimensions
+    sizes = array_shape(value).dimensions
     w = _windows(d, sizes)
     if any(not sizes[i] for i in w.batching) or math.prod(w.result_sizes) > 200:
         return None

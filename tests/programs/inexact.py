@@ -24,8 +24,8 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.graph import Graph
-from minixla.core.tracing import shape_of
 from minixla.reference.widening import widened
+from minixla_ops.rules import array_shape
 from tests.programs.domains import COMPLEX, Domain, is_inexact
 from tests.programs.draft import Draft
 from tests.programs.rows import Call, Row
@@ -41,7 +41,7 @@ def within(low: float, high: float) -> Domain:
     def accepts(array: np.ndarray) -> bool:
         if not is_inexact(array.dtype):
             return False
-        parts = np.stack([array.real, array.imag]) if array.dtype.kind == "c" else array
+        parts = np.stack([np.real(array), np.imag(array)]) if array.dtype.kind == "c" else array
         return bool(((parts >= low) & (parts <= high)).all())
 
     def sample(
@@ -130,7 +130,7 @@ def _parts(d: Draft) -> Call:
 @row("reduce")
 def _reduce(d: Draft) -> Call:
     value = d.array(REAL, USUAL)
-    kind, shape = shape_of(value).element_type, shape_of(value)
+    kind, shape = array_shape(value).element_type, array_shape(value)
     function, init = d.choice(((ops.add, 0), (ops.max, -100), (ops.min, 100)))
     dimensions = d.subset(range(shape.rank))
     return (value, ops.constant(np.array(init, kind.dtype)), function, dimensions), {}
@@ -139,7 +139,7 @@ def _reduce(d: Draft) -> Call:
 @row("reduce_window")
 def _reduce_window(d: Draft) -> Call:
     value = d.array(REAL, USUAL, ranks=(1, 2))
-    shape = shape_of(value)
+    shape = array_shape(value)
     window = [d.integer(1, 3) for _ in shape.dimensions]
     zero = ops.constant(np.array(0, shape.dtype))
     return (value, zero, ops.add, window, [1] * shape.rank, d.choice(("SAME", "VALID"))), {}
@@ -148,7 +148,7 @@ def _reduce_window(d: Draft) -> Call:
 @row("dot_general")
 def _dot_general(d: Draft) -> Call:
     lhs = d.array(REAL, _MODERATE, ranks=(2,), least=1)
-    shape = shape_of(lhs)
+    shape = array_shape(lhs)
     rhs = d.array((str(shape.element_type),), _MODERATE, sizes=(d.size(), shape.dimensions[0]))
     return (lhs, rhs, (([0], [1]), ([], []))), {}
 
@@ -165,7 +165,7 @@ def _conv(d: Draft) -> Call:
 def _fft(d: Draft) -> Call:
     kind = d.choice(("FFT", "IFFT", "RFFT", "IRFFT"))
     value = d.array(REAL if kind == "RFFT" else COMPLEX, USUAL, ranks=(1, 2), least=1)
-    size = shape_of(value).dimensions[-1]
+    size = array_shape(value).dimensions[-1]
     return (value, kind, [2 * size - 1 if kind == "IRFFT" else size]), {}
 
 
@@ -187,7 +187,7 @@ def _triangular_solve(d: Draft) -> Call:
 
 def _normalized(d: Draft, vectors: Sequence[Domain]) -> tuple[list[Any], int]:
     value = d.array(REAL, USUAL, ranks=(2, 3), least=2)
-    shape = shape_of(value)
+    shape = array_shape(value)
     at = d.integer(0, shape.rank - 1)
     kind, sizes = (str(shape.element_type),), shape.dimensions[at : at + 1]
     return [value, *[d.array(kind, domain, sizes=sizes) for domain in vectors]], at
@@ -231,7 +231,7 @@ def _while(d: Draft) -> Call:
 @row("scan")
 def _scan(d: Draft) -> Call:
     values = d.array(REAL, USUAL, ranks=(1, 2))
-    shape = shape_of(values)
+    shape = array_shape(values)
     carry = d.array((str(shape.element_type),), USUAL, sizes=shape.dimensions[1:])
 
     def body(x: Any, carried: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
+from minixla_ops.rules import array_shape
 from tests.programs.domains import (
     KINDS,
     PRED,
@@ -30,7 +30,7 @@ def _arrays(d: Draft, low: int, high: int) -> list[Any]:
 
 
 def _body(d: Draft, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
-    shapes = [shape_of(each) for each in operands]
+    shapes = [array_shape(each) for each in operands]
     return d.inner(shapes, _basic(), d.integer(*_STEPS), outputs)
 
 
@@ -68,7 +68,7 @@ def _while(d: Draft) -> Call:
     values = _arrays(d, 1, 3)
     counter = ops.constant(np.zeros((), np.int32))
     limit = d.integer(0, 4)
-    body = _body(d, [counter, *values], [shape_of(each) for each in values])
+    body = _body(d, [counter, *values], [array_shape(each) for each in values])
 
     def next_values(count: Any, *others: Any) -> Any:
         return (ops.add(count, np.int32(1)), *ops.call(body, count, *others))
@@ -82,19 +82,19 @@ def _while(d: Draft) -> Call:
 @row("scan", is_basic=False)
 def _scan(d: Draft) -> Call:
     first = d.array(ranks=(1, 2), least=0)
-    at = d.integer(0, shape_of(first).rank - 1)
-    length = shape_of(first).dimensions[at]
+    at = d.integer(0, array_shape(first).rank - 1)
+    length = array_shape(first).dimensions[at]
     inputs = [first]
     if d.chance():
         sizes = [length if i == at else d.size() for i in range(at + 1)]
         inputs.append(d.array(sizes=sizes))
     carries = _arrays(d, 0, 2)
-    elements = [shape_of(each).without_dimension(at) for each in inputs]
-    shapes = [*elements, *map(shape_of, carries)]
+    elements = [array_shape(each).without_dimension(at) for each in inputs]
+    shapes = [*elements, *map(array_shape, carries)]
     # An output's dimensions before the one that is scanned are those of the inputs.
     heads = [elements[0].dimensions[:at]]
     outputs = [Shape(d.kind(KINDS), (*heads[0], *d.sizes((0, 1)))) for _ in range(d.integer(0, 2))]
-    body = d.inner(shapes, _basic(), d.integer(*_STEPS), [*outputs, *map(shape_of, carries)])
+    body = d.inner(shapes, _basic(), d.integer(*_STEPS), [*outputs, *map(array_shape, carries)])
     return (inputs, carries, body, at), {"is_reverse": d.chance()}
 
 
@@ -103,8 +103,8 @@ def _map(d: Draft) -> Call:
     first = d.array()
     operands = [first, *[d.like(first, kinds=KINDS) for _ in range(d.integer(0, 1))]]
     static = _arrays(d, 0, 1)
-    scalars = [Shape(shape_of(each).element_type) for each in operands]
-    shapes = [*scalars, *map(shape_of, static)]
+    scalars = [Shape(array_shape(each).element_type) for each in operands]
+    shapes = [*scalars, *map(array_shape, static)]
     body = d.inner(shapes, _basic(), d.integer(*_STEPS), [Shape(d.kind(KINDS))])
     return (operands, body), {"static_operands": static}
 

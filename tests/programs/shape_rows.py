@@ -7,7 +7,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Literal
 from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
+from minixla_ops.rules import array_shape
 from tests.programs.domains import (
     ANY,
     KINDS,
@@ -25,7 +25,7 @@ def _broadcast(d: Draft) -> Call:
 @row("broadcast_in_dim")
 def _broadcast_in_dim(d: Draft) -> Call:
     value = d.array(ranks=(1, 2, 0))
-    sizes = shape_of(value).dimensions
+    sizes = array_shape(value).dimensions
     rank = len(sizes) + d.integer(0, 1)
     places = d.shuffled(range(rank))[: len(sizes)]
     out = [d.size() for _ in range(rank)]
@@ -48,19 +48,19 @@ def _factors(d: Draft, count: int) -> list[int]:
 @row("reshape")
 def _reshape(d: Draft) -> Call:
     value = d.array()
-    return (value, _factors(d, shape_of(value).size)), {}
+    return (value, _factors(d, array_shape(value).size)), {}
 
 
 @row("reshape_explicit")
 def _reshape_explicit(d: Draft) -> Call:
     (value, sizes), _ = _reshape(d)
-    return (Shape(shape_of(value).element_type, sizes), value), {}
+    return (Shape(array_shape(value).element_type, sizes), value), {}
 
 
 @row("collapse")
 def _collapse(d: Draft) -> Call:
     value = d.array(ranks=(2, 3, 1))
-    rank = shape_of(value).rank
+    rank = array_shape(value).rank
     first = d.integer(0, rank - 1)
     return (value, list(range(first, d.integer(first, rank - 1) + 1))), {}
 
@@ -68,19 +68,19 @@ def _collapse(d: Draft) -> Call:
 @row("transpose")
 def _transpose(d: Draft) -> Call:
     value = d.array(ranks=(2, 3, 1))
-    return (value, d.shuffled(range(shape_of(value).rank))), {}
+    return (value, d.shuffled(range(array_shape(value).rank))), {}
 
 
 @row("rev")
 def _rev(d: Draft) -> Call:
     value = d.array()
-    return (value, d.subset(range(shape_of(value).rank))), {}
+    return (value, d.subset(range(array_shape(value).rank))), {}
 
 
 @row("slice")
 def _slice(d: Draft) -> Call:
     value = d.array()
-    sizes = shape_of(value).dimensions
+    sizes = array_shape(value).dimensions
     starts = [d.integer(0, size) for size in sizes]
     limits = [d.integer(start, size) for start, size in zip(starts, sizes, strict=True)]
     strides = None if d.chance() else [d.integer(1, 3) for _ in sizes]
@@ -90,8 +90,8 @@ def _slice(d: Draft) -> Call:
 @row("slice_in_dim")
 def _slice_in_dim(d: Draft) -> Call:
     value = d.array(ranks=(1, 2, 3))
-    at = d.integer(0, shape_of(value).rank - 1)
-    size = shape_of(value).dimensions[at]
+    at = d.integer(0, array_shape(value).rank - 1)
+    size = array_shape(value).dimensions[at]
     start = d.integer(0, size)
     return (value, start, d.integer(start, size), at), {"stride": d.integer(1, 3)}
 
@@ -99,7 +99,7 @@ def _slice_in_dim(d: Draft) -> Call:
 @row("pad")
 def _pad(d: Draft) -> Call:
     value = d.array()
-    shape = shape_of(value)
+    shape = array_shape(value)
     config = []
     for size in shape.dimensions:
         interior = d.integer(0, 1)
@@ -112,7 +112,7 @@ def _pad(d: Draft) -> Call:
 @row("concat_in_dim")
 def _concat(d: Draft) -> Call:
     first = d.array(ranks=(1, 2, 3))
-    shape = shape_of(first)
+    shape = array_shape(first)
     at = d.integer(0, shape.rank - 1)
     others = []
     for _ in range(d.integer(0, 2)):
@@ -146,7 +146,7 @@ def _parameter(d: Draft) -> Call | None:
 @row("get_dimension_size")
 def _get_dimension_size(d: Draft) -> Call:
     value = d.array(ranks=(1, 2, 3))
-    return (value, d.integer(0, shape_of(value).rank - 1)), {}
+    return (value, d.integer(0, array_shape(value).rank - 1)), {}
 
 
 @row("tuple")

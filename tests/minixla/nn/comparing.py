@@ -49,6 +49,7 @@ def check_compiled(
     """
     # Both in one program, which compiles in half the time.
     compiled = jax.jit(lambda *xs: (mx.jit(function)(*xs), jax_function(*xs)))
+    expected: Any = None
     for given in filter(len, (others, arrays)):
         actual, expected = compiled(*given)
         with np.errstate(all="ignore"):
