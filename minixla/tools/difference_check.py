@@ -156,6 +156,11 @@ class _Element(NamedTuple):
         error = abs(self.derivative - self.difference)
         return float("inf") if np.isnan(error) else float(error / (self.allowed or 1e-300))
 
+    def over(self, length: float) -> _Element:
+        """The same for a direction that is shorter by a factor."""
+        numbers = self.derivative / length, self.difference / length, self.allowed / length
+        return self._replace(derivative=numbers[0], difference=numbers[1], allowed=numbers[2])
+
 
 def check_derivative(point: Point, mode: Mode) -> None:
     """Compares a derivative with differences along a random direction.
@@ -220,7 +225,7 @@ def _check_results(point: Point, mode: Mode, results: Sequence[Any]) -> None:
             at = tuple(map(int, np.argwhere(far)[0]))
             given = [
                 f"{leaf.name}{list(at) if at else ''}",
-                f"{mode.name} gives {first[at]}, the function {second[at]}",
+                f"{mode.name} gives {first[at]:.7g}, the function {second[at]:.7g}",
             ]
             problem = f"the value that comes with {_mode_text(mode)} is not the function's"
             raise _error(mode, problem, given)
@@ -310,18 +315,24 @@ def _worst_unit(
 
 def _worst_of_forward(point: Point, mode: Mode, directions: Sequence[np.ndarray]) -> _Element:
     """The worst derivative of a result's element by an argument's."""
+    leaves = point.inputs
 
-    def along(direction: Sequence[np.ndarray], name: str) -> _Element:
+    def along(direction: Sequence[np.ndarray], unit: _Unit | None = None) -> _Element:
         found = point.differences(direction)
         derivatives = mode.run(tuple(point.values), tuple(found.tangents))[1]
-        return _worst_result(point, found, derivatives, name)
+        worst = _worst_result(point, found, derivatives, _named(leaves, unit) if unit else "")
+        return worst.over(_length(found, unit)) if unit else worst
 
-    leaves = point.inputs
     return _worst_unit(
         _units(leaves),
-        lambda units: along(_only(leaves, units, directions), "").excess,
-        lambda unit: along(_only(leaves, [unit]), _named(leaves, unit)),
+        lambda units: along(_only(leaves, units, directions)).excess,
+        lambda unit: along(_only(leaves, [unit]), unit),
     )[1]
+
+
+def _length(found: _Differences, unit: _Unit) -> float:
+    """How large the step of one unit is, where rounding has left it."""
+    return float(np.real(_wide(found.tangents[unit.leaf]).flat[unit.element] / unit.step))
 
 
 def _worst_of_reverse(
@@ -348,7 +359,7 @@ def _worst_of_reverse(
     def of_results(given: Sequence[np.ndarray], name: str) -> _Element:
         given = [x.conj() for x in given]  # Re(-1j z) is the imaginary part of z
         again = mode.run(tuple(point.values), _rounded(outputs, given))[1]
-        element = _summed(found, given, again)
+        element = _summed(found, given, again).over(_length(found, worst))
         return element._replace(result=name, argument=_named(inputs, worst))
 
     return _worst_unit(

@@ -94,9 +94,12 @@ TYPES = [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn]
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: np.dtype(dtype).name)
 def test_narrow_types(dtype):
     x = X.astype(dtype)
-    order = 1 if np.dtype(dtype).itemsize == 1 else 2
-    check(lambda x: mnp.sin(x), (x,), order=order)
-    assert "differs" in failure(rotated(3.0), (x,), order=1)
+    if x.itemsize == 1:  # too coarse for a factor of 3 to show
+        check(mnp.sin, (x,), order=1)
+        assert "differs" in failure(rotated(9.0), (x,), order=1)
+    else:
+        check(mnp.sin, (x,))
+        assert "differs" in failure(rotated(3.0), (x,), order=1)
 
 
 def test_double_precision():
@@ -124,8 +127,8 @@ def test_complex_numbers():
     function.defjvp(lambda p, t: (function(*p), t[0] * mnp.conj(p[0]) + p[0] * t[0]))
     for mode in ("fwd", "rev"):
         message = failure(function, (z,), modes=(mode,))
-        assert "with respect to args[0][0]" in message
-        assert "along 1j" in message
+        assert "] along 1j:" in message
+    assert "fwd 0+2j, differences 4+0j" in failure(function, (z[:1],))
 
 
 def test_arguments_without_a_derivative_are_ignored():
@@ -201,9 +204,9 @@ def test_a_wrong_jvp_rule():
         for phrase in (
             f"check_grads: the {words} of function differs from finite differences.",
             "result[1] with respect to args[0][1]:",
-            f"{mode} {np.cos(1.2) * 1.1:.3f}",
-            f"differences {np.cos(1.2):.3f}",
-            "apart by 0.036",
+            f"{mode} 0.39859",  # 1.1 cos(1.2)
+            "differences 0.3623",  # cos(1.2)
+            "apart by 0.0362, allowed 0.0025",
             "step 0.0049, tolerance 0.002 + 0.002 * |value|",
             f"mode {mode}, order 1: ",
             "A derivative rule is wrong",
@@ -252,7 +255,7 @@ def test_a_wrong_value():
     for phrase in (
         "the value that comes with the forward derivative of <lambda> is not the function's",
         "result['y'][0][0]",
-        f"fwd gives {np.sin(0.3) + 1:.3f}",
+        "fwd gives 1.29552, the function 0.2955202",
     ):
         assert phrase in message
 
@@ -299,8 +302,7 @@ def test_tolerances():
     check(function, (X,), atol={"float32": 0.02}, order=1)
     message = failure(function, (X,), atol={"float16": 0.02}, rtol={np.float32: 1e-3})
     assert "tolerance 0.002 + 0.001 * |value|" in message
-    message = failure(mnp.exp, (X,), atol=0, rtol=1e-9)
-    assert "allowed 1" in message
+    assert "tolerance 0 + 1e-09 * |value|" in failure(mnp.exp, (X,), atol=0, rtol=1e-9)
 
 
 # Wrong calls.

@@ -103,7 +103,9 @@ def leak(function, *args):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("holder", "name"), CASES, ids=lambda each: getattr(each, "__name__", each))
+@pytest.mark.parametrize(
+    ("holder", "name"), CASES, ids=lambda each: getattr(each, "__name__", each)
+)
 def test_what_is_said(holder, name):
     wrap, shown = TRANSFORMS[name]
     message = leak(wrap(holder), X)
