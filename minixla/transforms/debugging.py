@@ -303,9 +303,10 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     """Prints values when they are computed, under every transformation (JAX: debug.print).
 
     In a jitted function it prints when the compiled function runs; in a batch once for each
-    member, those that do not take a branch left out; in a derivative once, the values of the
-    function itself. Calls inside one jitted function come in order. Where XLA runs in the
-    background `jax.effects_barrier()` waits for what is still to be printed.
+    member, those that do not take a branch left out (with values of others, under `jax.vmap`); in
+    a derivative once, the values of the function itself. Calls inside one jitted function come in
+    order. Where XLA runs in the background `jax.effects_barrier()` waits for what is still to be
+    printed.
 
     Args:
         fmt: as for `str.format`: `"x = {}, y = {y:.3f}"`. No f-string.

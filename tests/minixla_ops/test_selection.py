@@ -92,7 +92,7 @@ def test_select_derivatives(case):
     operands = SELECT_CASES[case]
 
     def with_jax(pred, x, y):
-        return lax.select(np.broadcast_to(pred, x.shape), x, y)
+        return lax.select(jnp.broadcast_to(pred, x.shape), x, y)
 
     # Products give the second derivatives something to see.
     check_derivatives(
