@@ -14,7 +14,7 @@ from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind
+from minixla.core.tracing import bind, shape_of
 from minixla.core.tuples import TupleValue
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.binary import add
@@ -378,7 +378,8 @@ class ReduceScatter(_Reducing):
 
 
 def _computation(operation: Collective, computation: Computation, operand: Any) -> Graph:
-    scalar = Shape(array_shape(operand).element_type)
+    (shape,) = operation.array_shapes([shape_of(operand, operation.builder_name)])
+    scalar = Shape(shape.element_type)
     return computation_of(computation, (scalar, scalar), operation.builder_name)
 
 

@@ -161,7 +161,7 @@ def composite_call(
     operation = CompositeCall.instance
     shapes = [shape_of(operand) for operand in operands]
     graph = computation_of(computation, shapes, operation.builder_name)
-    text = attributes if isinstance(attributes, str) else _dictionary_text(attributes or {})
+    text = _dictionary_text(attributes)
     given = {"name": name, "composite_attributes": text, "version": version}
     operation.infer(tuple(shapes), {"computation": graph, **given})
     leaves = leaves_of(operands)
@@ -170,8 +170,16 @@ def composite_call(
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def _dictionary_text(attributes: Mapping[str, Any]) -> str:
-    """A Python dictionary in MLIR's notation."""
+def _dictionary_text(attributes: Any) -> str:
+    """A Python dictionary in MLIR's notation; text is in that already, None is an empty one."""
+    if isinstance(attributes, str):
+        return attributes
+    attributes = {} if attributes is None else attributes
+    if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
+        given = [f"attributes = {attributes!r}"[:200]]
+        advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
+        operation: Operation = CompositeCall.instance
+        operation.reject_attribute("C4", "attributes are no dictionary of names", given, advice)
     return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in attributes.items())}}}"
 
 
@@ -184,12 +192,12 @@ def _value(value: Any) -> str:
         return quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
+    if isinstance(value, int) and value.bit_length() < 64:
         return f"{value} : i64"
     if isinstance(value, float):
         return f"{real_text(value)} : f64"
     given = [f"a value of type {type(value).__name__}: {value!r}"[:200]]
-    advice = "Values are str, int, float and bool; give others as text in MLIR's notation."
+    advice = "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
     operation: Operation = CompositeCall.instance
     operation.reject_attribute("C4", "an attribute has no notation", given, advice)
 

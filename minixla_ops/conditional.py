@@ -32,7 +32,7 @@ from minixla_ops.nested import (
     program,
     read_inputs,
 )
-from minixla_ops.rules import array_shape, full_like, instantiate, zeros
+from minixla_ops.rules import array_shape, full_like, instantiate, operand_list, zeros
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
 
@@ -414,7 +414,9 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         TransformError: a function reads traced values of the enclosing function.
     """
     operation = Conditional.instance
-    index, computations, operands = _form_of(arguments, named)
+    index, branches, branch_operands = _form_of(arguments, named)
+    computations = operand_list(branches, operation.builder_name, "branch_computations")
+    operands = operand_list(branch_operands, operation.builder_name, "branch_operands")
     if len(computations) != len(operands):
         problem = f"{len(operands)} operands for {len(computations)} branches"
         operation.reject("C4", problem, [], "Give one operand for each branch.")
@@ -430,8 +432,8 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
         numbers.append(_numbered(leaves, values))
     shapes = [shape_of(value) for value in values]
-    branches = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
-    results = bind(operation, index, *values, computations=tuple(branches))
+    whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
+    results = bind(operation, index, *values, computations=tuple(whole))
     given = as_given(graphs[0].output_shapes, results)
     return given[0] if len(given) == 1 else tuple(given)
 

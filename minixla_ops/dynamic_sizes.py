@@ -55,9 +55,10 @@ class _OfDimension(Operation):
 
     dynamic_operands = (0,)
 
-    def checked(self, operand: Any, dimension: int) -> Shape:
+    def checked(self, operand: Any, dimension: Any) -> Shape:
         """The operand's shape."""
         (operand,) = self.array_shapes([operand])
+        dimension = self.canonical_attribute("dimension", dimension)
         if not 0 <= dimension < operand.rank:
             self.reject_attribute(
                 "C1",
@@ -107,6 +108,7 @@ def get_dimension_size(operand: Any, dimension: int) -> Any:
             and dynamic there.
     """
     if isinstance(operand, Shape):
+        GetDimensionSize.instance.checked(operand, dimension)
         if not operand.dynamic[dimension]:
             return np.int32(operand.dimensions[dimension])
         raise explain(

@@ -21,7 +21,7 @@ from minixla_ops.elementwise import Elementwise
 from minixla_ops.evaluation import apply_elementwise, reference_graph
 from minixla_ops.nested import program
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape
+from minixla_ops.rules import array_shape, listed, operand_list
 
 __all__ = ["map"]
 
@@ -221,6 +221,8 @@ def map(
         TransformError: the function reads traced values of the enclosing function.
     """
     operation = Map.instance
+    operands = operand_list(operands, operation.builder_name, "operands")
+    static_operands = operand_list(static_operands, operation.builder_name, "static_operands")
     shapes = [shape_of(each) for each in operands]
     scalars = [Shape(each.element_type) if isinstance(each, Shape) else each for each in shapes]
     inputs = [*scalars, *[shape_of(each) for each in static_operands]]
@@ -231,6 +233,6 @@ def map(
         *operands,
         *static_operands,
         computation=computation_of(computation, inputs, operation.builder_name),
-        dimensions=tuple(dimensions),
+        dimensions=listed(dimensions),
         static_count=len(static_operands),
     )

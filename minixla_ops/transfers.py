@@ -15,6 +15,7 @@ from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import bind, shape_of
 from minixla.core.tuples import TupleValue
 from minixla_ops.batching import batch_member, batch_size
+from minixla_ops.rules import operand_list
 from minixla_ops.tuples import tuple_leaves
 
 __all__ = ["Transfer", "after_all", "create_token", "infeed", "outfeed"]
@@ -51,7 +52,7 @@ def after_all(tokens: Sequence[Any]) -> Any:
     Raises:
         ShapeError: see AfterAll.
     """
-    return bind(AfterAll.instance, *tokens)
+    return bind(AfterAll.instance, *operand_list(tokens, "after_all", "tokens"))
 
 
 def create_token() -> Any:

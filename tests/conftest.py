@@ -1,6 +1,7 @@
 """The surroundings of the tests: JAX on four CPU devices, bounds of hypothesis, random values."""
 
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,6 +18,15 @@ if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("ci")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with many tests first, which leaves small ones to fill the gaps of parallel runs.
+
+    Checks of leaks come before all: they walk over the heap, which grows as tests run.
+    """
+    counts = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name != "test_leak_checks.py", -counts[item.path]))
 
 
 @pytest.fixture(autouse=True)

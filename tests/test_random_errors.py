@@ -12,19 +12,6 @@ from tests.programs.calls import attempts
 EXAMPLES = settings.default.max_examples
 # It would keep every name.
 BUILDERS = [name for name in ops.__all__ if name != "register_custom_call"]
-# Not strict, for a bounded search may miss the call.
-UNCHECKED = {
-    "after_all": "an argument that is no list",
-    "all_reduce": "a token, or groups as an array",
-    "collective_broadcast": "groups of several sizes",
-    "composite_call": "attributes that are no mapping",
-    "conditional": "branches or operands that are no list",
-    "cross_replica_sum": "a token",
-    "get_dimension_size": "a dimension that is no integer, of an operand that is a Shape",
-    "map": "operands that are no list",
-    "reduce_scatter": "a token",
-    "set_dimension_size": "a dimension that is no integer",
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,14 +20,7 @@ def all_64_bits():
         yield
 
 
-def marked(name):
-    if name not in UNCHECKED:
-        return name
-    reason = f"{name} does not check for {UNCHECKED[name]}"
-    return pytest.param(name, marks=pytest.mark.xfail(strict=False, reason=reason))
-
-
-@pytest.mark.parametrize("name", map(marked, BUILDERS))
+@pytest.mark.parametrize("name", BUILDERS)
 def test_calls(name):
     @settings(
         max_examples=2 * EXAMPLES,

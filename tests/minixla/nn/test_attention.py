@@ -14,6 +14,7 @@ import pytest
 import minixla as mx
 from tests.harness import check_rejected
 from tests.minixla.nn.comparing import check, check_both, draw
+from tests.minixla.numpy.tables import assert_close
 
 BATCH, LENGTH, POSITIONS, HEADS, SIZE = 2, 3, 4, 4, 2
 MASK = np.random.default_rng(0).integers(0, 2, (BATCH, 1, LENGTH, POSITIONS)).astype(bool)
@@ -49,7 +50,10 @@ def test_options(options: dict[str, Any], key_heads: int) -> None:
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
 def test_16_bits(dtype: Any) -> None:
     given = operands(2, dtype)
-    check(mx.nn.dot_product_attention, jax.nn.dot_product_attention, *given)
+    # JAX's asks for products that XLA:CPU has not; only outside jit it tries others then.
+    expected = jax.nn.dot_product_attention(*given)
+    assert_close(mx.reference(mx.nn.dot_product_attention)(*given), expected)
+    assert_close(mx.jit(mx.nn.dot_product_attention)(*given), expected)
 
 
 def test_without_batch_or_with_two() -> None:
