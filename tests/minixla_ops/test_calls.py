@@ -8,7 +8,7 @@ from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core import REGISTRY, Graph, Operation, Shape, bind, parse_shape, register
+from minixla.core import Graph, Shape, parse_shape
 from minixla.core.errors import ShapeError, TransformError
 from minixla.core.tracing import trace_to_graph
 from tests.harness import (
@@ -18,6 +18,7 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
+from tests.minixla_ops.side_effects import marked
 
 X = np.arange(1.0, 4.0, dtype=np.float32)
 PAIR = np.array([2, 3], np.int32)
@@ -139,32 +140,12 @@ def test_printing():
 # Effects.
 
 
-@register
-class CountedForTest(Operation):
-    """A side effect, for these tests: the operand as it is, never dropped."""
-
-    operand_names = ("operand",)
-    has_side_effect = True
-    stablehlo_name = "optimization_barrier"
-    zero_derivative = "a test"
-
-    def shape(self, operand):
-        return operand
-
-    def reference(self, operand):
-        return operand
-
-
-# Only these tests know it: it must not show up in the table of operations.
-del REGISTRY["CountedForTest"]
-
-
 def names(graph: Graph) -> list[str]:
     return [each.op.name for each in graph.pruned().instructions]
 
 
 def effect(x):
-    return [bind(CountedForTest.instance, x)]
+    return [marked(x)]
 
 
 def test_pruning_drops_pure_calls_and_keeps_effects():

@@ -13,8 +13,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core import Graph, Shape
 from minixla.core.errors import ShapeError, TransformError
-from minixla.core.operation import REGISTRY, Operation, register
-from minixla.core.tracing import bind, trace_to_graph
+from minixla.core.tracing import trace_to_graph
 from tests.harness import (
     check_batching,
     check_derivatives,
@@ -22,6 +21,7 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
+from tests.minixla_ops.side_effects import marked
 
 X, Y = np.array([0.3, 1.2]), np.float64(2)
 ZERO, TRUE = np.int32(0), np.bool_(1)
@@ -194,28 +194,9 @@ def test_printing():
     assert "branch_computations" in _hlo.hlo_module_from_text(text).to_string()
 
 
-@register
-class MarkedForTest(Operation):
-    """A side effect, for this test: the operand as it is."""
-
-    operand_names = ("operand",)
-    has_side_effect = True
-    stablehlo_name = "optimization_barrier"
-    zero_derivative = "a test"
-
-    def shape(self, operand):
-        return operand
-
-    def reference(self, operand):
-        return operand
-
-
-del REGISTRY["MarkedForTest"]
-
-
 def test_side_effects_are_kept_and_ordered():
     def function(p, x):
-        return ops.conditional(p, x, lambda x: bind(MarkedForTest.instance, x), x, ops.neg)
+        return ops.conditional(p, x, marked, x, ops.neg)
 
     graph = graph_of(lambda p, x: [x, function(p, x)][:1], [TRUE, X])
     assert [each.op.name for each in graph.pruned().instructions] == ["Conditional"]

@@ -14,10 +14,9 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core import Shape
 from minixla.core.errors import DerivativeError
-from minixla.core.operation import REGISTRY, Operation, register
-from minixla.core.tracing import bind
 from minixla_ops import loop_reverse
 from tests.harness import check_derivatives, check_operation
+from tests.minixla_ops.side_effects import marked
 
 ZERO, ONE = np.int32(0), np.int32(1)
 W = np.array([[0.5, -0.3, 0.1], [0.2, 0.7, -0.4], [0.6, 0.1, 0.3]])
@@ -288,29 +287,10 @@ def test_inside_jax():
     np.testing.assert_allclose(actual, expected, rtol=1e-10)
 
 
-@register
-class NoisyForTest(Operation):
-    """A side effect, for this test: the operand as it is."""
-
-    operand_names = ("operand",)
-    has_side_effect = True
-    stablehlo_name = "optimization_barrier"
-    zero_derivative = "a test"
-
-    def shape(self, operand):
-        return operand
-
-    def reference(self, operand):
-        return operand
-
-
-del REGISTRY["NoisyForTest"]
-
-
 def test_side_effects_are_not_repeated():
     def function(holds, x):
         def body(i, n, x):
-            bind(NoisyForTest.instance, i)
+            marked(i)
             return [i + ONE, n, x * x]
 
         init = [ZERO, np.int32(2), x]

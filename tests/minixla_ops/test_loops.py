@@ -12,7 +12,7 @@ from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core import REGISTRY, Operation, Shape, bind, parse_shape, register
+from minixla.core import Shape, parse_shape
 from minixla.core.errors import ShapeError, TransformError
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.loops import repeat
@@ -23,6 +23,7 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
+from tests.minixla_ops.side_effects import marked
 
 ZERO, ONE = np.int32(0), np.int32(1)
 X = np.array([0.5, -1.5, 2.0])
@@ -191,29 +192,9 @@ def test_printing():
     _hlo.hlo_module_from_text(alone)
 
 
-@register
-class SeenForTest(Operation):
-    """A side effect, for these tests: the operand as it is, never dropped."""
-
-    operand_names = ("operand",)
-    has_side_effect = True
-    stablehlo_name = "optimization_barrier"
-    zero_derivative = "a test"
-
-    def shape(self, operand):
-        return operand
-
-    def reference(self, operand):
-        return operand
-
-
-# Only these tests know it: it must not show up in the table of operations.
-del REGISTRY["SeenForTest"]
-
-
 def with_effect(x):
     def body(i, x):
-        bind(SeenForTest.instance, i)
+        marked(i)
         return [i + ONE, x * 2.0]
 
     return ops.while_(lambda i, x: ops.lt(i, np.int32(3)), body, [ZERO, x])
