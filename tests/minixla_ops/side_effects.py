@@ -1,0 +1,35 @@
+"""An operation with a side effect, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minixla.core.operation import REGISTRY, Operation, register
+from minixla.core.tracing import bind
+
+__all__ = ["MarkedForTest", "marked"]
+
+
+@register
+class MarkedForTest(Operation):
+    """The operand as it is, never dropped."""
+
+    operand_names = ("operand",)
+    has_side_effect = True
+    stablehlo_name = "optimization_barrier"
+    zero_derivative = "a test"
+
+    def shape(self, operand: Any) -> Any:
+        return operand
+
+    def reference(self, operand: Any) -> Any:
+        return operand
+
+
+# Only tests know it: it must not show up in the table of operations.
+del REGISTRY["MarkedForTest"]
+
+
+def marked(operand: Any) -> Any:
+    """The operand, through MarkedForTest."""
+    return bind(MarkedForTest.instance, operand)
