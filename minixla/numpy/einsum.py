@@ -76,11 +76,28 @@ def einsum(
 
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    if not operands:
+        raise explain(
+            AttributeValueError,
+            "einsum",
+            "there are no operands",
+            [f"subscripts {subscripts!r}"[:200]],
+            "Give the operands behind the subscripts.",
+        )
     if isinstance(subscripts, str):
         return subscripts, operands
     from opt_einsum.parser import convert_interleaved_input
 
-    text, arrays = convert_interleaved_input([subscripts, *operands])
+    try:
+        text, arrays = convert_interleaved_input([subscripts, *operands])
+    except (KeyError, TypeError) as error:
+        raise explain(
+            AttributeValueError,
+            "einsum",
+            "the subscripts are no text, and not what stands between operands and lists of axes",
+            [f"subscripts of type {type(subscripts).__name__}", str(error)],
+            'Give "ij,jk->ik" and the operands, or each operand followed by a list of integers.',
+        ) from error
     return text, list(arrays)
 
 
