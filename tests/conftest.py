@@ -9,6 +9,8 @@ from hypothesis import settings
 
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 
+FIRST = ("test_leak_checks.py", "test_examples.py", "test_benchmarks.py", "test_deep_programs.py")
+
 # JAX reads both when it is first imported, which is after this file.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
@@ -21,12 +23,13 @@ settings.load_profile("ci")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with many tests first, which leaves small ones to fill the gaps of parallel runs.
+    """Slow files first, then those with many tests: small ones fill the gaps of parallel runs.
 
     Checks of leaks come before all: they walk over the heap, which grows as tests run.
     """
     counts = Counter(item.path for item in items)
-    items.sort(key=lambda item: (item.path.name != "test_leak_checks.py", -counts[item.path]))
+    ranks = {name: rank for rank, name in enumerate(reversed(FIRST), 1)}
+    items.sort(key=lambda item: (-ranks.get(item.path.name, 0), -counts[item.path]))
 
 
 @pytest.fixture(autouse=True)
