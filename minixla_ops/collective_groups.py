@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,11 +47,13 @@ class Collective(Operation):
         (G1) no group is empty and no number comes twice.
         (G2) groups are of equal size: that which an attribute or a shape says.
         (G3) use_global_device_ids needs a channel.
-        (G4) when it runs: groups name only processes that exist, and each of them
-            (CollectiveBroadcast and CollectivePermute may leave some out).
+        (G4) groups name only processes that exist, and each of them, so that their numbers are 0,
+            1, ... (CollectiveBroadcast and CollectivePermute may leave some out).
     """
 
     operand_names = ("operand",)
+    #: Whether groups name every process.
+    covers: ClassVar[bool] = True
 
     def check_groups(
         self,
@@ -60,13 +62,14 @@ class Collective(Operation):
         use_global_device_ids: bool = False,
         size: int | None = None,
     ) -> None:
-        """Checks G1 to G3; G2 only where `size` is given."""
+        """Checks G1 to G4 as far as the program alone says it; G2 only where `size` is given."""
         given = [f"replica_groups {_listed(replica_groups)}"]
         named = [number for group in replica_groups for number in group]
         if len(set(named)) < len(named) or not all(replica_groups):
             problem = "a group is empty, or a number comes twice"
             self.reject_attribute("G1", problem, given, "Each process belongs to one group.")
         spans = bool(channel_id) and self.reads_replicas(use_global_device_ids)
+        self._check_processes(replica_groups, max(named, default=-1) + 1)
         wrong = [
             group
             for group in replica_groups
@@ -108,7 +111,6 @@ class Collective(Operation):
         replica_groups: Groups,
         channel_id: int | None,
         use_global_device_ids: bool = False,
-        covers: bool = True,
     ) -> tuple[ProcessId, ...] | None:
         """The group of the process that runs, in order; None where it is in none.
 
@@ -123,7 +125,7 @@ class Collective(Operation):
             own, count = process.partition, partitions
         else:
             own, count = process.replica, replicas
-        self._check_processes(replica_groups, count, covers)
+        self._check_processes(replica_groups, count)
         groups = replica_groups or [range(count)]
         group = next((each for each in groups if own in each), None)
         if group is None:
@@ -136,10 +138,10 @@ class Collective(Operation):
             return tuple([(process.replica, number) for number in group])
         return tuple([(number, each) for each in range(partitions) for number in group])
 
-    def _check_processes(self, replica_groups: Groups, count: int, covers: bool) -> None:
+    def _check_processes(self, replica_groups: Groups, count: int) -> None:
         named = {number for group in replica_groups for number in group}
         extra = sorted(number for number in named if number >= count)
-        left_out = sorted(set(range(count)) - named) if named and covers else []
+        left_out = sorted(set(range(count)) - named) if named and self.covers else []
         if not extra and not left_out:
             return
         if extra:

@@ -26,6 +26,7 @@ class _Passing(Collective):
     """Base class: operands move as they are, and who receives none gets zeros."""
 
     linear_operands = (0,)
+    covers = False
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
@@ -89,7 +90,7 @@ class CollectivePermute(_Passing):
     ) -> np.ndarray:
         # All that send or receive meet.
         everyone = sorted({number for pair in source_target_pairs for number in pair})
-        members = self.members([everyone] if everyone else [], channel_id, covers=False)
+        members = self.members([everyone] if everyone else [], channel_id)
         if members is None or not everyone:
             return _nothing(operand)
         values = self.exchange(operand, members, channel_id, list, pairs=tuple(source_target_pairs))
@@ -160,7 +161,7 @@ class CollectiveBroadcast(_Passing, Composed):
     def reference(
         self, operand: np.ndarray, /, *, replica_groups: Groups, channel_id: int | None
     ) -> np.ndarray:
-        members = self.members(replica_groups, channel_id, covers=False)
+        members = self.members(replica_groups, channel_id)
         if members is None:
             return _nothing(operand)
         return self.exchange(operand, members, channel_id, itemgetter(0))
@@ -179,7 +180,8 @@ class CollectiveBroadcast(_Passing, Composed):
         return result
 
     def stablehlo(self, emit: Any, *values: Any, **groups: Any) -> Sequence[str]:
-        if emit.platform == "cpu":
+        # StableHLO has no groups of several sizes.
+        if emit.platform == "cpu" or len(set(map(len, groups["replica_groups"]))) > 1:
             return super().stablehlo(emit, *values, **groups)
         return self.emit_collective(emit, *values, **self.group_text(**groups))
 

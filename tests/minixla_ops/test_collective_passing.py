@@ -19,6 +19,7 @@ from tests.minixla_ops.processes import (
 )
 from tests.oracles.parallel import interpret_parallel
 from tests.oracles.values import DTYPES
+from tests.oracles.verifier import verify
 
 generator = np.random.default_rng(0)
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
@@ -169,9 +170,15 @@ def test_text():
     nobody = graph_of(lambda x: ops.collective_permute(x, []), [x])
     assert "dense<> : tensor<0x2xi64>" in nobody.stablehlo()
     assert interpret_parallel([[nobody]], [[x]])[0][0].tolist() == [0, 0]
-    graph = graph_of(lambda x: ops.collective_broadcast(x, [[0, 1], [2]]), [x])
-    assert '"stablehlo.collective_broadcast"(%arg0)' in graph.stablehlo()
-    assert "collective-broadcast(%arg0.1), replica_groups={{0,1},{2}}" in str(graph)
+    for groups, name, listed in (
+        ([[0, 1], [2, 3]], "broadcast", "{{0,1},{2,3}}"),
+        # StableHLO has no groups of several sizes.
+        ([[0, 1], [2]], "permute", "{{0,1},{2}}"),
+    ):
+        graph = graph_of(lambda x, groups=groups: ops.collective_broadcast(x, groups), [x])
+        verify(graph.stablehlo())
+        assert f'"stablehlo.collective_{name}"(%arg0)' in graph.stablehlo()
+        assert f"collective-broadcast(%arg0.1), replica_groups={listed}" in str(graph)
 
 
 def test_one_process_compiles():
