@@ -128,11 +128,7 @@ class Map(Composed):
         **attributes: Any,
     ) -> Sequence[str]:
         computation = attributes["computation"]
-        if attributes["static_count"] or not all(
-            (isinstance(step.op, Elementwise) and step.op.stablehlo_name)
-            or step.op.name == "Constant"
-            for step in computation.instructions
-        ):
+        if attributes["static_count"] or not _is_written_out(computation):
             return super().stablehlo(emit, operands, shapes, results, **attributes)
         return emit.operation(
             "stablehlo.map",
@@ -163,7 +159,7 @@ class Map(Composed):
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
+    ) -> tuple[Any, int | None]:
         count = len(operands) - attributes["static_count"]
         if any(at is not None for at in dimensions[count:]):
             shapes = [
@@ -173,7 +169,6 @@ class Map(Composed):
             size = batch_size(operands, dimensions)
             batched = batched_graph(self._program(shapes, attributes), tuple(dimensions), size)
             (result,) = evaluate_graph(batched.graph, operands)
-            assert batched.dimensions[0] is not None
             return result, batched.dimensions[0]
         mapped, at = align_batches(operands[:count], dimensions[:count])
         attributes["dimensions"] = tuple(range(array_shape(mapped[0]).rank))

@@ -90,6 +90,8 @@ def test_derivatives():
 def test_batching():
     check_batching(plain, [X, Y])
     check_batching(with_static, [X, Y, S])
+    # Of a computation that reads nothing the batch is one result.
+    check_batching(lambda x, s: ops.map([x], lambda x, s: np.True_, None, [s]), [X, S])
 
 
 def test_printing():
