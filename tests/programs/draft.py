@@ -179,7 +179,8 @@ class Draft:
                 outcomes = (outcome,) if instruction.single else outcome
                 for value, array in zip(instruction.results, outcomes, strict=True):
                     self._check(instruction, value.shape, array)
-                    self._arrays[id(value)] = array
+                    is_number = isinstance(array, np.generic)  # which NumPy gives for a sum
+                    self._arrays[id(value)] = np.asarray(array) if is_number else array
         self._evaluated = len(self.trace.instructions)
 
     def _check(self, instruction: Any, shape: Any, array: Any) -> None:
