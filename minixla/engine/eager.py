@@ -55,7 +55,7 @@ class EngineTrace(Trace):
         """`value` as a JAX array; Python numbers stay weakly typed."""
         if isinstance(value, (jax.Array, Tracer, TupleValue)):
             return value
-        if isinstance(value, np.ndarray) and _is_splat(value):
+        if isinstance(value, np.ndarray) and value.ndim and _is_splat(value):
             placed = _device_splat(value)
             return _copy(placed) if _is_kept(placed) else placed
         _check(value, subject)
@@ -84,7 +84,7 @@ _copy = jax.jit(jax.numpy.copy)
 
 
 def _is_splat(value: np.ndarray) -> bool:
-    return value.ndim > 0 and value.size > 0 and not any(value.strides)
+    return value.size > 0 and not any(value.strides)
 
 
 def _is_kept(placed: jax.Array) -> bool:
