@@ -24,6 +24,9 @@ _BYTECODE = b"ML\xefR"
 # Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
 _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_HIGH = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
+_ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 # jaxlib's parser divides by the number of groups.
 _NO_GROUPS = re.compile(
     r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x"
@@ -99,6 +102,7 @@ def _check_text(text: str) -> None:
     """Refuses what MLIR's parser dies of."""
     if "\0" in text:
         raise _at(text, text.index("\0"), "a null character")
+    _check_strings(text)
     quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
     codes = np.frombuffer(quiet.encode("latin-1", "replace"), np.uint8)
     steps = np.isin(codes, list(b"{([<")).astype(np.int64) - np.isin(codes, list(b"})]>"))
@@ -109,6 +113,25 @@ def _check_text(text: str) -> None:
     match = _NO_GROUPS.search(text)
     if match is not None:
         raise _at(text, match.start(), "an all_to_all without replica groups")
+
+
+def _check_strings(text: str) -> None:
+    """Refuses strings that are no UTF-8: Python's interface to MLIR ends the process over them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _at(text, error.start, "half of a surrogate pair") from None
+    if _HIGH.search(text) is None:
+        return
+    for match in _STRING.finditer(text):
+        try:
+            _ESCAPE.sub(_unescaped, match[0].encode()).decode()
+        except UnicodeDecodeError:
+            raise _at(text, match.start(), "a string that is no UTF-8") from None
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return match[0] if match[1] == b"\\" else bytes([int(match[1], 16)])
 
 
 def _at(text: str, position: int, found: str) -> ImportError_:

@@ -134,7 +134,8 @@ def literal_of(operation: Any, name: str, shape: Shape) -> Literal:
     if not isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
         raise ValueError(f"the constant is no dense array: {_short(attribute)}")
     if shape.size and attribute.is_splat:
-        return Literal.splat(np.array(attribute)[(0,) * shape.rank], shape)
+        # A view of one number, however large the constant is.
+        return Literal.splat(np.asarray(attribute)[(0,) * shape.rank], shape)
     array = np.array(attribute).astype(shape.dtype).reshape(shape.dimensions)
     array.flags.writeable = False
     return Literal(array, shape)

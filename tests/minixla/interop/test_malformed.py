@@ -22,8 +22,8 @@ TEXTS = {
                      r"line 2, column 6: custom op 'stablehlo.foo' is unknown"),
     "another dialect": (main("%r = arith.addf %x, %x : tensor<2x3xf32>"),
                         r"line 2, column 6: operation arith.addf is not known.*dialects stablehlo"),
-    "a wrong type": (main("%r = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<5xf32>"),
-                     r"line 2, column 6: number of output elements \(5\)"),
+    "a wrong type": (main("%r = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<5xf32>",
+                          result="tensor<5xf32>"), r"line 2, column 6: number of output elements"),
     "no value": (main("%r = stablehlo.tanh %y : tensor<2x3xf32>"),
                  "use of undeclared SSA value name"),
     "no function": (main("%r = call @other(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
@@ -33,6 +33,11 @@ TEXTS = {
     "nothing": ("", "the module holds no function"),
     "words": ("hello world", "line 1, column 1: custom op 'hello' is unknown"),
     "a null character": ("func.func\0", "line 1, column 10: a null character"),
+    "a name that is no UTF-8": (main('%r = call @"\\FF"(%x) '
+                                     ": (tensor<2x3xf32>) -> tensor<2x3xf32>"),
+                                "line 2, column 12: a string that is no UTF-8"),
+    "half of a character": (main('%r = call @"\ud800"(%x) : (tensor<2x3xf32>) -> '
+                                 "tensor<2x3xf32>"), "line 2, column 13: half of a surrogate pair"),
     "an unknown size": ("func.func @main(%x: tensor<2x?xf32>) -> tensor<2x?xf32> {\n"
                         "return %x : tensor<2x?xf32> }",
                         r"tensor<2x\?xf32> has a dimension without a bound.*export for fixed"),
@@ -75,7 +80,7 @@ def test_a_message_for_each_mistake(name):
 
 @pytest.mark.parametrize("source", [b"\xff\x00 damaged", b"ML\xefR damaged", 5, None])
 def test_what_is_no_program(source):
-    with pytest.raises(mx.ImportError_, match="import_stablehlo: the (bytes|source)"):
+    with pytest.raises(mx.ImportError_, match=r"import_stablehlo: the (bytes|source)"):
         mx.import_stablehlo(source)
 
 
@@ -110,7 +115,7 @@ def chain(length: int) -> str:
 
 
 def test_calls_within_each_other_are_limited():
-    with pytest.raises(mx.ImportError_, match="more than 100 calls within each other.*Inline"):
+    with pytest.raises(mx.ImportError_, match="more than 100 calls within each other"):
         mx.import_stablehlo(chain(DEEP).replace("\n", " \n"))
 
 
@@ -135,7 +140,7 @@ def test_a_large_program_and_a_large_constant():
 
 @pytest.mark.parametrize("form", ["text", "bytecode", "artifact", "exported"])
 def test_damaged_programs(form):
-    count = {True: 4000, False: 400 if form == "text" else 60}[IS_LONG]
+    count = {True: 4000, False: 1500 if form == "text" else 250}[IS_LONG]
     script = "tests.minixla.interop.fuzz_import"
     done = subprocess.run(
         [sys.executable, "-m", script, form, "0", str(count)],
