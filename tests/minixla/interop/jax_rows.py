@@ -21,8 +21,8 @@ class Row(NamedTuple):
         name: its public name.
         function: of arrays.
         arguments: arrays for it.
-        zero: why its derivative is not compared: it has none.
-        differs: why the derivative of its program is not that of JAX, whose rule it is then.
+        zero: why its derivative is not compared: there is none.
+        differs: why the derivative of its program is not JAX's: `derivatives="jax"` takes JAX's.
         backend: why there is no reference: the program calls a library of the backend.
         tolerance: how far results may be apart, relative to the greatest.
     """
@@ -61,7 +61,11 @@ INTEGER = "integers and truth values have no derivative"
 STEPS = "it is piecewise constant"
 SAMPLES = "it takes a key alone"
 SELECTED = "JAX differentiates it as its author says, not as its program"
-LIBRARY = "eigenvalues, QR and singular values are LAPACK's on CPU"
+# The program calls a library.
+LAPACK = {
+    "differs": "the program does not say how to differentiate what a library does",
+    "backend": "eigenvalues, QR and singular values are LAPACK's on CPU",
+}
 
 
 def _rows(module: str, names: str, *arguments: np.ndarray, **options: Any) -> list[Row]:
@@ -95,7 +99,7 @@ ELEMENTWISE = [
     _row("jnp.select", lambda x, y: jnp.select([x > 0, y > 0], [x, y], 3.0), X, Y),
     _row("jnp.piecewise", lambda x: jnp.piecewise(x, [x < 0], [jnp.sin, jnp.cos]), X),
     _row("jnp.interp", lambda x, y: jnp.interp(x, np.linspace(-1, 1, 5), y), VECTOR, OTHER),
-    _row("jnp.real_imag", lambda x, y: jnp.real(lax.complex(x, y) ** 2), X, Y),
+    _row("lax.complex, jnp.real", lambda x, y: jnp.real(lax.complex(x, y) ** 2), X, Y),
     _row("jnp.angle", lambda x, y: jnp.angle(lax.complex(x, y)), POSITIVE, Y),
 ]
 
@@ -106,8 +110,8 @@ REDUCTIONS = [
     *_rows("jnp", "argsort", SQUARE, zero=INTEGER),
     _row("jnp.quantile", lambda x: jnp.quantile(x, 0.3), X),
     _row("jnp.percentile", lambda x: jnp.percentile(x, 40.0, axis=1), X),
-    _row("jnp.logsumexp", lambda x: special.logsumexp(x, axis=1), X),
-    _row("jnp.cumsum axis", lambda x: jnp.cumsum(x, axis=0), X),
+    _row("special.logsumexp", lambda x: special.logsumexp(x, axis=1), X),
+    _row("jnp.cumsum over an axis", lambda x: jnp.cumsum(x, axis=0), X),
     _row("jnp.histogram", lambda x: jnp.histogram(x, 4, (-1, 1))[0], X, zero=STEPS),
     _row("jnp.bincount", lambda x: jnp.bincount(x.ravel(), length=6), COUNTS, zero=INTEGER),
     _row(
@@ -138,9 +142,9 @@ MOVEMENT = [
     _row("jnp.pad", lambda x: jnp.pad(x, 1, mode="reflect"), X),
     _row("jnp.take", lambda x, i: jnp.take(x, i % 2, 0), X, COUNTS),
     _row("jnp.take_along_axis", lambda x, i: jnp.take_along_axis(x, i % 3, 1), X, COUNTS),
-    _row("jnp.at.add", lambda x, y: x.at[np.array([0, 0, 1])].add(y[0]), X, Y),
-    _row("jnp.at.set", lambda x: x.at[:, 1].set(x[:, 0] * 2), X),
-    _row("jnp.at.mul", lambda x, y: x.at[0].multiply(y[1]), X, Y),
+    _row("x.at[...].add", lambda x, y: x.at[np.array([0, 0, 1])].add(y[0]), X, Y),
+    _row("x.at[...].set", lambda x: x.at[:, 1].set(x[:, 0] * 2), X),
+    _row("x.at[...].mul", lambda x, y: x.at[0].multiply(y[1]), X, Y),
     _row("jnp.broadcast_to", lambda x: jnp.broadcast_to(x, (4, 2, 3)), X),
     _row("jnp.expand_dims", lambda x: jnp.expand_dims(x, 1), X),
     _row("jnp.moveaxis", lambda x: jnp.moveaxis(x, 0, 1), X),
@@ -160,14 +164,14 @@ PRODUCTS = [
     _row("linalg.cholesky", lambda x: linalg.cholesky(x @ x.T + jnp.eye(3)), SQUARE),
     _row("linalg.matrix_power", lambda x: linalg.matrix_power(x, 3), SQUARE),
     _row("linalg.multi_dot", lambda x, y: linalg.multi_dot([x, y, x]), SQUARE, SQUARE.T.copy()),
-    _row("linalg.eigh", lambda x: linalg.eigh(x + x.T)[0], SQUARE, backend=LIBRARY),
-    _row("linalg.qr", lambda x: linalg.qr(x)[1], TALL, backend=LIBRARY),
-    _row("linalg.svd", lambda x: linalg.svd(x, compute_uv=False), TALL, backend=LIBRARY),
-    _row("lax.conv", lambda x, k: lax.conv_general_dilated(
+    _row("linalg.eigh", lambda x: linalg.eigh(x + x.T)[0], SQUARE, **LAPACK),
+    _row("linalg.qr", lambda x: linalg.qr(x)[1], TALL, **LAPACK),
+    _row("linalg.svd", lambda x: linalg.svd(x, compute_uv=False), TALL, **LAPACK),
+    _row("lax.conv_general_dilated", lambda x, k: lax.conv_general_dilated(
         x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), IMAGE, KERNEL),
-    _row("lax.reduce_window", lambda x: lax.reduce_window(
+    _row("lax.reduce_window, max", lambda x: lax.reduce_window(
         x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"), IMAGE),
-    _row("lax.avg_pool", lambda x: lax.reduce_window(
+    _row("lax.reduce_window, add", lambda x: lax.reduce_window(
         x, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), "SAME"), IMAGE),
     _row("jnp.fft.fft", lambda x: jnp.abs(jnp.fft.fft(x)), VECTOR),
     _row("jnp.fft.irfft", lambda x: jnp.fft.irfft(jnp.fft.rfft(x) * 2), _values(6)),
@@ -190,7 +194,7 @@ CONTROL = [
     _row("lax.scan", lambda x: lax.scan(lambda c, a: (c * a + 1, c), 1.0, x.ravel()), X),
     _row("lax.while_loop", lambda x: lax.while_loop(
         lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 1.5), (0, x))[1], X,
-        differs="JAX has no reverse derivative of a while loop"),
+        zero="JAX has no reverse derivative of a while loop"),
     _row("lax.cond", lambda x: lax.cond(x[0, 0] > 5, jnp.sin, jnp.cos, x), X),
     _row("lax.switch", lambda x: lax.switch(1, [jnp.sin, jnp.exp, jnp.cos], x), X),
     _row("lax.map", lambda x: lax.map(jnp.sin, x), X),
@@ -255,27 +259,7 @@ _draws = {
 }
 RANDOM = [_row(f"random.{name}", draw, KEY, zero=SAMPLES) for name, draw in _draws.items()]
 
-#: Rows whose kind others show too, or that take long to compile: for the long profile.
-_LONG = """
-jnp.cosh jnp.expm1 jnp.arcsinh jnp.arctanh jnp.log2 jnp.log10 jnp.exp2 jnp.reciprocal jnp.i0
-jnp.negative jnp.deg2rad jnp.rad2deg jnp.fabs jnp.ceil jnp.trunc jnp.rint jnp.signbit jnp.isnan
-jnp.minimum jnp.logaddexp2 jnp.heaviside jnp.fmax jnp.fmin jnp.true_divide jnp.remainder
-jnp.fmod jnp.less jnp.left_shift jnp.lcm jnp.gcd jnp.piecewise jnp.angle jnp.real_imag jnp.min
-jnp.var jnp.ptp jnp.nansum jnp.average jnp.argmin jnp.all jnp.cumprod jnp.percentile jnp.median
-jnp.histogram jnp.searchsorted jnp.unique jnp.corrcoef jnp.trapezoid jnp.polyval jnp.fliplr
-jnp.triu jnp.diagonal jnp.rot90 jnp.stack jnp.repeat jnp.at.mul jnp.meshgrid jnp.vander jnp.kron
-jnp.inner jnp.outer jnp.vdot linalg.matrix_power linalg.multi_dot linalg.slogdet linalg.svd
-linalg.eigh lax.avg_pool jnp.fft.irfft lax.erfc lax.bessel_i0e lax.igamma lax.associative_scan
-lax.cumlogsumexp lax.switch lax.clz lax.map nn.elu nn.selu nn.celu nn.swish nn.mish
-nn.squareplus nn.hard_tanh nn.hard_sigmoid nn.relu6 nn.tanh nn.log_sigmoid nn.standardize
-special.erf special.erfc special.log_ndtr special.i0 special.i0e special.i1 special.i1e
-special.gamma special.factorial special.ndtri special.erfinv special.xlog1py special.betaln
-special.rel_entr special.kl_div special.beta special.betainc special.gammainc special.digamma
-random.exponential random.gumbel random.laplace random.cauchy random.truncated_normal
-random.logistic random.choice random.rademacher random.permutation random.bernoulli
-"""
-LONG = frozenset(_LONG.split())
-
+#: By name.
 GROUPS: dict[str, list[Row]] = {
     "elementwise": ELEMENTWISE,
     "reductions": REDUCTIONS,

@@ -1,124 +1,24 @@
-"""Public JAX functions through from_jax: values, derivatives and batches agree with JAX's."""
+"""JAX functions of whole arrays through from_jax agree with JAX: see jax_rows."""
 
-from __future__ import annotations
+from pathlib import Path
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import jax
-import numpy as np
-import pytest
-from hypothesis import settings
-from jax.tree_util import tree_leaves, tree_map
-
-import minixla as mx
-from tests.minixla.interop import jax_rows
-from tests.minixla.interop.jax_rows import LONG, Row
-
-IS_LONG = settings().max_examples > 100
-GROUPS = {
-    group: [row for row in rows if IS_LONG or row.name not in LONG]
-    for group, rows in jax_rows.GROUPS.items()
-}
-ROWS = [(group, row) for group, rows in GROUPS.items() for row in rows]
+from tests.minixla.interop.jax_outcomes import check_row, rows_of
+from tests.minixla.interop.jax_page import page
+from tests.minixla.interop.jax_rows import GROUPS
 
 
-def of_floats(function: Callable[..., Any], row: Row) -> tuple[Callable[..., Any], list[Any]]:
-    """The function of its float arguments alone, and those."""
-    flags = [each.dtype.kind == "f" for each in row.arguments]
-
-    def restricted(*floats: Any) -> Any:
-        given = iter(floats)
-        pairs = zip(row.arguments, flags, strict=True)
-        return function(*[next(given) if flag else argument for argument, flag in pairs])
-
-    return restricted, [x for x, flag in zip(row.arguments, flags, strict=True) if flag]
-
-
-def program(
-    api: Any, functions: Sequence[Callable[..., Any]], rows: Sequence[Row], forward: bool = True
-) -> Any:
-    """All that is compared of some functions, as one function: `api` is jax or minixla."""
-
-    def everything(arguments: Sequence[Any], shift: Any) -> list[dict[str, Any]]:
-        found = []
-        for function, row, given in zip(functions, rows, arguments, strict=True):
-            each = {"value": function(*given[0]), "vmap": api.vmap(function)(*given[1])}
-            if not row.zero and not row.differs:
-                restricted, floats = of_floats(function, row)
-                primals = [x + shift for x in floats]
-                if forward:
-                    tangents = [x * 0.5 + 1 for x in floats]
-                    each["forward"] = api.jvp(restricted, tuple(primals), tuple(tangents))[1]
-                value, pull = api.vjp(restricted, *primals)
-                each["reverse"] = pull(tree_map(lambda x: x * 0.5 + 1, value))
-            found.append(each)
-        return found
-
-    return everything
-
-
-def single_and_batch(row: Row) -> tuple[Any, Any]:
-    return row.arguments, tuple([np.stack([x, x[::-1]]) for x in row.arguments])
-
-
-# Compiling takes most of the time.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-
-
-@functools.cache
-def outcomes(group: str) -> dict[str, dict[str, Any]]:
-    """For each row of a group its results by JAX, by our program compiled, and in NumPy."""
-    rows = GROUPS[group]
-    arguments = [single_and_batch(row) for row in rows]
-    shift = np.float32(0)
-    theirs = program(jax, [row.function for row in rows], rows)
-    by_jax = jax.jit(theirs, compiler_options=QUICK)(arguments, shift)
-    ours = [
-        mx.from_jax(row.function, derivatives="jax" if row.backend else "program") for row in rows
-    ]
-    # XLA compiles the rules of both modes where they are tested; here NumPy runs the forward one.
-    whole = program(mx, ours, rows, forward=IS_LONG)
-    compiled = mx.jit(whole, compiler_options=QUICK)(arguments, shift)
-    pure = [k for k, row in enumerate(rows) if not row.backend]
-    some = [rows[k] for k in pure]
-    evaluate = mx.reference(program(mx, [ours[k] for k in pure], some))
-    in_numpy = dict(zip(pure, evaluate([arguments[k] for k in pure], shift), strict=True))
-    return {
-        row.name: {"jax": by_jax[k], "jit": compiled[k], "reference": in_numpy.get(k)}
-        for k, row in enumerate(rows)
-    }
-
-
-def check(actual: Any, wanted: Any, tolerance: float) -> None:
-    pairs = list(zip(tree_leaves(actual), tree_leaves(wanted), strict=True))
-    assert pairs
-    for one, other in pairs:
-        one, other = np.asarray(one), np.asarray(other)
-        assert one.shape == other.shape
-        assert one.dtype == other.dtype
-        if other.dtype.kind not in "fc":
-            np.testing.assert_array_equal(one, other)
-            continue
-        finite = np.abs(other[np.isfinite(other)])
-        scale = finite.max() if finite.size else 0
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * max(scale, 1e-3))
-
-
-@pytest.mark.parametrize(("group", "row"), ROWS, ids=[row.name for _, row in ROWS])
-def test_a_function_of_jax(group, row):
-    found = outcomes(group)[row.name]
-    for evaluator in ("jit", "reference"):
-        if evaluator == "reference" and row.backend:
-            continue
-        for what, value in found[evaluator].items():
-            check(value, found["jax"][what], row.tolerance)
+@rows_of("reductions", "movement", "networks", "random")
+def test_a_function(group, row):
+    check_row(group, row)
 
 
 def test_the_table_is_long_enough():
-    names = [row.name for _, row in ROWS]
-    assert len(set(names)) == len(names)
-    assert len(names) >= 120
-    plain = [row for _, row in ROWS if not (row.zero or row.differs or row.backend)]
-    assert len(plain) >= 120
+    rows = [row for group in GROUPS.values() for row in group]
+    assert len({row.name for row in rows}) == len(rows)
+    assert len([row for row in rows if not (row.zero or row.differs or row.backend)]) >= 120
+
+
+def test_the_page_is_up_to_date():
+    path = Path(__file__).parents[3] / "docs" / "jax_functions.md"
+    command = "python -m tests.minixla.interop.jax_page > docs/jax_functions.md"
+    assert path.read_text() == page(), f"run {command}"
