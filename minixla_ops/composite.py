@@ -171,8 +171,8 @@ def composite_call(
 
 
 def _dictionary_text(attributes: Mapping[str, Any]) -> str:
-    """A Python dictionary in MLIR's notation."""
-    return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in attributes.items())}}}"
+    """A Python dictionary in MLIR's notation, in MLIR's order."""
+    return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in sorted(attributes.items()))}}}"
 
 
 def _key(key: str) -> str:
