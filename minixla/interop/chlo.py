@@ -52,6 +52,16 @@ def _square(step: Step) -> Sequence[Value]:
     return [step.bind("Mul", step.operands[0], step.operands[0])]
 
 
+def _constant_like(step: Step) -> Sequence[Value]:
+    value, shape = step.get("value"), step.result
+    if not isinstance(value, (bool, int, float)) or shape.is_dynamic:
+        step.reject(
+            f"the value is {str(value)[:50]}, the result {shape}",
+            "It must be a real number, and the result of static size: use stablehlo.constant.",
+        )
+    return [step.builder.constant(value, shape)]
+
+
 def _top_k(step: Step) -> Sequence[Value]:
     given = {"k": step.get("k"), "largest": bool(step.get("largest", True))}
     return step.builder.apply(REGISTRY["TopK"], step.operands, given)
@@ -79,13 +89,42 @@ def _ragged_dot(step: Step) -> Sequence[Value]:
 CHLO: dict[str, Translation] = {
     **{name: _function(name) for name in (*SPECIAL, *_OURS)},
     "chlo.constant": TABLE["stablehlo.constant"],
+    "chlo.constant_like": _constant_like,
     "chlo.ragged_dot": _ragged_dot,
     "chlo.square": _square,
     "chlo.top_k": _top_k,
 }
-_REST = ("bessel_i1e", "conj", "constant_like", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
+_REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
+CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel", "scan")}
+
+
+def _broadcasting(name: str) -> Translation:
+    """The operation of a name without broadcasting, on operands of the result's sizes."""
+    own = CHLO.get(f"chlo.{name}")
+    translation = TABLE[f"stablehlo.{name}"] if own is None else own
+
+    def broadcasting(step: Step) -> Sequence[Value]:
+        sizes = step.result.dimensions
+        given = step.integers("broadcast_dimensions")
+        step.operands = [_broadcast(step, value, sizes, given) for value in step.operands]
+        return translation(step)
+
+    return broadcasting
+
+
+def _broadcast(step: Step, value: Value, sizes: Sequence[int], given: Sequence[int]) -> Value:
+    """A value in other sizes; its last dimensions are the last there, or those that are given."""
+    shape = value.shape
+    if not isinstance(shape, Shape) or shape.dimensions == tuple(sizes):
+        return value
+    last = range(len(sizes) - shape.rank, len(sizes))
+    at = given if len(given) == shape.rank < len(sizes) else last
+    return step.bind(
+        "BroadcastInDim", value, out_dim_size=tuple(sizes), broadcast_dimensions=tuple(at)
+    )
+
+
 _BROADCASTING = """add and atan2 compare complex divide maximum minimum multiply next_after or
 polygamma power remainder select shift_left shift_right_arithmetic shift_right_logical subtract xor
 zeta"""
-CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel", "scan")}
-CHLO |= {f"chlo.broadcast_{name}": _decomposed for name in _BROADCASTING.split()}
+CHLO |= {f"chlo.broadcast_{name}": _broadcasting(name) for name in _BROADCASTING.split()}
