@@ -105,7 +105,8 @@ def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgra
 
     Args:
         source: MLIR text, bytecode, a portable artifact (of this or an older version), bytes that
-            `mx.export` or jax.export serialized, a path of a file that holds one of these, or a
+            `mx.export` or jax.export serialized, a path of a file that holds one of these (a
+            string that ends in .mlir, .mlirbc, .bc, .bin, .stablehlo or .vhlo is a path), or a
             `jax.export.Exported`.
         function: the name of the main function; default: `main`, or the only public one.
 

@@ -35,6 +35,10 @@ TRANSLATIONS: dict[str, Translation] = {
 }
 # Meshes and shardings do not change what a program computes.
 _IGNORED = ("sdy.",)
+_OTHER_DIALECTS = "Programs may use the dialects stablehlo, chlo and func; convert others first."
+_PAIRS = "Write the operation itself in place of async_start and async_done."
+#: What StableHLO has and XLA's programs have not.
+_WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 # Calls and regions within each other: transformations recurse over them.
 _DEEPEST = 100
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
@@ -144,12 +148,8 @@ class Module:
             return
         translation = TRANSLATIONS.get(name)
         if translation is None:
-            raise located(
-                operation.location,
-                f"operation {name} is not known",
-                (),
-                "Programs may use the dialects stablehlo, chlo and func; convert others first.",
-            )
+            advice = _WITHOUT.get(name, _OTHER_DIALECTS)
+            raise located(operation.location, f"operation {name} is not known", (), advice)
         builder.source = source_of(operation.location)
         step = Step(operation, name, builder, self)
         try:

@@ -24,6 +24,7 @@ _BYTECODE = b"ML\xefR"
 # Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
 _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
+_PATH = re.compile(r"[^\n{}()%]+\.(mlir|mlirbc|bc|bin|stablehlo|vhlo)")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 _ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
@@ -43,14 +44,21 @@ def opened(source: Any) -> tuple[Any, jax.export.Exported | None]:
     """What can be parsed, and the jax.export.Exported where it comes from one.
 
     Args:
-        source: text, bytes, a path of a file of either, or a jax.export.Exported.
+        source: text, bytes, a path of a file of either (strings must end as `.mlir` does), or a
+            jax.export.Exported.
 
     Raises:
-        ImportError_: bytes that hold no program.
+        ImportError_: bytes that hold no program, or no file.
     """
-    if isinstance(source, os.PathLike):
-        with open(source, "rb") as file:
-            source = file.read()
+    if isinstance(source, os.PathLike) or _is_path(source):
+        try:
+            with open(source, "rb") as file:
+                source = file.read()
+        except (OSError, ValueError) as error:
+            advice = "Give a path of a file that holds a program, or the program itself."
+            raise explain(
+                ImportError_, SUBJECT, f"cannot read {source}: {error}", (), advice
+            ) from None
     if isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
     if isinstance(source, jax.export.Exported):
@@ -71,6 +79,11 @@ def opened(source: Any) -> tuple[Any, jax.export.Exported | None]:
     if source.startswith(_BYTECODE):
         return text, None
     return text, jax.export.deserialize(bytearray(source))
+
+
+def _is_path(source: Any) -> bool:
+    """Whether a string names a file rather than being a program."""
+    return isinstance(source, str) and bool(_PATH.fullmatch(source))
 
 
 def read_module(source: Any) -> Any:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from jax.extend.mlir.dialects import stablehlo
 
 import minixla as mx
 from minixla.core.attributes import Literal
@@ -40,7 +41,10 @@ def test_text(tmp_path):
     np.testing.assert_allclose(program.functions["act"](X[:, :2]), np.tanh(X[:, :2]), rtol=1e-6)
     path = tmp_path / "mlp.mlir"
     path.write_text(MLP)
-    assert mx.import_stablehlo(path).graph == program.graph
+    for name in (path, str(path)):
+        assert mx.import_stablehlo(name).graph == program.graph
+    with pytest.raises(mx.ImportError_, match=r"cannot read no/such.mlir: .*No such file"):
+        mx.import_stablehlo("no/such.mlir")
     (shape,) = mx.import_stablehlo(MLP, function="act").graph.output_shapes
     assert str(shape) == "f32[2,2]"
 
@@ -50,6 +54,25 @@ def test_other_forms(form):
     program = mx.import_stablehlo(form(MLP))
     assert program.graph == mx.import_stablehlo(MLP).graph
     check_program(program)
+
+
+def versions():
+    """Versions of StableHLO, the oldest that jaxlib can write and some later ones."""
+    oldest = tuple(map(int, stablehlo.get_minimum_version().split(".")))
+    newest = stablehlo.get_current_version()
+    between = ["1.0.0", "1.4.0", "1.8.0", "1.12.0"]
+    later = [each for each in between if tuple(map(int, each.split("."))) > oldest]
+    return [stablehlo.get_minimum_version(), *later, newest]
+
+
+@pytest.mark.parametrize("version", versions())
+def test_portable_artifacts_of_versions(version):
+    artifact = stablehlo.serialize_portable_artifact_str(MLP, version)
+    assert version.encode() in artifact
+    assert mx.import_stablehlo(artifact).graph == mx.import_stablehlo(MLP).graph
+    text = main(PROGRAMS["while with a captured bound"].body)
+    artifact = stablehlo.serialize_portable_artifact_str(text, version)
+    assert mx.import_stablehlo(artifact).graph == mx.import_stablehlo(text).graph
 
 
 def test_exported_by_jax():

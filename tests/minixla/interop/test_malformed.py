@@ -28,6 +28,10 @@ TEXTS = {
                  "use of undeclared SSA value name"),
     "no function": (main("%r = call @other(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
                     "'other' does not reference a valid function"),
+    "quantised types": (main(
+        "%q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) "
+        "-> tensor<2x3x!quant.uniform<i8:f32, 0.5>>"),
+        "line 2, column 77: .*unregistered dialect.*must be converted to StableHLO"),
     "recursion": (main("%r = call @main(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
                   "function main calls itself.*use stablehlo.while"),
     "nothing": ("", "the module holds no function"),
