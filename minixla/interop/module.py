@@ -9,6 +9,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
+from minixla.core.shapes import AnyShape
 from minixla.interop.building import Body, Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
@@ -54,6 +55,7 @@ class Module:
     def __init__(self, module: Any) -> None:
         self.graphs: dict[str, Graph] = {}
         self._depths: dict[int, int] = {}
+        self._shapes: dict[Any, AnyShape | None] = {}
         self._nesting = 0
         self._module = module
         self.functions = _functions(module)
@@ -162,13 +164,18 @@ class Module:
         except ValueError as error:
             raise _unsupported(operation.location, f"{name}: {error}") from error
         for result, value in zip(operation.results, results, strict=True):
-            shape = declared(result.type)
+            shape = self._declared(result.type)
             if shape is not None and shape is not value.shape:
                 raise step.error(
                     f"the result is declared {shape}, but is {value.shape}",
                     "The declared type must follow from the operands and attributes.",
                 )
             builder.values[result] = value
+
+    def _declared(self, type_: Any) -> AnyShape | None:
+        if type_ not in self._shapes:
+            self._shapes[type_] = declared(type_)
+        return self._shapes[type_]
 
     def _order(self) -> list[str]:
         """The functions' names, callees first."""

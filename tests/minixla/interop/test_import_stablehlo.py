@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -245,3 +247,16 @@ def test_arguments_are_checked():
         main("%r = stablehlo.tanh %x : tensor<bf16>", "%x: tensor<bf16>", "tensor<bf16>")
     )
     assert scalar(0.5).dtype == jnp.bfloat16
+
+
+def test_ten_thousand_operations_take_less_than_a_second():
+    def chain(x):
+        for _ in range(5_000):
+            x = jnp.tanh(x) * x
+        return x
+
+    text = jax.jit(chain).lower(X).as_text(debug_info=True)
+    start = time.process_time()
+    graph = mx.import_stablehlo(text).graph
+    assert time.process_time() - start < 1
+    assert len(graph.instructions) == 10_000
