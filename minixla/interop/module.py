@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,8 +68,15 @@ class Module:
         Raises:
             ImportError_: the module holds what has no counterpart.
         """
-        for name in self._order():
-            self.graphs[name] = self._function(name)
+        # As when tracing: all that is made stays, and scanning it would take most of the time.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            for name in self._order():
+                self.graphs[name] = self._function(name)
+        finally:
+            if collects:
+                gc.enable()
 
     def function(self, name: str, step: Step) -> Graph:
         """The graph of a function that is translated already."""
