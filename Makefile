@@ -32,6 +32,8 @@ examples: environment
 	$(BIN)/python examples/data_parallel.py
 	$(BIN)/python examples/char_transformer.py
 	$(BIN)/python examples/meta.py
+	$(BIN)/python examples/optax_equinox.py
+	$(BIN)/python examples/optax_orbit.py
 
 # Each of two workers would run OpenBLAS with a thread per core: they wait for each other, and a
 # small matrix product takes ten times as long.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import making, running
+from benchmarks import importing, making, running
 from benchmarks.measure import Comparison, Effort
 
 __all__ = ["SUITES"]
@@ -21,4 +21,5 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "layers": running.layers,
     "reference": running.reference,
     "interpreter": running.interpreter,
+    "importing": importing.importing,
 }

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         transfer_from_outfeed,
         transfer_to_infeed,
     )
+    from minixla.interop import export, from_jax, import_stablehlo
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
@@ -128,9 +129,12 @@ __all__ = [
     "debug_nans",
     "debug_print",
     "element_type",
+    "export",
     "fori_loop",
+    "from_jax",
     "grad",
     "hessian",
+    "import_stablehlo",
     "jacfwd",
     "jacrev",
     "jit",
@@ -166,7 +170,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check")
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check", "minixla.interop")
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }

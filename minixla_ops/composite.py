@@ -170,6 +170,7 @@ def composite_call(
     return values[0] if len(values) == 1 else tuple(values)
 
 
+<<<<<<< HEAD
 def _dictionary_text(attributes: Any) -> str:
     """A Python dictionary in MLIR's notation; text is in that already, None is an empty one."""
     if isinstance(attributes, str):
@@ -181,6 +182,11 @@ def _dictionary_text(attributes: Any) -> str:
         operation: Operation = CompositeCall.instance
         operation.reject_attribute("C4", "attributes are no dictionary of names", given, advice)
     return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in attributes.items())}}}"
+=======
+def _dictionary_text(attributes: Mapping[str, Any]) -> str:
+    """A Python dictionary in MLIR's notation, in MLIR's order."""
+    return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in sorted(attributes.items()))}}}"
+>>>>>>> interop
 
 
 def _key(key: str) -> str:

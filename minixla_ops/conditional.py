@@ -30,7 +30,6 @@ from minixla_ops.nested import (
     closed,
     leaves_of,
     program,
-    read_inputs,
 )
 from minixla_ops.rules import array_shape, full_like, instantiate, operand_list, zeros
 from minixla_ops.selection import select
@@ -226,9 +225,12 @@ def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
     """The numbers of the inputs that a branch reads, and its program with these alone."""
     found = branch.memo.get("own_inputs")
     if found is None:
-        numbers = sorted(read_inputs(branch, branch.outputs))
-        inputs = [branch.inputs[number] for number in numbers]
-        own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
+        live = branch.pruned()
+        steps = [operand for step in live.instructions for operand in step.operands]
+        read = {id(value) for value in [*steps, *live.outputs]}
+        numbers = [number for number, value in enumerate(live.inputs) if id(value) in read]
+        inputs = [live.inputs[number] for number in numbers]
+        own = Graph(inputs, live.instructions, live.outputs, live.name)
         found = branch.memo["own_inputs"] = numbers, own
     return found
 

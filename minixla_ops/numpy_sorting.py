@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -76,7 +77,8 @@ def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarra
     a permutation.
     """
     size = rows[0].shape[-1]
-    flat = [row.reshape(-1, size) for row in rows]
+    count = math.prod(rows[0].shape[:-1])  # -1 cannot be told where size is 0
+    flat = [row.reshape(count, size) for row in rows]
     order = np.broadcast_to(np.arange(size), flat[0].shape)
     places, width = np.arange(size), 1
     while width < size and order.size:

@@ -22,7 +22,7 @@ from benchmarks.models import JAX, MINIXLA, Model, models, small_mlp
 
 TINY = Effort(0, small=True)
 #: Measured alone: there is nothing in JAX to compare with.
-ALONE = "StableHLO text"
+ALONE = ("StableHLO text", "import of StableHLO")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -130,3 +130,24 @@ def test_meta(tmp_path: Path) -> None:
     steps = re.findall(r"^ +(\d+) +([\d.]+) +(\d+)$", done.stdout, re.MULTILINE)
     assert float(steps[-1][1]) < float(steps[0][1])
     assert len({count for *_, count in steps}) > 3, "the trip count changes at run time"
+
+
+def test_optax_equinox(tmp_path: Path) -> None:
+    done = run("optax_equinox.py", "--steps", "24", "--seed", "1", folder=tmp_path)
+    rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert [int(step) for step, *_ in rows] == [0, 4, 8, 12, 16, 20, 23]
+    assert max(float(difference) for *_, difference in rows) < 1e-3
+    assert float(rows[-1][1]) < 0.7 * float(rows[0][1])
+    (by_xla,) = numbers(done.stdout, "by XLA")
+    (by_numpy,) = numbers(done.stdout, "double precision")
+    assert abs(by_xla - by_numpy) < 1e-5
+
+
+def test_optax_orbit(tmp_path: Path) -> None:
+    done = run("optax_orbit.py", "--steps", "120", "--seed", "2", folder=tmp_path)
+    rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) +(\S+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert len(rows) == 6
+    for *_, through_the_loop, implicit in rows:
+        assert abs(float(through_the_loop) - float(implicit)) < 1e-8
+    assert abs(float(rows[0][3])) > 0.01
+    assert abs(numbers(done.stdout, "fitted eccentricity")[0] - 0.6) < 0.02

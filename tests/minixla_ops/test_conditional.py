@@ -240,3 +240,13 @@ def test_arguments_of_neither_form():
 def test_branches_must_be_closed():
     with pytest.raises(TransformError, match="reads a traced value"):
         graph_of(lambda x: ops.conditional(TRUE, x, lambda y: x, x, ops.neg), [ONE])
+
+
+def test_hlo_of_a_branch_with_an_instruction_that_nothing_reads():
+    def branch(value):
+        ops.sin(value)
+        return ops.constant(ONE)
+
+    text = str(graph_of(lambda x: ops.conditional(x < 0, x, branch, x, ops.neg), [ONE]))
+    assert "conditional(" in text
+    assert "sine" not in text

@@ -144,7 +144,7 @@ def test_comparators(name):
     check_operation(lambda *xs: ops.sort(xs, COMPARATORS[name], is_stable=True), operands)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 100])
+@pytest.mark.parametrize("size", [0, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 100])
 def test_merging_sorts_as_numpy_does(size):
     rows = generator.integers(0, max(size // 2, 2), (3, size)).astype(np.int32)
     comparator = computation_of(ops.lt, [Shape("s32")] * 2, "sort")

@@ -1,0 +1,212 @@
+"""Graphs under construction from MLIR blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.operation import Operation, operation_named
+from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.source import Source
+from minixla.interop.values import shape_of_type
+from minixla_ops.tuples import without_tuples
+
+__all__ = ["Body", "Builder"]
+
+# Sizes of shapes are computed when they need no more instructions than this.
+_MOST_FOLDED = 1000
+_SMALL = 4096
+
+
+class Builder:
+    """Makes one graph; knows which of our values each of MLIR's is.
+
+    Values of an enclosing builder are captured: constants are copied, others become inputs after
+    the block's own.
+    """
+
+    def __init__(self, parent: Builder | None = None) -> None:
+        self.parent = parent
+        self.inputs: list[Value] = []
+        self.instructions: list[Instruction] = []
+        self.values: dict[Any, Any] = {}
+        #: Values of the parent that were captured, and the inputs that stand for them.
+        self.captured: dict[int, tuple[Value, Value]] = {}
+        self.source: Source | None = None
+        #: Instructions that only gave sizes: left out where nothing else reads them.
+        self.folded: set[int] = set()
+
+    def add_input(self, mlir_value: Any) -> None:
+        """One more input, for an argument of a block."""
+        value = Value(shape_of_type(mlir_value.type), None, len(self.inputs))
+        self.inputs.append(value)
+        self.values[mlir_value] = value
+
+    def value(self, mlir_value: Any) -> Any:
+        """Our value for one of MLIR's."""
+        found = self.values.get(mlir_value)
+        if found is None:
+            assert self.parent is not None, "MLIR's verifier checks that operands dominate"
+            found = self.values[mlir_value] = self._capture(self.parent.value(mlir_value))
+        return found
+
+    def _capture(self, outer: Value) -> Value:
+        known = self.captured.get(id(outer))
+        if known is not None:
+            return known[1]
+        step = outer.instruction
+        if step is not None and step.op.name == "Constant":
+            return self.apply(step.op, (), step.attributes)[0]
+        inner = Value(outer.shape, None, -1)
+        self.captured[id(outer)] = outer, inner
+        return inner
+
+    def apply(
+        self,
+        operation: Operation,
+        operands: Sequence[Value],
+        attributes: dict[str, Any] | None = None,
+    ) -> tuple[Value, ...]:
+        """The results of one more instruction."""
+        shapes = tuple([value.shape for value in operands])
+        results, attributes = operation.infer(shapes, attributes or {})
+        step = Instruction(operation, tuple(operands), attributes, results, self.source)
+        self.instructions.append(step)
+        return step.results
+
+    def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
+        """The one result of one more instruction of the operation of XLA's name `name`."""
+        return self.apply(operation_named(name), operands, attributes)[0]
+
+    def constant(self, array: Any, shape: Shape | None = None) -> Value:
+        """A constant."""
+        if shape is None:
+            return self.bind("Constant", literal=Literal(np.asarray(array)))
+        return self.bind("Constant", literal=Literal.splat(array, shape))
+
+    def call(
+        self, graph: Graph, operands: Sequence[Value], op: str = "Call", **more: Any
+    ) -> list[Value]:
+        """The results of a call of a graph; tuples cross it as their members."""
+        flat = without_tuples(graph)
+        operation = operation_named(op)
+        if flat is graph:
+            return list(self.apply(operation, operands, {"computation": graph, **more}))
+        leaves = [leaf for value in operands for leaf in self.leaves(value)]
+        results = iter(self.apply(operation, leaves, {"computation": flat, **more}))
+        return [self.from_leaves(shape, results) for shape in graph.output_shapes]
+
+    def inline(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
+        """The results of a graph's instructions, copied."""
+        values = dict(zip(map(id, graph.inputs), operands, strict=True))
+        for step in graph.instructions:
+            given = [values[id(value)] for value in step.operands]
+            results = self.apply(step.op, given, step.attributes)
+            values.update(zip(map(id, step.results), results, strict=True))
+        return [values[id(value)] for value in graph.outputs]
+
+    def leaves(self, value: Value) -> list[Value]:
+        """The members of a tuple, and theirs; any other value alone."""
+        if not isinstance(value.shape, TupleShape):
+            return [value]
+        members = range(len(value.shape.elements))
+        return [
+            leaf
+            for index in members
+            for leaf in self.leaves(self.bind("GetTupleElement", value, index=index))
+        ]
+
+    def from_leaves(self, shape: AnyShape, leaves: Any) -> Value:
+        """A value of `shape` from an iterator of its leaves."""
+        if not isinstance(shape, TupleShape):
+            return next(leaves)
+        return self.bind("Tuple", *[self.from_leaves(each, leaves) for each in shape.elements])
+
+    def known(self, value: Value) -> np.ndarray | None:
+        """The number that a small value always has; None where it depends on inputs."""
+        steps = self._slice(value)
+        if steps is None:
+            return None
+        found: dict[int, Any] = {}
+        with np.errstate(all="ignore"):
+            for step in steps:
+                if step.op.name == "GetDimensionSize":
+                    shape, at = step.operands[0].shape, step.attributes["dimension"]
+                    assert isinstance(shape, Shape)
+                    outcome: Any = np.int32(shape.dimensions[at])
+                else:
+                    given = [found[id(operand)] for operand in step.operands]
+                    outcome = step.op.reference(*given, **step.attributes)
+                outcomes = (outcome,) if step.single else outcome
+                found.update(zip(map(id, step.results), outcomes, strict=True))
+        self.folded.update(map(id, steps))
+        return np.asarray(found[id(value)])
+
+    def _slice(self, value: Value) -> list[Instruction] | None:
+        """What computes a value from constants, in order; None where it depends on more."""
+        needed: dict[int, Instruction] = {}
+        pending = [value]
+        while pending:
+            each = pending.pop()
+            step = each.instruction
+            if step is None or not isinstance(each.shape, Shape) or each.shape.size > _SMALL:
+                return None
+            if id(step) in needed:
+                continue
+            if step.has_side_effect or step.computations:
+                return None
+            if step.op.name in ("ReplicaId", "PartitionID") or len(needed) > _MOST_FOLDED:
+                return None
+            needed[id(step)] = step
+            if step.op.name != "GetDimensionSize":
+                pending.extend(step.operands)
+            elif step.operands[0].shape.is_dynamic:  # type: ignore[union-attr]  # an array
+                return None
+        return [step for step in self.instructions if id(step) in needed]
+
+    def graph(self, outputs: Sequence[Value], name: str) -> Graph:
+        """The graph; captured values are its last inputs."""
+        extra = [inner for _, inner in self.captured.values()]
+        inputs = [*self.inputs, *extra]
+        for index, value in enumerate(inputs):
+            value.index = index
+        return Graph(inputs, self._kept(outputs), outputs, name)
+
+    def _kept(self, outputs: Sequence[Value]) -> list[Instruction]:
+        if not self.folded:
+            return self.instructions
+        read = {id(value.instruction) for value in outputs}
+        kept = []
+        for step in reversed(self.instructions):
+            if id(step) not in self.folded or id(step) in read:
+                kept.append(step)
+                read.update([id(operand.instruction) for operand in step.operands])
+        kept.reverse()
+        return kept
+
+
+class Body:
+    """A region under translation.
+
+    Attributes:
+        builder: makes its graph.
+        outputs: what it returns.
+    """
+
+    def __init__(self, builder: Builder, outputs: Sequence[Value], name: str) -> None:
+        self.builder = builder
+        self.outputs = list(outputs)
+        self._name = name
+
+    @property
+    def captured(self) -> list[Value]:
+        """The inputs that stand for values from outside, in the common order of all regions."""
+        return [inner for _, inner in self.builder.captured.values()]
+
+    def graph(self, outputs: Sequence[Value]) -> Graph:
+        """The graph; what it captured are its last inputs."""
+        return self.builder.graph(outputs, self._name)

@@ -1,0 +1,147 @@
+"""Calls in StableHLO: of functions of the module, of composites, of code from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax.extend.mlir import ir
+
+from minixla.core.graph import Value
+from minixla.core.operation import REGISTRY
+from minixla.core.shapes import Shape
+from minixla.interop.operations import Translation
+from minixla.interop.step import Step
+from minixla.interop.values import plain
+
+__all__ = ["CALLS"]
+
+#: Custom calls that say where values shall lie: they give their operand.
+_ANNOTATIONS = frozenset(
+    ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"]
+)
+#: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
+_OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}
+_CALLBACK = "callback"
+
+
+def _call(step: Step) -> Sequence[Value]:
+    graph = step.module.function(step.get("callee"), step)
+    return step.builder.call(graph, step.operands)
+
+
+def _composite(step: Step) -> Sequence[Value]:
+    graph = step.module.function(step.get("decomposition"), step)
+    attributes = step.raw("composite_attributes")
+    given = {
+        "name": step.get("name"),
+        "composite_attributes": str(attributes) if attributes is not None else "{}",
+        "version": step.get("version", 0),
+    }
+    return step.builder.call(graph, step.operands, "CompositeCall", **given)
+
+
+def _custom_call(step: Step) -> Sequence[Value]:
+    target = step.get("call_target_name")
+    if target in _ANNOTATIONS and step.results == step.shapes:
+        return step.operands
+    if target in _OPERATIONS:
+        given = _options(step, step.raw("mhlo.attributes"))
+        return step.builder.apply(REGISTRY[_OPERATIONS[target]], step.operands, given)
+    if _CALLBACK in target and "python" in target:
+        step.reject(
+            f"the target {target!r} calls a Python function of the program's maker",
+            "It means nothing in another program: leave pure_callback, io_callback and debug "
+            "prints out, or register a function with minixla_ops.register_custom_call and use "
+            "minixla_ops.custom_call.",
+        )
+    if step.get("called_computations"):
+        step.reject(
+            f"the target {target!r} is given functions to call", "Such calls are not supported."
+        )
+    version, attributes = _config(step)
+    given = {
+        "target_name": target,
+        "shapes": tuple(step.results),
+        "attributes": attributes,
+        "has_side_effect": bool(step.get("has_side_effect", False)),
+        "api_version": version,
+        "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
+        "result_layouts": _layouts(step, "result_layouts", step.results),
+    }
+    leaves = [leaf for value in step.operands for leaf in step.builder.leaves(value)]
+    return step.builder.apply(REGISTRY["CustomCall"], leaves, given)
+
+
+def _config(step: Step) -> tuple[int, dict[str, Any]]:
+    """The version of XLA's interface, and the attributes that the code is given."""
+    typed = step.raw("mhlo.backend_config")
+    config = step.raw("backend_config") if typed is None else typed
+    if isinstance(config, ir.DictAttr):
+        return 4, _options(step, config)
+    text = plain(config) if config is not None else ""
+    return step.get("api_version", 1), {"backend_config": text} if text else {}
+
+
+def _layouts(step: Step, name: str, shapes: Sequence[Any]) -> Any:
+    """The layouts that it declares; None where they are row-major."""
+    if not step.has(name):
+        return None
+    listed = tuple([tuple([int(n) for n in plain(each)]) for each in step.raw(name)])
+    ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
+    return None if listed == tuple([tuple(range(rank))[::-1] for rank in ranks]) else listed
+
+
+_VECTORS = {
+    ir.DenseBoolArrayAttr: "i1",
+    ir.DenseI8ArrayAttr: "i8",
+    ir.DenseI16ArrayAttr: "i16",
+    ir.DenseI32ArrayAttr: "i32",
+    ir.DenseI64ArrayAttr: "i64",
+    ir.DenseF32ArrayAttr: "f32",
+    ir.DenseF64ArrayAttr: "f64",
+}
+_NUMPY = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64"}
+
+
+def _options(step: Step, dictionary: Any) -> dict[str, Any]:
+    """A dictionary attribute as custom calls take it."""
+    if dictionary is None:
+        return {}
+    return {each.name: _option(step, each.name, each.attr) for each in dictionary}
+
+
+def _option(step: Step, name: str, attribute: Any) -> Any:
+    value = plain(attribute)
+    if isinstance(value, (bool, str)):
+        return value
+    type_ = str(getattr(attribute, "type", ""))
+    if isinstance(value, (int, float)):
+        wide = {"i64": int, "f64": float}.get(type_)
+        return wide(value) if wide else (_dtype(type_), value)
+    element = _VECTORS.get(type(attribute)) or type_.rpartition("x")[2].rstrip(">")
+    try:
+        numbers = tuple(value.tolist() if hasattr(value, "tolist") else value)
+        if all(isinstance(each, (bool, int, float)) for each in numbers):
+            return _dtype(element), numbers
+    except TypeError:
+        pass
+    step.reject(
+        f"attribute {name} = {str(attribute)[:100]} is no number, string or vector",
+        "Custom calls can be given numbers, strings and vectors of numbers.",
+    )
+
+
+def _dtype(element: str) -> str:
+    known = _NUMPY.get(element)
+    if known is not None:
+        return known
+    return element.replace("ui", "uint") if element.startswith("ui") else f"int{element[1:]}"
+
+
+#: By name.
+CALLS: dict[str, Translation] = {
+    "func.call": _call,
+    "stablehlo.composite": _composite,
+    "stablehlo.custom_call": _custom_call,
+}

@@ -1,0 +1,130 @@
+"""Operations of the chlo dialect: ours where there is one, else what MLIR writes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jax.extend.mlir.dialects import chlo
+
+from minixla.core.graph import Value
+from minixla.core.operation import REGISTRY
+from minixla.core.shapes import Shape
+from minixla.interop.decomposition import decomposition
+from minixla.interop.operations import TABLE, Translation, precisions, preferred
+from minixla.interop.special import SPECIAL
+from minixla.interop.step import Step
+from minixla_ops.dot_dimensions import DotDimensionNumbers
+from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
+
+__all__ = ["CHLO"]
+
+_OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
+
+
+def _decomposed(step: Step) -> Sequence[Value]:
+    """The instructions that MLIR writes for it."""
+    attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.attributes])
+    if step.operation.regions:
+        step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
+    shapes = tuple(step.shapes)
+    graph = decomposition(step.name, shapes, tuple(step.results), attributes)
+    return step.builder.inline(graph, step.operands)
+
+
+def _is_float(step: Step) -> bool:
+    shape = step.operands[0].shape
+    return isinstance(shape, Shape) and shape.element_type.is_float
+
+
+def _function(name: str) -> Translation:
+    """One of ours for floats; complex functions are decomposed."""
+    operation = SPECIAL.get(name) or REGISTRY[_OURS[name]]
+
+    def translation(step: Step) -> Sequence[Value]:
+        if _is_float(step) or name in ("chlo.cosh", "chlo.tan"):
+            return step.builder.apply(operation, step.operands)
+        return _decomposed(step)
+
+    return translation
+
+
+def _square(step: Step) -> Sequence[Value]:
+    return [step.bind("Mul", step.operands[0], step.operands[0])]
+
+
+def _constant_like(step: Step) -> Sequence[Value]:
+    value, shape = step.get("value"), step.result
+    if not isinstance(value, (bool, int, float)) or shape.is_dynamic:
+        step.reject(
+            f"the value is {str(value)[:50]}, the result {shape}",
+            "It must be a real number, and the result of static size: use stablehlo.constant.",
+        )
+    return [step.builder.constant(value, shape)]
+
+
+def _top_k(step: Step) -> Sequence[Value]:
+    given = {"k": step.get("k"), "largest": bool(step.get("largest", True))}
+    return step.builder.apply(REGISTRY["TopK"], step.operands, given)
+
+
+def _ragged_dot(step: Step) -> Sequence[Value]:
+    numbers = chlo.RaggedDotDimensionNumbers(step.raw("ragged_dot_dimension_numbers"))
+    dot = DotDimensionNumbers(
+        tuple(numbers.lhs_contracting_dimensions),
+        tuple(numbers.rhs_contracting_dimensions),
+        tuple(numbers.lhs_batching_dimensions),
+        tuple(numbers.rhs_batching_dimensions),
+    )
+    given = {
+        "dimension_numbers": RaggedDotDimensionNumbers(
+            dot, tuple(numbers.lhs_ragged_dimensions), tuple(numbers.rhs_group_dimensions)
+        ),
+        "precision_config": precisions(step),
+        "preferred_element_type": preferred(step),
+    }
+    return step.builder.apply(REGISTRY["RaggedDot"], step.operands, given)
+
+
+#: By chlo's name.
+CHLO: dict[str, Translation] = {
+    **{name: _function(name) for name in (*SPECIAL, *_OURS)},
+    "chlo.constant": TABLE["stablehlo.constant"],
+    "chlo.constant_like": _constant_like,
+    "chlo.ragged_dot": _ragged_dot,
+    "chlo.square": _square,
+    "chlo.top_k": _top_k,
+}
+_REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
+CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel", "scan")}
+
+
+def _broadcasting(name: str) -> Translation:
+    """The operation of a name without broadcasting, on operands of the result's sizes."""
+    own = CHLO.get(f"chlo.{name}")
+    translation = TABLE[f"stablehlo.{name}"] if own is None else own
+
+    def broadcasting(step: Step) -> Sequence[Value]:
+        sizes = step.result.dimensions
+        given = step.integers("broadcast_dimensions")
+        step.operands = [_broadcast(step, value, sizes, given) for value in step.operands]
+        return translation(step)
+
+    return broadcasting
+
+
+def _broadcast(step: Step, value: Value, sizes: Sequence[int], given: Sequence[int]) -> Value:
+    """A value in other sizes; its last dimensions are the last there, or those that are given."""
+    shape = value.shape
+    if not isinstance(shape, Shape) or shape.dimensions == tuple(sizes):
+        return value
+    last = range(len(sizes) - shape.rank, len(sizes))
+    at = given if len(given) == shape.rank < len(sizes) else last
+    return step.bind(
+        "BroadcastInDim", value, out_dim_size=tuple(sizes), broadcast_dimensions=tuple(at)
+    )
+
+
+_BROADCASTING = """add and atan2 compare complex divide maximum minimum multiply next_after or
+polygamma power remainder select shift_left shift_right_arithmetic shift_right_logical subtract xor
+zeta"""
+CHLO |= {f"chlo.broadcast_{name}": _broadcasting(name) for name in _BROADCASTING.split()}

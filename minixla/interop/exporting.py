@@ -1,0 +1,56 @@
+"""export: our functions as bytes that other programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.export
+
+from minixla.core.errors import TransformError, explain
+from minixla.transforms.arguments import checked_function
+from minixla.transforms.jit import jit
+
+__all__ = ["export"]
+
+
+def export(
+    fun: Callable[..., Any],
+    *args: Any,
+    platforms: Sequence[str] | None = None,
+    vjp_order: int = 0,
+    **kwargs: Any,
+) -> bytes:
+    """A function for arguments of the given shapes, as bytes.
+
+    `jax.export.deserialize` reads them where minixla is not installed, and
+    `mx.import_stablehlo` reads them too.
+
+    Args:
+        fun: a function of pytrees of arrays, jitted or not.
+        *args: arguments, or jax.ShapeDtypeStructs of their shapes.
+        platforms: those that it is compiled for, such as `("cpu", "cuda", "tpu")`; default: the
+            one that runs here.
+        vjp_order: how many times the reader can take reverse derivatives with `jax.grad`;
+            `mx.import_stablehlo` needs none to do so.
+        **kwargs: arguments by name.
+
+    Raises:
+        TransformError: the function calls back into Python, or reads and writes queues of this
+            process; or takes pytrees that jax.export cannot write.
+    """
+    checked_function(fun, "export")
+    jitted = fun if hasattr(fun, "lower") else jit(fun)
+    compiled = jax.jit(lambda *a, **k: jitted(*a, **k))
+    try:
+        exported = jax.export.export(compiled, platforms=platforms)(*args, **kwargs)
+        return bytes(exported.serialize(vjp_order=vjp_order))
+    except (NotImplementedError, ValueError) as error:
+        raise explain(
+            TransformError,
+            "export",
+            f"{getattr(fun, '__name__', 'the function')} cannot be written",
+            [str(error).split("\n")[0][:300]],
+            "Prints, callbacks, infeed and outfeed belong to this process: leave them out. Classes "
+            "of pytrees are registered by jax.export.register_pytree_node_serialization.",
+        ) from error

@@ -1,0 +1,143 @@
+"""import_stablehlo: programs from outside as functions of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax.export
+import numpy as np
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from minixla.core.errors import ImportError_, TransformError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla.interop.module import Module
+from minixla.interop.reading import SUBJECT, opened, read_module
+from minixla_ops.calls import call
+
+__all__ = ["ImportedFunction", "ImportedProgram", "import_stablehlo"]
+
+
+class ImportedFunction:
+    """A function of a program from outside.
+
+    Called with a value for each input it gives its one result, or a tuple of all. It is an
+    ordinary function: `mx.grad`, `mx.vmap`, `mx.jit`, `mx.reference` work on it.
+
+    Attributes:
+        graph: what it computes.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.__name__ = graph.name
+
+    def __call__(self, *operands: Any) -> Any:
+        """The result, or the tuple of results."""
+        results = self._flat(operands)
+        return results[0] if len(results) == 1 else results
+
+    def _flat(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        shapes = self.graph.input_shapes
+        if len(operands) != len(shapes):
+            raise explain(
+                TransformError,
+                self.graph.name,
+                f"{len(operands)} arguments for {len(shapes)} inputs",
+                [f"inputs ({', '.join(map(str, shapes))})"],
+                "Give a value for each input.",
+            )
+        given = [_fitting(each, shape) for each, shape in zip(operands, shapes, strict=True)]
+        return call(self.graph, *given)
+
+    def __repr__(self) -> str:
+        return f"<imported {self.graph!r}>"
+
+
+def _fitting(operand: Any, shape: Any) -> Any:
+    """A Python number in the type that the program takes; anything else as it is."""
+    is_number = isinstance(operand, (bool, int, float, complex))
+    if not is_number or not isinstance(shape, Shape) or shape.rank or shape_of(operand) is shape:
+        return operand
+    return np.asarray(operand).astype(shape.dtype)
+
+
+class ImportedProgram(ImportedFunction):
+    """A program from outside: its main function, and all functions by name.
+
+    Attributes:
+        graph: what the main function computes.
+        functions: every function of the program.
+    """
+
+    def __init__(self, graph: Graph, functions: Mapping[str, Graph]) -> None:
+        super().__init__(graph)
+        self.functions = {name: ImportedFunction(each) for name, each in functions.items()}
+
+
+class _ExportedProgram(ImportedProgram):
+    """What jax.export made: takes and gives pytrees as the exported function does."""
+
+    def __init__(self, program: ImportedProgram, exported: jax.export.Exported) -> None:
+        self.__dict__.update(program.__dict__)
+        self._exported = exported
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results in the structure in which the exported function gives them."""
+        exported = self._exported
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != exported.in_tree:
+            raise explain(
+                TransformError,
+                self.graph.name,
+                "the arguments have another structure than the exported function's",
+                [f"arguments {tree}", f"exported {exported.in_tree}"],
+                "Give what the exported function took.",
+            )
+        kept = [leaves[number] for number in exported.module_kept_var_idx]
+        return tree_unflatten(exported.out_tree, self._flat(kept))
+
+
+def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgram:
+    """A StableHLO program as a function of ours.
+
+    Args:
+        source: MLIR text, bytecode, a portable artifact (of this or an older version), bytes that
+            `mx.export` or jax.export serialized, a path of a file that holds one of these (a
+            string that ends in .mlir, .mlirbc, .bc, .bin, .stablehlo or .vhlo is a path), or a
+            `jax.export.Exported`.
+        function: the name of the main function; default: `main`, or the only public one.
+
+    Returns:
+        A callable with `graph`, the main function's Graph, and `functions`, every function of the
+        module by name. It takes and gives arrays one by one; what jax.export made takes and gives
+        pytrees as the exported function did.
+
+    Raises:
+        ImportError_: `source` is no such program, or has what XLA's operation set does not have;
+            the message names the line and column, what was found and what to do.
+    """
+    program, exported = opened(source)
+    module = Module(read_module(program))
+    module.translate()
+    imported = ImportedProgram(module.graphs[_main(module, function)], module.graphs)
+    return imported if exported is None else _ExportedProgram(imported, exported)
+
+
+def _main(module: Module, wanted: str | None) -> str:
+    """The name of the main function."""
+    names = list(module.graphs)
+    public = [name for name in module.public if name in module.graphs]
+    if wanted is None:
+        choices = ["main"] if "main" in module.graphs else public or names
+        if len(choices) == 1:
+            return choices[0]
+        problem = "the module has several functions and none is called main"
+    elif wanted in module.graphs:
+        return wanted
+    else:
+        problem = f"the module has no function {wanted!r}"
+    given = [f"functions: {', '.join(names)[:500]}"]
+    raise explain(ImportError_, SUBJECT, problem, given, "Name one by function=.")

@@ -1,0 +1,305 @@
+"""JAX functions of flat arrays as operations of ours: their programs, and what JAX derives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from minixla.core.attributes import Attribute, Instance
+from minixla.core.errors import ImportError_, explain
+from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph
+from minixla.core.linear import instantiate
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import bind, shape_of
+from minixla.interop.module import Module
+from minixla_ops.batching import batch_size
+from minixla_ops.calls import Call
+
+__all__ = ["JAX_CALL", "FlatFunction", "program_of"]
+
+# No backend: JAX writes what does without libraries of one.
+_PORTABLE = "minixla"
+
+
+def program_of(
+    function: Callable[..., Any], arguments: Sequence[Any], name: str
+) -> tuple[Graph, Any]:
+    """The graph of a JAX function, and the structure of its result.
+
+    Args:
+        function: takes arrays.
+        arguments: a jax.ShapeDtypeStruct for each.
+        name: the graph's name.
+
+    Raises:
+        ImportError_: the function calls back into Python, or has other side effects.
+    """
+    staged = jax.jit(function, keep_unused=True).trace(*arguments)
+    if staged.jaxpr.effects:
+        raise explain(
+            ImportError_,
+            "from_jax",
+            f"{name} has side effects",
+            [f"effects: {', '.join(map(str, staged.jaxpr.effects))}"],
+            "Prints and ordered callbacks run in JAX's own programs only: call the function "
+            "outside, or leave them out.",
+        )
+    module = Module(_lowered(staged))
+    module.translate()
+    graph = module.graphs["main"]
+    graph.name = name
+    return graph, jax.tree_util.tree_structure(staged.out_info)
+
+
+def _lowered(staged: Any) -> Any:
+    """The StableHLO module: without a backend's libraries where JAX can do without them."""
+    try:
+        lowered = staged.lower(lowering_platforms=(_PORTABLE,))
+    except (NotImplementedError, ValueError):
+        lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
+    return lowered.compiler_ir("stablehlo")
+
+
+class FlatFunction:
+    """A JAX function of arrays that gives a list of arrays, for arguments of fixed shapes.
+
+    Derivatives and batches are what JAX makes of the function, and are such functions too.
+
+    Attributes:
+        graph: its program.
+        weak: which results are weakly typed.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[AnyShape],
+        weak: Sequence[bool],
+        name: str,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self._arguments = [
+            jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
+            for s, flag in zip(shapes, weak, strict=True)
+            if isinstance(s, Shape)
+        ]
+        self.graph, self.result_tree = program_of(function, self._arguments, name)
+        self._derived: dict[Any, FlatFunction] = {}
+        self._residuals: Any = None
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """The results under the current trace, as one instruction."""
+        return bind(JAX_CALL, *operands, computation=self.graph, function=self)
+
+    def _make(
+        self, key: Any, function: Callable[..., Any], shapes: Sequence[AnyShape], name: str
+    ) -> FlatFunction:
+        found = self._derived.get(key)
+        if found is None:
+            strong = [False] * len(shapes)
+            found = self._derived[key] = FlatFunction(function, shapes, strong, name)
+        return found
+
+    def _of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:
+        """The function of the active operands alone; it gives the list of results."""
+
+        def restricted(*moving: Any) -> Any:
+            found = iter(moving)
+            given = [next(found) if flag else x for x, flag in zip(operands, active, strict=True)]
+            return jax.tree_util.tree_leaves(self.function(*given))
+
+        return restricted
+
+    @property
+    def moving(self) -> list[bool]:
+        """Which results have tangents."""
+        return [has_tangent(shape) for shape in self.graph.output_shapes]
+
+    def jvp(self, active: tuple[bool, ...]) -> FlatFunction:
+        """From the operands and a tangent for each active one to the results and tangents."""
+        inputs = self.graph.input_shapes
+        count = len(inputs)
+
+        def function(*values: Any) -> list[Any]:
+            primals, tangents = values[:count], values[count:]
+            own = [x for x, flag in zip(primals, active, strict=True) if flag]
+            results, moved = jax.jvp(self._of_active(active, primals), own, list(tangents))
+            kept = [t for t, flag in zip(moved, self.moving, strict=True) if flag]
+            return [*results, *kept]
+
+        tangents = [shape for shape, flag in zip(inputs, active, strict=True) if flag]
+        return self._make(("jvp", active), function, [*inputs, *tangents], f"jvp_{self.name}")
+
+    def forward(self, active: tuple[bool, ...]) -> FlatFunction:
+        """From the operands to the results and what the backward half needs."""
+
+        def function(*operands: Any) -> list[Any]:
+            own = [x for x, flag in zip(operands, active, strict=True) if flag]
+            results, pull = jax.vjp(self._of_active(active, operands), *own)
+            residuals, tree = tree_flatten(pull)
+            self._derived_trees[active] = tree
+            return [*results, *residuals]
+
+        shapes = self.graph.input_shapes
+        return self._make(("vjp", active), function, shapes, f"vjp_{self.name}")
+
+    @property
+    def _derived_trees(self) -> dict[Any, Any]:
+        if self._residuals is None:
+            self._residuals = {}
+        return self._residuals
+
+    def backward(self, active: tuple[bool, ...], shapes: Sequence[AnyShape]) -> FlatFunction:
+        """From residuals and the cotangents of results to those of active operands."""
+        tree = self._derived_trees[active]
+        count = len(shapes)
+        outputs = self.graph.output_shapes
+
+        def function(*values: Any) -> list[Any]:
+            pull = tree_unflatten(tree, values[:count])
+            found = iter(values[count:])
+            cotangents = [
+                next(found) if flag else np.zeros(shape.dimensions, jax.dtypes.float0)  # type: ignore[union-attr]
+                for shape, flag in zip(outputs, self.moving, strict=True)
+            ]
+            return list(pull(cotangents))
+
+        moving = [shape for shape, flag in zip(outputs, self.moving, strict=True) if flag]
+        return self._make(("back", active), function, [*shapes, *moving], f"back_{self.name}")
+
+    def batched(
+        self, dimensions: tuple[int | None, ...], shapes: Sequence[AnyShape], size: int
+    ) -> FlatFunction:
+        """The function over a batch, that of each result in front."""
+
+        def function(*operands: Any) -> Any:
+            flat = lambda *xs: jax.tree_util.tree_leaves(self.function(*xs))  # noqa: E731
+            return jax.vmap(flat, dimensions, 0, axis_size=size)(*operands)
+
+        key = ("batch", dimensions, size)
+        return self._make(key, function, shapes, f"batch_{self.name}")
+
+
+class JaxCall(Call):
+    """A call of a JAX function's program, with the derivatives and batches that JAX makes.
+
+    Attributes:
+        computation: the Graph.
+        function: the FlatFunction.
+    """
+
+    builder_name = "from_jax"
+    hlo_name = "call"
+    spec_names = ()
+    attributes = {"computation": Instance(Graph), "function": Attribute()}
+
+    def shape(self, *operands: AnyShape, computation: Graph, **_: Any) -> tuple[AnyShape, ...]:
+        """See Call."""
+        return super().shape(*operands, computation=computation)
+
+    def reference(self, *operands: Any, computation: Graph, **_: Any) -> tuple[Any, ...]:
+        """See Call."""
+        return super().reference(*operands, computation=computation)
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        *,
+        computation: Graph,
+        **_: Any,
+    ) -> Sequence[str]:
+        """See Call."""
+        return super().stablehlo(emit, operands, shapes, results, computation=computation)
+
+    def hlo_attributes(
+        self, shapes: Sequence[AnyShape], *, computation: Graph, **_: Any
+    ) -> dict[str, Any]:
+        """See Call."""
+        return super().hlo_attributes(shapes, computation=computation)
+
+    def forward(  # type: ignore[override]  # a hook: None or a method
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, function: FlatFunction, **_: Any
+    ) -> tuple[Any, Any]:
+        """Results and tangents, by jax.jvp."""
+        active = tuple([t is not None for t in tangents])
+        everything = function.jvp(active)(*primals, *[t for t in tangents if t is not None])
+        count = len(function.graph.outputs)
+        found = iter(everything[count:])
+        moved = tuple([next(found) if flag else None for flag in function.moving])
+        return everything[:count], moved
+
+    def linearize(  # type: ignore[override]  # a hook: None or a method
+        self, operands: Sequence[Any], active: Sequence[bool], *, function: FlatFunction, **_: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        """Results and pullback, by jax.vjp."""
+        flags = tuple(active)
+        everything = function.forward(flags)(*operands)
+        count = len(function.graph.outputs)
+        results, residuals = everything[:count], everything[count:]
+
+        def pullback(cotangents: Any) -> list[Any]:
+            shapes = [shape_of(each) for each in residuals]
+            given = [
+                instantiate(cotangents.get(index), result)
+                for index, (result, flag) in enumerate(zip(results, function.moving, strict=True))
+                if flag
+            ]
+            found = iter(function.backward(flags, shapes)(*residuals, *given))
+            return [next(found) if flag else None for flag in flags]
+
+        return results, pullback
+
+    def dependent(  # type: ignore[override]  # a hook: None or a method
+        self, variables: Sequence[bool], *, function: FlatFunction, **_: Any
+    ) -> Sequence[bool]:
+        """All results that have tangents."""
+        return function.moving
+
+    def transpose(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        linear: Sequence[bool],
+        *,
+        function: FlatFunction,
+        **_: Any,
+    ) -> Sequence[Any]:
+        """The reverse derivative, which for a linear function is its transpose."""
+        from minixla_ops.rules import zeros_like
+
+        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
+        _, pullback = self.linearize(point, linear, function=function)
+        return pullback(dict(enumerate(cotangents)))
+
+    def batch_within(  # type: ignore[override]  # a hook: None or a method
+        self, trace: Any, operands: Any, dimensions: Any, *, function: FlatFunction, **_: Any
+    ) -> tuple[Any, Any]:
+        """The function over a batch, by jax.vmap."""
+        return self._vmapped(trace.size, operands, dimensions, function)
+
+    def batch(
+        self, operands: Any, dimensions: Any, *, function: FlatFunction, **_: Any
+    ) -> tuple[Any, Any]:
+        """The function over a batch, by jax.vmap."""
+        return self._vmapped(batch_size(operands, dimensions), operands, dimensions, function)
+
+    def _vmapped(
+        self, size: int, operands: Any, dimensions: Any, function: FlatFunction
+    ) -> tuple[Any, Any]:
+        at = tuple(dimensions)
+        if not any(each is not None for each in at):
+            return function(*operands), (None,) * len(function.graph.outputs)
+        shapes = [shape_of(each) for each in operands]
+        return function.batched(at, shapes, size)(*operands), (0,) * len(function.graph.outputs)
+
+
+JAX_CALL = JaxCall()

@@ -1,0 +1,286 @@
+"""All functions of an MLIR module as graphs."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from typing import Any
+
+from jax.extend.mlir import ir
+
+from minixla.core.errors import ImportError_, MinixlaError, explain
+from minixla.core.graph import Graph, Value
+from minixla.core.shapes import AnyShape
+from minixla.interop.building import Body, Builder
+from minixla.interop.calls import CALLS
+from minixla.interop.chlo import CHLO
+from minixla.interop.deprecated import DEPRECATED
+from minixla.interop.dynamic import DYNAMIC
+from minixla.interop.operations import TABLE, Translation
+from minixla.interop.programs import PROGRAMS
+from minixla.interop.reading import SUBJECT, located
+from minixla.interop.step import Step
+from minixla.interop.transfers import TRANSFERS
+from minixla.interop.values import declared, source_of
+
+__all__ = ["TRANSLATIONS", "Module"]
+
+#: How each operation is read, by its full name.
+TRANSLATIONS: dict[str, Translation] = {
+    **TABLE,
+    **PROGRAMS,
+    **TRANSFERS,
+    **DYNAMIC,
+    **CALLS,
+    **CHLO,
+    **DEPRECATED,
+}
+# Meshes and shardings do not change what a program computes.
+_IGNORED = ("sdy.",)
+_OTHER_DIALECTS = "Programs may use the dialects stablehlo, chlo and func; convert others first."
+_PAIRS = "Write the operation itself in place of async_start and async_done."
+#: What StableHLO has and XLA's programs have not.
+_WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
+# Calls and regions within each other: transformations recurse over them.
+_DEEPEST = 100
+_TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
+
+
+class Module:
+    """A module under translation.
+
+    Attributes:
+        graphs: the functions that are translated, by name.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.graphs: dict[str, Graph] = {}
+        self._depths: dict[int, int] = {}
+        self._shapes: dict[Any, AnyShape | None] = {}
+        self._nesting = 0
+        self._module = module
+        self.functions = _functions(module)
+        self.public = [name for name, each in self.functions.items() if _is_public(each)]
+
+    def translate(self) -> None:
+        """Makes all graphs, those that are called before those that call.
+
+        Raises:
+            ImportError_: the module holds what has no counterpart.
+        """
+        # As when tracing: all that is made stays, and scanning it would take most of the time.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            for name in self._order():
+                self.graphs[name] = self._function(name)
+        finally:
+            if collects:
+                gc.enable()
+
+    def function(self, name: str, step: Step) -> Graph:
+        """The graph of a function that is translated already."""
+        found = self.graphs.get(name)
+        if found is None:
+            step.reject(f"there is no function {name}", "Define it in the module.")
+        return found
+
+    def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
+        """One region as a graph, and the outer values that it reads: its last inputs."""
+        body = self._body(step, number)
+        outer = [each for each, _ in body.builder.captured.values()]
+        return body.graph(body.outputs), outer
+
+    def regions(self, step: Step) -> tuple[list[Body], list[Value]]:
+        """All regions, and the outer values that any of them reads: the last inputs of each."""
+        bodies = [self._body(step, number) for number in range(len(step.operation.regions))]
+        outer: dict[int, Value] = {}
+        for body in bodies:
+            for value, _ in body.builder.captured.values():
+                outer.setdefault(id(value), value)
+        for body in bodies:
+            own = body.builder.captured
+            body.builder.captured = {
+                key: own.get(key) or (value, Value(value.shape, None, -1))
+                for key, value in outer.items()
+            }
+        return bodies, list(outer.values())
+
+    def _body(self, step: Step, number: int) -> Body:
+        blocks = step.operation.regions[number].blocks
+        if len(blocks) != 1:
+            step.reject(f"its region {number} has {len(blocks)} blocks", "Regions have one block.")
+        builder = Builder(step.builder)
+        builder.source = step.builder.source
+        self._nesting += 1
+        if self._nesting > _DEEPEST:
+            raise self._too_deep(step.operation.location, "regions")
+        outputs = self._block(blocks[0], builder)
+        self._nesting -= 1
+        name = f"{step.name.rpartition('.')[2]}_{number}"
+        return Body(builder, outputs, name)
+
+    def _function(self, name: str) -> Graph:
+        operation = self.functions[name]
+        if not operation.regions or not len(operation.regions[0].blocks):
+            raise located(
+                operation.location, f"function {name} has no body", (), "Define it in the module."
+            )
+        blocks = operation.regions[0].blocks
+        if len(blocks) != 1:
+            advice = "Write branches as stablehlo.if or stablehlo.case."
+            raise located(operation.location, f"function {name} has several blocks", (), advice)
+        builder = Builder()
+        self._nesting = 0
+        outputs = self._block(blocks[0], builder)
+        graph = builder.graph(outputs, name)
+        self._measure(graph, operation.location)
+        return graph
+
+    def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
+        """Translates a block; returns what its terminator is given."""
+        for argument in block.arguments:
+            try:
+                builder.add_input(argument)
+            except ValueError as error:
+                raise _unsupported(block.owner.location, str(error)) from None
+        for view in block.operations:
+            operation = view.operation
+            name = operation.name
+            if name in _TERMINATORS:
+                return [builder.value(each) for each in operation.operands]
+            self._translate(operation, name, builder)
+        raise located(block.owner.location, "a block has no terminator", (), "End it with return.")
+
+    def _translate(self, operation: Any, name: str, builder: Builder) -> None:
+        if name.startswith(_IGNORED):
+            _pass_through(operation, name, builder)
+            return
+        translation = TRANSLATIONS.get(name)
+        if translation is None:
+            advice = _WITHOUT.get(name, _OTHER_DIALECTS)
+            raise located(operation.location, f"operation {name} is not known", (), advice)
+        builder.source = source_of(operation.location)
+        step = Step(operation, name, builder, self)
+        try:
+            results = translation(step)
+        except ImportError_:
+            raise
+        except MinixlaError as error:
+            # What MLIR's verifier lets pass and our rules do not.
+            raise step.error(str(error), "The program breaks a rule of the operation.") from error
+        except ValueError as error:
+            raise _unsupported(operation.location, f"{name}: {error}") from error
+        for result, value in zip(operation.results, results, strict=True):
+            shape = self._declared(result.type)
+            if shape is not None and shape is not value.shape:
+                raise step.error(
+                    f"the result is declared {shape}, but is {value.shape}",
+                    "The declared type must follow from the operands and attributes.",
+                )
+            builder.values[result] = value
+
+    def _declared(self, type_: Any) -> AnyShape | None:
+        if type_ not in self._shapes:
+            self._shapes[type_] = declared(type_)
+        return self._shapes[type_]
+
+    def _order(self) -> list[str]:
+        """The functions' names, callees first."""
+        callees = {name: _callees(each) for name, each in self.functions.items()}
+        order: dict[str, None] = {}
+        for start in self.functions:
+            stack, on_path = [(start, iter(callees[start]))], {start}
+            while stack and start not in order:
+                name, rest = stack[-1]
+                callee = next((each for each in rest if each not in order), None)
+                if callee is None:
+                    stack.pop()
+                    on_path.discard(name)
+                    order[name] = None
+                elif callee in on_path:
+                    location = self.functions[callee].location
+                    advice = "XLA's programs do not recurse: use stablehlo.while."
+                    raise located(location, f"function {callee} calls itself", (), advice)
+                elif callee in callees:
+                    on_path.add(callee)
+                    stack.append((callee, iter(callees[callee])))
+        return list(order)
+
+    def _measure(self, graph: Graph, location: Any) -> None:
+        """Notes how deep the programs within a graph are nested; refuses what is too deep."""
+        inner = [each for step in graph.instructions for each in step.computations]
+        deepest = 0
+        for each in inner:
+            if id(each) not in self._depths:
+                self._measure(each, location)  # a region: its nesting is limited already
+            deepest = max(deepest, self._depths[id(each)])
+        self._depths[id(graph)] = deepest + 1
+        if deepest + 1 > _DEEPEST:
+            raise self._too_deep(location, "calls")
+
+    def _too_deep(self, location: Any, what: str) -> ImportError_:
+        return located(
+            location,
+            f"more than {_DEEPEST} {what} within each other",
+            (),
+            "Inline functions that are called once (MLIR's pass inline), or write the repetition "
+            "as stablehlo.while.",
+        )
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    functions: dict[str, Any] = {}
+    for view in module.body.operations:
+        operation = view.operation
+        if operation.name.startswith(_IGNORED):
+            continue
+        if operation.name != "func.func":
+            advice = "A module holds functions (func.func)."
+            problem = f"{operation.name} stands outside of functions"
+            raise located(operation.location, problem, (), advice)
+        functions[ir.StringAttr(operation.attributes["sym_name"]).value] = operation
+    if not functions:
+        raise explain(ImportError_, SUBJECT, "the module holds no function")
+    return functions
+
+
+def _is_public(function: Any) -> bool:
+    attributes = function.attributes
+    visibility = attributes.get("sym_visibility", None)
+    return visibility is None or ir.StringAttr(visibility).value == "public"
+
+
+def _callees(function: Any) -> list[str]:
+    found: dict[str, None] = {}
+
+    def visit(operation: Any) -> Any:
+        name = operation.name
+        if name == "func.call":
+            found[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value] = None
+        elif name == "stablehlo.composite":
+            found[ir.FlatSymbolRefAttr(operation.attributes["decomposition"]).value] = None
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return list(found)
+
+
+def _pass_through(operation: Any, name: str, builder: Builder) -> None:
+    """A sharding, which is its operand."""
+    operands, results = list(operation.operands), list(operation.results)
+    if len(operands) != len(results) or len(operation.regions):
+        advice = "Run Shardy's passes on the program first, or export it without manual shardings."
+        raise located(operation.location, f"{name} is not supported", (), advice)
+    for operand, result in zip(operands, results, strict=True):
+        builder.values[result] = builder.value(operand)
+
+
+def _unsupported(location: Any, problem: str) -> ImportError_:
+    return located(
+        location,
+        problem,
+        (),
+        "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
+        "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes.",
+    )

@@ -1,0 +1,105 @@
+"""One operation of an MLIR program, as translations see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from minixla.core.errors import ImportError_
+from minixla.core.graph import Graph, Value
+from minixla.core.shapes import AnyShape, Shape
+from minixla.interop.building import Body, Builder
+from minixla.interop.reading import located
+from minixla.interop.values import enumerator, plain, shape_of_type
+
+__all__ = ["Step"]
+
+
+class Step:
+    """An operation, its operands as our values, and the graph that it goes to.
+
+    Attributes:
+        operation: MLIR's.
+        name: its full name.
+        builder: makes the graph.
+        module: what knows the functions and translates regions.
+        operands: our values of its operands.
+    """
+
+    __slots__ = ("attributes", "builder", "module", "name", "operands", "operation")
+
+    def __init__(self, operation: Any, name: str, builder: Builder, module: Any) -> None:
+        self.operation = operation
+        self.name = name
+        self.builder = builder
+        self.module = module
+        self.attributes = operation.attributes
+        value = builder.value
+        self.operands = [value(each) for each in operation.operands]
+
+    def has(self, name: str) -> bool:
+        """Whether it has an attribute."""
+        return name in self.attributes
+
+    def raw(self, name: str) -> Any:
+        """An attribute of MLIR's, or None."""
+        return self.attributes.get(name, None)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute as Python's value; `default` where it is left out."""
+        return plain(self.attributes[name]) if name in self.attributes else default
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """A list of integers; `default` where it is left out."""
+        if name not in self.attributes:
+            return tuple(default)
+        return tuple([int(each) for each in plain(self.attributes[name])])
+
+    def choice(self, name: str, default: str | None = None) -> str | None:
+        """The name of one of several."""
+        return enumerator(self.attributes[name]) if name in self.attributes else default
+
+    @property
+    def shapes(self) -> list[Any]:
+        """The operands' shapes."""
+        return [value.shape for value in self.operands]
+
+    @property
+    def results(self) -> list[AnyShape]:
+        """The shapes that the program declares for the results."""
+        return [shape_of_type(each.type) for each in self.operation.results]
+
+    @property
+    def result(self) -> Shape:
+        """The declared shape of the first result, an array."""
+        shape = shape_of_type(self.operation.results[0].type)
+        if not isinstance(shape, Shape):
+            self.reject(f"its result is {shape}, and no array", "Such programs are not supported.")
+        return shape
+
+    def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
+        """The one result of one of our operations, by XLA's name."""
+        return self.builder.bind(name, *operands, **attributes)
+
+    def region(self, number: int) -> Graph:
+        """A region that reads nothing from outside but constants."""
+        graph, captured = self.module.region(self, number)
+        if captured:
+            self.reject(
+                f"its region {number} reads values from outside",
+                "XLA's computations are closed: pass the values as operands.",
+            )
+        return graph
+
+    def regions(self) -> tuple[list[Body], list[Value]]:
+        """All regions, and the outer values that some read: the last inputs of each of them."""
+        return self.module.regions(self)
+
+    def reject(self, problem: str, advice: str) -> NoReturn:
+        """Raises ImportError_ for this operation."""
+        raise self.error(problem, advice)
+
+    def error(self, problem: str, advice: str) -> ImportError_:
+        """The error for this operation."""
+        given = [f"operands ({', '.join(map(str, self.shapes))})"] if self.operands else []
+        return located(self.operation.location, f"{self.name}: {problem}", given, advice)

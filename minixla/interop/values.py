@@ -1,0 +1,210 @@
+"""Types, constants, attributes and source lines of MLIR in our terms."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from jax.extend.mlir import ir
+
+from minixla.core.attributes import Literal
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.core.source import Source
+
+__all__ = [
+    "element_of",
+    "enumerator",
+    "literal_of",
+    "plain",
+    "shape_of_type",
+    "source_of",
+]
+
+_ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
+_BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def shape_of_type(type_: Any) -> AnyShape:
+    """The shape that an MLIR type stands for.
+
+    Raises:
+        ValueError: there is none; the message is a clause that says why.
+    """
+    if isinstance(type_, ir.RankedTensorType):
+        return _array_shape(type_)
+    if isinstance(type_, ir.TupleType):
+        # MLIR's limit of nesting (see `reading`) bounds the recursion.
+        members = range(type_.num_types)
+        return TupleShape([shape_of_type(type_.get_type(index)) for index in members])
+    if str(type_) == TOKEN.stablehlo:
+        return TOKEN
+    raise ValueError(f"{_short(type_)} is no type of arrays, tuples or tokens")
+
+
+def declared(type_: Any) -> AnyShape | None:
+    """The shape that a type stands for; None for arrays of sizes that only constants tell."""
+    try:
+        return shape_of_type(type_)
+    except ValueError:
+        return None
+
+
+def element_of(type_: Any) -> ElementType:
+    """The element type of an MLIR tensor type."""
+    kind = _ELEMENTS.get(str(type_.element_type))
+    if kind is None:
+        raise ValueError(f"{_short(type_)} has an element type that XLA programs do not have")
+    return kind
+
+
+def _array_shape(type_: Any) -> Shape:
+    kind = element_of(type_)
+    sizes = type_.shape
+    if _DYNAMIC not in sizes:
+        return Shape(kind, sizes)
+    encoding = type_.encoding
+    found = _BOUNDS.search(str(encoding)) if encoding is not None else None
+    bounds = found[1].split(",") if found else ["?"] * len(sizes)
+    flags = [size == _DYNAMIC for size in sizes]
+    if any(flag and bound.strip() == "?" for flag, bound in zip(flags, bounds, strict=True)):
+        raise ValueError(f"{_short(type_)} has a dimension without a bound")
+    pairs = zip(flags, sizes, bounds, strict=True)
+    return Shape(kind, [int(bound) if flag else size for flag, size, bound in pairs], flags)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def enumerator(attribute: Any) -> str:
+    """The name that an attribute such as `#stablehlo<precision HIGH>` holds."""
+    return re.findall(r"\w+", str(attribute))[-1]
+
+
+def plain(attribute: Any) -> Any:
+    """An attribute as Python's number, string, boolean, list, dict or NumPy's array.
+
+    Others stay what they are.
+    """
+    if isinstance(attribute, _SIMPLE):
+        return attribute.value
+    if isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
+        return np.array(attribute)
+    if isinstance(attribute, (ir.ArrayAttr, *_DENSE_ARRAYS)):
+        return [plain(each) for each in attribute]
+    if isinstance(attribute, ir.UnitAttr):
+        return True
+    return attribute
+
+
+_SIMPLE = (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr, ir.BoolAttr, ir.FlatSymbolRefAttr)
+_DENSE_ARRAYS = (
+    ir.DenseBoolArrayAttr,
+    ir.DenseI8ArrayAttr,
+    ir.DenseI16ArrayAttr,
+    ir.DenseI32ArrayAttr,
+    ir.DenseI64ArrayAttr,
+    ir.DenseF32ArrayAttr,
+    ir.DenseF64ArrayAttr,
+)
+
+# What MLIR's Python interface gives as a buffer; others are read from their text.
+_INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
+_VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
+_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false")
+
+
+def literal_of(operation: Any, name: str, shape: Shape) -> Literal:
+    """The constant that attribute `name` of an operation holds.
+
+    Raises:
+        ValueError: the attribute is not written out in the program.
+    """
+    kind = shape.element_type
+    if kind.stablehlo not in _BUFFERS:
+        return _literal_from_text(operation.get_asm(large_elements_limit=None), shape)
+    attribute = operation.attributes[name]
+    if not isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
+        raise ValueError(f"the constant is no dense array: {_short(attribute)}")
+    if shape.size and attribute.is_splat:
+        # A view of one number, however large the constant is.
+        return Literal.splat(np.asarray(attribute)[(0,) * shape.rank], shape)
+    array = np.array(attribute).astype(shape.dtype).reshape(shape.dimensions)
+    array.flags.writeable = False
+    return Literal(array, shape)
+
+
+def _literal_from_text(text: str, shape: Shape) -> Literal:
+    kind = shape.element_type
+    match = _VALUE.search(text)
+    if match is None:
+        raise ValueError(f"the constant is no dense array: {_short(text)}")
+    body = match[1].strip()
+    if body.startswith('"0x'):
+        data = bytes.fromhex(body[3:-1])
+        array = np.frombuffer(data, shape.dtype)
+        if array.size == 1 != shape.size:
+            return Literal.splat(array[0], shape)
+    else:
+        numbers = _NUMBER.findall(body)
+        if kind.is_complex:
+            parts = [_number(each, kind.real) for each in numbers]
+            array = np.empty(len(parts) // 2, shape.dtype)
+            array.real, array.imag = parts[::2], parts[1::2]
+        else:
+            array = np.array([_number(each, kind) for each in numbers], shape.dtype)
+        if array.size == 1 and shape.size != 0:
+            return Literal.splat(array[0], shape)
+    array = array.reshape(shape.dimensions)
+    array.flags.writeable = False
+    return Literal(array, shape)
+
+
+def _number(text: str, kind: ElementType) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    if kind.is_integer:
+        return kind.dtype.type(int(text, 0))
+    if text.startswith("0x"):
+        size = kind.dtype.itemsize
+        return np.frombuffer(int(text, 16).to_bytes(size, "little"), kind.dtype)[0]
+    return kind.dtype.type(float(text))
+
+
+def source_of(location: Any) -> Source | None:
+    """The file and line that a location names: of nested ones the innermost that there is."""
+    name = "program"
+    for _ in range(64):
+        if isinstance(location, ir.FileLineColLoc):
+            return _source(location.filename, name, location.start_line)
+        if isinstance(location, ir.NameLoc):
+            name, location = location.name_str, location.child_loc
+        elif isinstance(location, ir.CallSiteLoc):
+            location = location.callee
+        elif isinstance(location, ir.FusedLoc) and location.locations:
+            location = location.locations[0]
+        else:
+            return None
+    return None
+
+
+def _template() -> None:
+    """Its code object stands for lines of other files."""
+
+
+@lru_cache(maxsize=4096)
+def _source(file: str, function: str, line: int) -> Source:
+    code: CodeType = _template.__code__.replace(
+        co_filename="<stablehlo>" if file == "-" else file,
+        co_name=function,
+        co_qualname=function,
+        co_firstlineno=line,
+    )
+    return Source(code, 0)
