@@ -108,7 +108,9 @@ def _copy_start(step: Step) -> Nest:
 
 def _all_gather_start(step: Step) -> Nest:
     declared = step.shape
-    result = declared.elements[1] if isinstance(declared, TupleShape) and declared.elements[1:] else None
+    result = (
+        declared.elements[1] if isinstance(declared, TupleShape) and declared.elements[1:] else None
+    )
     if len(step.operands) != 1 or not isinstance(result, Shape):
         shapes = result.elements if isinstance(result, TupleShape) else ()
         if len(shapes) != len(step.operands):

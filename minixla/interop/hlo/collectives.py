@@ -172,11 +172,7 @@ def _outfeed(step: Step) -> Nest:
     if len(step.operands) != 2:
         step.reject(f"{len(step.operands)} operands were given", "It takes data and a token.")
     data = step.operands[0]
-    shape = (
-        data.shape
-        if type(data) is Value
-        else TupleShape([leaf.shape for leaf in leaves[:-1]])
-    )
+    shape = data.shape if type(data) is Value else TupleShape([leaf.shape for leaf in leaves[:-1]])
     given = {"shape_with_layout": shape, "outfeed_config": step.string("outfeed_config", "")}
     return step.nest(step.builder.apply(REGISTRY["Outfeed"], leaves, given))
 

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.errors import ImportError_, explain
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.hlo import notation
-from minixla.interop.hlo.operations import ELIDED_CONSTANT, Entry, entry
+from minixla.interop.hlo.operations import Entry, entry
 from minixla.interop.hlo.step import Nest, Step, nest_of, shape_of_nest
-from minixla_ops.custom_call import register_custom_call
 
 __all__ = ["CUSTOM_CALLS"]
 
 #: Custom calls that say where values shall lie: they give their operand.
 _ANNOTATIONS = frozenset(
-    """Sharding SPMDFullToShardShape SPMDShardToFullShape annotate_device_placement LayoutConstraint
-    MoveToHost MoveToDevice xla.sdy.FuncResultSharding Pin Unpin""".split()
+    [
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "Pin",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "Unpin",
+        "annotate_device_placement",
+        "xla.sdy.FuncResultSharding",
+    ]
 )
 _LAPACK = re.compile(r"lapack_[sdcz](potrf|trsm)_ffi")
 _VERSIONS = {
@@ -68,7 +76,7 @@ def _top_k(step: Step) -> Nest | None:
 
 
 def _cholesky(step: Step) -> Nest | None:
-    """LAPACK's potrf: the triangle in the place of the operand's, and 0, or not where there is none.
+    """LAPACK's potrf: the factor in a triangle of the operand's, and whether there is none.
 
     The other triangle keeps the operand's elements.
     """
@@ -85,7 +93,9 @@ def _cholesky(step: Step) -> Nest | None:
     inside = step.bind("Ge" if lower else "Le", rows, columns)
     factor = step.bind("Select", inside, found, operand)
     corner = _first_elements(step, found, shape)
-    failed = step.bind("ConvertElementType", _is_nan(step, corner), new_element_type=info.element_type)
+    failed = step.bind(
+        "ConvertElementType", _is_nan(step, corner), new_element_type=info.element_type
+    )
     return (factor, failed)
 
 
@@ -148,9 +158,7 @@ def _pad_to_static(step: Step) -> Nest | None:
         if flag:
             literal = Literal(np.array(shape.dimensions[dimension], np.int32), Shape("s32"))
             bound = step.bind("Constant", literal=literal)
-            value = step.bind(
-                "SetDimensionSize", value, bound, dimension=dimension, to_bound=True
-            )
+            value = step.bind("SetDimensionSize", value, bound, dimension=dimension, to_bound=True)
     return (value, *sizes)
 
 
@@ -222,20 +230,6 @@ def _number(digits: str, kind: str) -> Any:
         return None
     return {"i64": int, "f64": float}[kind](value) if kind in ("i64", "f64") else (dtype, value)
 
-
-def _refuse(*_: Any, name: str, line: int) -> NoReturn:
-    """What the evaluation of an elided constant does."""
-    raise explain(
-        ImportError_,
-        "import_hlo",
-        f"line {line}: the text leaves out the numbers of the constant {name}: constant({{...}})",
-        (),
-        "Print the program with its large constants (--xla_dump_large_constants, or "
-        "print_large_constants of the printing options), and import that.",
-    )
-
-
-register_custom_call(ELIDED_CONSTANT, _refuse)
 
 #: By opcode.
 CUSTOM_CALLS: dict[str, Entry] = {

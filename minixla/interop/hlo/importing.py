@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NoReturn
 
-from minixla.core.errors import ImportError_, explain
+from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.interop.hlo.module import Module
 from minixla.interop.hlo.syntax import parse_module
 from minixla.interop.hlo.text import SUBJECT
@@ -13,6 +13,8 @@ from minixla.interop.importing import ImportedProgram
 
 __all__ = ["import_hlo"]
 
+# Transformations and XLA recurse over calls within each other.
+_DEEPEST = 100
 _ADVICE = "Give HLO text, or the path of a file that holds it."
 
 
@@ -36,7 +38,26 @@ def import_hlo(source: Any) -> ImportedProgram:
     translated = Module(module)
     translated.translate()
     assert module.entry is not None, "the parser chooses one"
-    return ImportedProgram(translated.graphs[module.entry.name], translated.graphs)
+    name, graphs = module.entry.name, translated.graphs
+    deep = {each for each, depth in translated.depths.items() if depth > _DEEPEST}
+    made = (_DeepProgram if name in deep else ImportedProgram)(graphs[name], graphs)
+    made.functions.update({each: _DeepProgram(graphs[each], {}) for each in deep})
+    return made
+
+
+class _DeepProgram(ImportedProgram):
+    """A program that can be looked at, but not run."""
+
+    def __call__(self, *operands: Any) -> NoReturn:
+        """Refuses: what evaluates and transforms programs, XLA too, recurses over calls."""
+        raise explain(
+            TransformError,
+            self.graph.name,
+            f"more than {_DEEPEST} computations call each other in a row",
+            (),
+            "Inline those that are called once (XLA's pass call-inliner), or write the repetition "
+            "as a while.",
+        )
 
 
 def _text(source: Any) -> str:

@@ -77,7 +77,7 @@ def _tiles(step: Step, text: str) -> list[tuple[int, ...]]:
     if match is None:
         return []
     found = [[int(n) for n in each.split(",")] for each in match[1][1:-1].split(")(")]
-    if any(not 0 < n for each in found for n in each):
+    if any(n < 1 for each in found for n in each):
         step.reject(f"layout {text} has tiles without elements", "Tiles' sizes are at least 1.")
     return [tuple(each) for each in found]
 

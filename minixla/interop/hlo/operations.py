@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minixla.core.attributes import Literal
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo import notation
+from minixla.interop.hlo.elided import ElidedConstant
 from minixla.interop.hlo.literals import ELIDED, parse_literal, tuple_members
 from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, shape_of_nest
 from minixla.interop.special import SPECIAL
@@ -20,10 +20,8 @@ from minixla_ops.elementwise import Elementwise
 from minixla_ops.fft import Fft
 from minixla_ops.transcendental import FloatUnary
 
-__all__ = ["ELIDED_CONSTANT", "OPERATIONS", "Entry", "entry"]
+__all__ = ["OPERATIONS", "Entry", "entry"]
 
-#: The target that stands for a constant whose numbers the text leaves out.
-ELIDED_CONSTANT = "minixla.elided_constant"
 _ACCURACY = re.compile(r"\{(?:mode=(\w+)|tolerance=\{([^{}]*)\})\}", re.ASCII)
 _FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([\w.+\-]+)", re.ASCII)
 
@@ -126,7 +124,7 @@ _COMPARE_TYPES = ("FLOAT", "SIGNED", "UNSIGNED", "TOTALORDER")
 
 def _compare(step: Step) -> Nest:
     direction = _DIRECTIONS[step.choice("direction", *_DIRECTIONS)]
-    how = step.choice("type", *_COMPARE_TYPES, default="")if step.has("type") else ""
+    how = step.choice("type", *_COMPARE_TYPES, default="") if step.has("type") else ""
     name = f"{direction}TotalOrder" if how == "TOTALORDER" else direction
     return step.apply(REGISTRY[name], step.values)
 
@@ -143,10 +141,8 @@ def _literal(step: Step, text: str, shape: AnyShape) -> Nest:
     if not isinstance(shape, Shape):
         step.reject(f"there is no constant {shape}", "Constants are arrays or tuples of them.")
     if text.strip() == ELIDED:
-        position = step.module.text.line(step.instruction.position)
-        given = {"name": step.instruction.name, "line": position}
-        return step.bind("CustomCall", target_name=ELIDED_CONSTANT, shapes=(shape,),
-                         attributes=given)  # fmt: skip
+        label, line = step.instruction.name, step.module.text.line(step.instruction.position)
+        return step.bind(ElidedConstant.name, output_shape=shape, label=label, line=line)
     try:
         literal = parse_literal(text, shape)
     except ValueError as error:
@@ -368,9 +364,7 @@ OPERATIONS: dict[str, Entry] = {
     "cholesky": _one("Cholesky", lambda step: {"lower": step.flag("lower")}, "lower"),
     "clamp": _one("Clamp"),
     "compare": entry(_compare, "direction type"),
-    "concatenate": _one(
-        "ConcatInDim", lambda step: {"dimension": _dimension(step)}, "dimensions"
-    ),
+    "concatenate": _one("ConcatInDim", lambda step: {"dimension": _dimension(step)}, "dimensions"),
     "constant": entry(_constant, reads=False),
     "convert": _one("ConvertElementType", _converted),
     "copy": by_leaf("Copy"),

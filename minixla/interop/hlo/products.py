@@ -77,7 +77,9 @@ def window_fields(step: Step, rank: int) -> dict[str, Any]:
     for name in ("size", "stride", "lhs_dilate", "rhs_dilate"):
         fields[name] = tuple([row[0] for row in found.get(name, ((1,),) * rank)])
     fields["pad"] = found.get("pad", ((0, 0),) * rank)
-    fields["rhs_reversal"] = tuple([row[0] == 1 for row in found.get("rhs_reversal", ((0,),) * rank)])
+    fields["rhs_reversal"] = tuple(
+        [row[0] == 1 for row in found.get("rhs_reversal", ((0,),) * rank)]
+    )
     return fields
 
 

@@ -192,9 +192,7 @@ def _fusion(step: Step) -> Nest:
 #: By opcode.
 PROGRAMS: dict[str, Entry] = {
     "call": entry(_call, "to_apply is_composite"),
-    "conditional": entry(
-        _conditional, "true_computation false_computation branch_computations"
-    ),
+    "conditional": entry(_conditional, "true_computation false_computation branch_computations"),
     "fusion": entry(_fusion, "kind calls output_to_operand_aliasing"),
     "map": entry(_map, "to_apply dimensions"),
     "reduce": entry(_reduce, "to_apply dimensions"),

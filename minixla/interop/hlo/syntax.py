@@ -30,8 +30,18 @@ _WORD = re.compile(
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _LAYOUT = re.compile(r"\{\s*([\d,\s]*)(?::([^}]*))?\}$")
 _CALLEES = frozenset(
-    """to_apply calls condition body select scatter true_computation false_computation
-    branch_computations called_computations""".split()
+    [
+        "body",
+        "branch_computations",
+        "called_computations",
+        "calls",
+        "condition",
+        "false_computation",
+        "scatter",
+        "select",
+        "to_apply",
+        "true_computation",
+    ]
 )
 _NAMES = re.compile(_NAME, re.ASCII)
 _DEEPEST_TUPLE = 100

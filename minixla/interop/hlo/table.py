@@ -25,6 +25,17 @@ OPCODES: dict[str, Entry] = {
 
 #: Attributes of any instruction that say nothing of its meaning.
 IGNORED = frozenset(
-    """metadata frontend_attributes backend_config sharding control-predecessors statistics origin
-    original_value parameter_replication outer_dimension_partitions execution_thread""".split()
+    [
+        "backend_config",
+        "control-predecessors",
+        "execution_thread",
+        "frontend_attributes",
+        "metadata",
+        "origin",
+        "original_value",
+        "outer_dimension_partitions",
+        "parameter_replication",
+        "sharding",
+        "statistics",
+    ]
 )
