@@ -30,7 +30,6 @@ from minixla_ops.nested import (
     closed,
     leaves_of,
     program,
-    read_inputs,
 )
 from minixla_ops.rules import array_shape, full_like, instantiate, zeros
 from minixla_ops.selection import select
@@ -226,7 +225,9 @@ def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
     """The numbers of the inputs that a branch reads, and its program with these alone."""
     found = branch.memo.get("own_inputs")
     if found is None:
-        numbers = sorted(read_inputs(branch, branch.outputs))
+        read = {id(value) for step in branch.instructions for value in step.operands}
+        read.update(map(id, branch.outputs))
+        numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
         inputs = [branch.inputs[number] for number in numbers]
         own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
         found = branch.memo["own_inputs"] = numbers, own

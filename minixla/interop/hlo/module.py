@@ -177,7 +177,7 @@ class Module:
         except MinixlaError as error:
             # What the grammar lets pass and our rules do not.
             raise step.error(str(error), "The program breaks a rule of the operation.") from error
-        except (ValueError, TypeError, OverflowError) as error:
+        except (ValueError, OverflowError) as error:
             raise step.error(str(error), "The program breaks a rule of HLO.") from error
         if not _fits(nest, instruction.shape, entry.loose):
             given = shape_of_nest(nest)

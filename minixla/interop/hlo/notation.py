@@ -28,8 +28,8 @@ _LISTS = re.compile(rf"\{{\s*(?:{_INTEGERS.pattern}\s*,?\s*)*+\}}", re.ASCII)
 _SLICE = re.compile(r"\[\s*(\d{1,18})\s*:\s*(\d{1,18})\s*(?::\s*(\d{1,18})\s*)?\]", re.ASCII)
 _SLICES = re.compile(rf"\{{\s*(?:{_SLICE.pattern}\s*,?\s*)*+\}}", re.ASCII)
 _DIMENSION_PADDING = re.compile(rf"({_INTEGER})_({_INTEGER})(?:_({_INTEGER}))?", re.ASCII)
-_WINDOW = re.compile(r"\{\s*(?:\w+=[\w\-]+\s*)*+\}", re.ASCII)
-_WINDOW_FIELD = re.compile(r"(\w+)=([\w\-]+)", re.ASCII)
+_WINDOW = re.compile(r"\{\s*(?:\w+=[\w\-]*\s*)*+\}", re.ASCII)
+_WINDOW_FIELD = re.compile(r"(\w+)=([\w\-]*)", re.ASCII)
 _FIELDS = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", re.ASCII)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
@@ -87,7 +87,7 @@ def window(text: str) -> dict[str, tuple[tuple[int, ...], ...]] | None:
         return None
     found: dict[str, tuple[tuple[int, ...], ...]] = {}
     for name, value in _WINDOW_FIELD.findall(text):
-        rows = [[number(each) for each in part.split("_")] for part in value.split("x")]
+        rows = [[number(each) for each in part.split("_")] for part in value.split("x") if value]
         width = 2 if name == "pad" else 1
         plain = tuple([tuple([n for n in row if n is not None]) for row in rows])
         if name not in _FIELDS or name in found or any(len(row) != width for row in plain):

@@ -144,14 +144,14 @@ def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]
     return builder.graph(outputs, branch.name)
 
 
-def flat_call(step: Step, name: str, computation: Graph, **attributes: Any) -> Nest:
+def flat_call(step: Step, op: str, computation: Graph, **attributes: Any) -> Nest:
     """A call of a computation, whose operands and results are flat."""
     leaves = step.leaves
     shapes: tuple[AnyShape, ...] = tuple([value.shape for value in leaves])
     if shapes != computation.input_shapes:
         wanted = f"It takes ({', '.join(map(str, computation.input_shapes))})."
         step.reject(f"{computation.name} is given ({', '.join(map(str, shapes))})", wanted)
-    return step.apply(REGISTRY[name], leaves, {"computation": computation, **attributes})
+    return step.apply(REGISTRY[op], leaves, {"computation": computation, **attributes})
 
 
 def _call(step: Step) -> Nest:
