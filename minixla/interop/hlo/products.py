@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from minixla.core.errors import ShapeError
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import Shape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
 from minixla.interop.hlo.step import Nest, Step
@@ -49,14 +49,9 @@ def _dot_numbers(step: Step) -> DotDimensionNumbers:
     return DotDimensionNumbers(*[step.integers(name, ()) for name in names])
 
 
-def _dot(name: str) -> Entry:
-    operation = REGISTRY[name]
-
-    def translation(step: Step) -> Nest:
-        given = {"dimension_numbers": _dot_numbers(step), **_summing(step)}
-        return step.apply(operation, step.values, given)
-
-    return entry(translation, _DOT)
+def _dot(step: Step) -> Nest:
+    given = {"dimension_numbers": _dot_numbers(step), **_summing(step)}
+    return step.apply(REGISTRY["DotGeneral"], step.values, given)
 
 
 def _ragged_dot(step: Step) -> Nest:
@@ -65,6 +60,20 @@ def _ragged_dot(step: Step) -> Nest:
     )
     given = {"dimension_numbers": numbers, **_summing(step)}
     return step.apply(REGISTRY["RaggedDot"], step.values, given)
+
+
+def _scaled_dot(step: Step) -> Nest:
+    """XLA's text has both scales last, its builder (and our printer) each behind its operand."""
+    given = {"dimension_numbers": _dot_numbers(step), **_summing(step)}
+    step.count(4)
+    lhs, rhs, *scales = step.values
+    operation = REGISTRY["ScaledDot"]
+    ordered = [lhs, scales[0], rhs, scales[1]]
+    try:
+        operation.infer(tuple([each.shape for each in ordered]), given)
+    except ShapeError:
+        ordered = step.values
+    return step.apply(operation, ordered, given)
 
 
 def window_fields(step: Step, rank: int) -> dict[str, Any]:
@@ -142,25 +151,20 @@ def _scatter(step: Step) -> Nest:
     return step.apply(REGISTRY["Scatter"], step.values, given)
 
 
-def is_array(step: Step, index: int) -> bool:
-    """Whether there is an operand of that number, an array."""
-    return index < len(step.values) and isinstance(step.values[index].shape, Shape)
-
-
 #: By opcode.
 PRODUCTS: dict[str, Entry] = {
     "convolution": entry(
         _convolution,
         """window dim_labels feature_group_count batch_group_count operand_precision algorithm""",
     ),
-    "dot": _dot("DotGeneral"),
+    "dot": entry(_dot, _DOT),
     "gather": entry(
         _gather,
         """offset_dims collapsed_slice_dims start_index_map index_vector_dim slice_sizes
         operand_batching_dims start_indices_batching_dims indices_are_sorted""",
     ),
     "ragged-dot": entry(_ragged_dot, f"{_DOT} lhs_ragged_dims rhs_group_dims"),
-    "scaled-dot": _dot("ScaledDot"),
+    "scaled-dot": entry(_scaled_dot, _DOT),
     "scatter": entry(
         _scatter,
         """to_apply update_window_dims inserted_window_dims scatter_dims_to_operand_dims

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.building import Builder
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.syntax import Instruction, Layout
@@ -193,8 +193,10 @@ class Step:
     def nest(self, leaves: Iterable[Value]) -> Nest:
         """Leaves in the structure of the declared shape, as far as they fit it."""
         found, shape = tuple(leaves), self.instruction.shape
+        if len(found) == 1 and (type(shape) is TupleShape) is (type(found[0].shape) is TupleShape):
+            return found[0]
         if type(shape) is not TupleShape:
-            return found[0] if len(found) == 1 else found
+            return found
         wanted = _count_of_leaves(shape)
         return nest_of(shape, iter(found)) if wanted == len(found) else found
 
@@ -230,8 +232,3 @@ def _real(text: str) -> float | None:
         return float(text) if "_" not in text else None
     except ValueError:
         return None
-
-
-def is_token(value: Nest) -> bool:
-    """Whether it is a token."""
-    return type(value) is Value and value.shape is TOKEN
