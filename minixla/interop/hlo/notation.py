@@ -33,6 +33,7 @@ _WINDOW_FIELD = re.compile(r"(\w+)=([\w\-]*)", re.ASCII)
 _FIELDS = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", re.ASCII)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_NAMED_STRING = re.compile(r'(?<![\w.])([\w.]++)\s*+=\s*+("(?:[^"\\]|\\.)*+")', re.ASCII)
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
 _MOST_IN_GROUPS = 1 << 20
@@ -130,8 +131,7 @@ def string(text: str) -> str | None:
 
 def strings(text: str) -> dict[str, str]:
     """The strings by name in `{name="text" other="text"}`; other fields are left out."""
-    found = re.findall(r'([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*+")', text)
-    return {name: string(value) or "" for name, value in found}
+    return {name: string(value) or "" for name, value in _NAMED_STRING.findall(text)}
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -334,16 +334,26 @@ def _add_dependency(step: Step) -> Nest:
     return nest_of(shape_of_nest(whole), iter(results))
 
 
-_DOMAIN = re.compile(r"\{kind=\"(\w+)\",\s*entry=(\{.*\}),\s*exit=(\{.*\})\}", re.DOTALL)
+_KIND = re.compile(r"\{kind=\"(\w+)\"", re.ASCII)
 
 
 def _domain(step: Step) -> Nest:
     step.count(1)
-    match = step.parsed("domain", _DOMAIN.fullmatch, '{kind="sharding", entry={}, exit={}}')
-    given = {"kind": match[1], "entry": match[2], "exit": match[3]}
+    match = step.parsed("domain", _KIND.match, '{kind="sharding", entry={...}, exit={...}}')
+    given = {"kind": match[1], "entry": _side(step, "entry"), "exit": _side(step, "exit")}
     (whole,) = step.operands
     results = [step.bind("Domain", leaf, **given) for leaf in leaves_of(step.builder, whole)]
     return nest_of(shape_of_nest(whole), iter(results))
+
+
+def _side(step: Step, name: str) -> str:
+    """The sharding on one side of a domain."""
+    attribute, source = step.instruction.attributes["domain"], step.module.text
+    start = attribute.text.find(f"{name}={{")
+    if start < 0:
+        step.reject_attribute("domain", f"It says {name}={{...}}.")
+    start += attribute.position + len(name) + 1
+    return source.text[start : source.braces_end(start)]
 
 
 def _add_sequence(names: Sequence[str]) -> dict[str, Entry]:

@@ -28,7 +28,7 @@ _WORD = re.compile(
     r"(?:[^,\s{}()\[\]\"]|\[[^\]\n]*\]|\{[^{}\n]*\}|\((?:[^()\n]|\([^()\n]*\))*+\))++"
 )
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_LAYOUT = re.compile(r"\{\s*([\d,\s]*)(?::([^}]*))?\}$")
+_LAYOUT = re.compile(r"\{([\d,\s]*)(?::([^}]*))?\}$")
 _CALLEES = frozenset(
     [
         "body",
@@ -360,7 +360,7 @@ class _Parser:
 
     def _parsed(self, whole: str, start: int) -> AnyShape:
         try:
-            shape = parse_shape(whole)
+            shape = parse_shape(" ".join(whole.split()))
         except ValueError as error:
             raise self.source.error(start, str(error)) from None
         if isinstance(shape, TupleShape) and _depth(whole) > _DEEPEST_TUPLE:

@@ -13,7 +13,8 @@ __all__ = ["SUBJECT", "HloText"]
 
 SUBJECT = "import_hlo"
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_COMMENT = re.compile(rf"{_STRING}|/\*.*?\*/|//[^\n]*", re.DOTALL)
+# What has no end goes on to the end of the text, so that nothing is searched twice.
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 _BLANKS = re.compile(r"\s*")
 # What stands between the brackets of an attribute, and of a shape or a constant.
 _IN_BRACES = re.compile(rf'{_STRING}|[{{}}]|"')
