@@ -48,16 +48,9 @@ def _declared(step: Step, index: int, dimension: int) -> int:
     return shape.dimensions[dimension] if inside else 0  # type: ignore[union-attr]
 
 
-def _dimension(step: Step) -> int:
-    found = step.integers("dimensions")
-    if len(found) != 1:
-        step.reject_attribute("dimensions", "It names one dimension.")
-    return found[0]
-
-
 def gathered(step: Step, large: int, index: int = 0) -> dict[str, Any]:
     """The attributes of an all-gather whose result has `large` elements along the dimension."""
-    dimension, groups = _dimension(step), groups_of(step)
+    dimension, groups = step.dimension(), groups_of(step)
     small = _size(step.values[index], dimension)
     members = len(groups["replica_groups"][0]) if groups["replica_groups"] else 1
     count = large // small if small else members
@@ -65,7 +58,7 @@ def gathered(step: Step, large: int, index: int = 0) -> dict[str, Any]:
 
 
 def _all_gather(step: Step) -> Nest:
-    dimension = _dimension(step)
+    dimension = step.dimension()
     results = []
     for index, operand in enumerate(step.values):
         given = gathered(step, _declared(step, index, dimension), index)
@@ -79,7 +72,7 @@ def _all_reduce(step: Step) -> Nest:
 
 
 def _reduce_scatter(step: Step) -> Nest:
-    dimension, groups = _dimension(step), groups_of(step)
+    dimension, groups = step.dimension(), groups_of(step)
     large = _size(step.values[0], dimension) if step.values else 0
     small = _declared(step, 0, dimension)
     members = len(groups["replica_groups"][0]) if groups["replica_groups"] else 1
@@ -99,7 +92,7 @@ def _all_to_all(step: Step) -> Nest:
         return _tuple_all_to_all(step, groups)
     if not members:
         step.reject("it has no replica_groups", "Give the groups whose members exchange blocks.")
-    dimension = _dimension(step)
+    dimension = step.dimension()
     given = {"split_dimension": dimension, "concat_dimension": dimension, **groups}
     given["split_count"] = len(members[0])
     return step.nest([step.bind("AllToAll", operand, **given) for operand in step.values])

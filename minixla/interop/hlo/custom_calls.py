@@ -11,10 +11,10 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import Shape, TupleShape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
-from minixla.interop.hlo.step import Nest, Step, nest_of, shape_of_nest
+from minixla.interop.hlo.step import Nest, Step, leaf_shapes, nest_of, shape_of_nest
 
 __all__ = ["CUSTOM_CALLS"]
 
@@ -181,19 +181,13 @@ def _kept(step: Step, target: str) -> Nest:
         options = {"backend_config": config if text is None else text} if config else {}
     given = {
         "target_name": target,
-        "shapes": tuple(_leaves(step.shape)),
+        "shapes": tuple(leaf_shapes(step.shape)),
         "attributes": options,
         "has_side_effect": step.flag("custom_call_has_side_effect"),
         "api_version": version,
     }
     results = step.builder.apply(REGISTRY["CustomCall"], step.leaves, given)
     return nest_of(step.shape, iter(results))
-
-
-def _leaves(shape: AnyShape) -> list[AnyShape]:
-    if not isinstance(shape, TupleShape):
-        return [shape]
-    return [leaf for each in shape.elements for leaf in _leaves(each)]
 
 
 def _options(step: Step) -> dict[str, Any] | None:

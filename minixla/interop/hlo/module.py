@@ -11,7 +11,7 @@ from minixla.interop.building import Builder
 from minixla.interop.hlo.asynchronous import asynchronous
 from minixla.interop.hlo.operations import Entry
 from minixla.interop.hlo.sources import Sources
-from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, shape_of_nest
+from minixla.interop.hlo.step import Nest, Step, leaf_shapes, leaves_of, nest_of, shape_of_nest
 from minixla.interop.hlo.syntax import Computation, HloModule, Instruction, Layout
 from minixla.interop.hlo.table import IGNORED, OPCODES
 
@@ -131,7 +131,7 @@ class Module:
                 raise self.text.error(computation.position, problem, (), advice)
             if each.name in values:
                 raise self._twice(each)
-            leaves = [Value(shape, None, -1) for shape in _leaf_shapes(each.shape)]
+            leaves = [Value(shape, None, -1) for shape in leaf_shapes(each.shape)]
             builder.inputs.extend(leaves)
             values[each.name] = nest_of(each.shape, iter(leaves))
         signature = computation.signature
@@ -199,12 +199,6 @@ class Module:
         problem = f"{instruction.opcode}: there is no value {name} before it"
         advice = "Operands are defined in the same computation, on a line before."
         return self.text.error(instruction.operand_position, problem, (), advice)
-
-
-def _leaf_shapes(shape: AnyShape) -> list[AnyShape]:
-    if not isinstance(shape, TupleShape):
-        return [shape]
-    return [leaf for each in shape.elements for leaf in _leaf_shapes(each)]
 
 
 def _listed(what: str, shapes: Any) -> str:

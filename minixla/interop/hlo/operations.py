@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minixla.core.graph import Value
@@ -182,13 +182,6 @@ def _dimensions(step: Step) -> dict[str, Any]:
     return {"dimensions": step.integers("dimensions")}
 
 
-def _dimension(step: Step) -> int:
-    found = step.integers("dimensions")
-    if len(found) != 1:
-        step.reject_attribute("dimensions", "It names one dimension.")
-    return found[0]
-
-
 def _pad(step: Step) -> dict[str, Any]:
     return {"padding_config": step.parsed("padding", notation.padding, "0_1x1_0_2")}
 
@@ -236,7 +229,7 @@ def _converted(step: Step) -> dict[str, Any]:
 
 
 def _set_dimension_size(step: Step) -> dict[str, Any]:
-    dimension, result = _dimension(step), step.array
+    dimension, result = step.dimension(), step.array
     is_there = 0 <= dimension < result.rank
     return {"dimension": dimension, "to_bound": is_there and not result.dynamic[dimension]}
 
@@ -356,14 +349,10 @@ def _side(step: Step, name: str) -> str:
     return source.text[start : source.braces_end(start)]
 
 
-def _add_sequence(names: Sequence[str]) -> dict[str, Entry]:
-    return {name: _special(name) for name in names}
-
-
 #: By opcode.
 OPERATIONS: dict[str, Entry] = {
     **_same_names(),
-    **_add_sequence(["acos", "acosh", "asin", "asinh", "atanh", "sinh"]),
+    **{name: _special(name) for name in ("acos", "acosh", "asin", "asinh", "atanh", "sinh")},
     "add-dependency": entry(_add_dependency),
     "after-all": _one("AfterAll"),
     "batch-norm-grad": _one("BatchNormGrad", _batch_norm, "epsilon feature_index"),
@@ -374,7 +363,7 @@ OPERATIONS: dict[str, Entry] = {
     "cholesky": _one("Cholesky", lambda step: {"lower": step.flag("lower")}, "lower"),
     "clamp": _one("Clamp"),
     "compare": entry(_compare, "direction type"),
-    "concatenate": _one("ConcatInDim", lambda step: {"dimension": _dimension(step)}, "dimensions"),
+    "concatenate": _one("ConcatInDim", lambda step: {"dimension": step.dimension()}, "dimensions"),
     "constant": entry(_constant, reads=False),
     "convert": _one("ConvertElementType", _converted),
     "copy": by_leaf("Copy"),
@@ -384,7 +373,7 @@ OPERATIONS: dict[str, Entry] = {
     "dynamic-update-slice": entry(_dynamic_update_slice),
     "fft": _one("Fft", _fft, "fft_type fft_length"),
     "get-dimension-size": _one(
-        "GetDimensionSize", lambda step: {"dimension": _dimension(step)}, "dimensions"
+        "GetDimensionSize", lambda step: {"dimension": step.dimension()}, "dimensions"
     ),
     "get-tuple-element": entry(_get_tuple_element, "index"),
     "iota": _one("Iota", _iota, "iota_dimension"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from minixla.core.errors import ShapeError
 from minixla.core.operation import REGISTRY
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
@@ -63,17 +62,11 @@ def _ragged_dot(step: Step) -> Nest:
 
 
 def _scaled_dot(step: Step) -> Nest:
-    """XLA's text has both scales last, its builder (and our printer) each behind its operand."""
+    """HLO has both scales last, our operation each behind its operand."""
     given = {"dimension_numbers": _dot_numbers(step), **_summing(step)}
     step.count(4)
-    lhs, rhs, *scales = step.values
-    operation = REGISTRY["ScaledDot"]
-    ordered = [lhs, scales[0], rhs, scales[1]]
-    try:
-        operation.infer(tuple([each.shape for each in ordered]), given)
-    except ShapeError:
-        ordered = step.values
-    return step.apply(operation, ordered, given)
+    lhs, rhs, lhs_scale, rhs_scale = step.values
+    return step.apply(REGISTRY["ScaledDot"], [lhs, lhs_scale, rhs, rhs_scale], given)
 
 
 def window_fields(step: Step, rank: int) -> dict[str, Any]:

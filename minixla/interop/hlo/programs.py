@@ -56,12 +56,9 @@ def _select_and_scatter(step: Step) -> Nest:
 
 
 def _sort(step: Step) -> Nest:
-    dimensions = step.integers("dimensions")
-    if len(dimensions) != 1:
-        step.reject_attribute("dimensions", "It names one dimension.")
     given = {
         "comparator": step.computation("to_apply"),
-        "dimension": dimensions[0],
+        "dimension": step.dimension(),
         "is_stable": step.flag("is_stable"),
     }
     return step.apply(REGISTRY["Sort"], step.values, given)
@@ -76,11 +73,7 @@ def _map(step: Step) -> Nest:
 
 
 def _scan(step: Step) -> Nest:
-    name = "scan_dimension" if step.has("scan_dimension") else "dimensions"
-    listed = step.parsed(name, _one_or_list, "{0}", (0,))
-    if len(listed) != 1:
-        step.reject_attribute(name, "It names one dimension.")
-    carries, dimension, values = step.integer("num_carries", 0), listed[0], step.values
+    carries, dimension, values = step.integer("num_carries", 0), step.dimension(), step.values
     inputs = len(values) - carries
     first = values[0].shape if inputs > 0 else None
     if not isinstance(first, Shape) or not 0 <= dimension < first.rank:
@@ -94,11 +87,6 @@ def _scan(step: Step) -> Nest:
         "is_associative": step.flag("is_associative") if step.has("is_associative") else None,
     }
     return step.apply(REGISTRY["Scan"], values, given)
-
-
-def _one_or_list(text: str) -> tuple[int, ...] | None:
-    single = notation.number(text)
-    return notation.integers(text) if single is None else (single,)
 
 
 def _while(step: Step) -> Nest:
@@ -197,9 +185,7 @@ PROGRAMS: dict[str, Entry] = {
     "map": entry(_map, "to_apply dimensions"),
     "reduce": entry(_reduce, "to_apply dimensions"),
     "reduce-window": entry(_reduce_window, "to_apply window"),
-    "scan": entry(
-        _scan, "to_apply dimensions scan_dimension num_carries is_reverse is_associative"
-    ),
+    "scan": entry(_scan, "to_apply dimensions num_carries is_reverse is_associative"),
     "select-and-scatter": entry(_select_and_scatter, "select scatter window"),
     "sort": entry(_sort, "to_apply dimensions is_stable"),
     "while": entry(_while, "condition body"),

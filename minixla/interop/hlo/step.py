@@ -13,7 +13,7 @@ from minixla.interop.building import Builder
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.syntax import Instruction, Layout
 
-__all__ = ["Nest", "Step", "leaves_of", "nest_of", "shape_of_nest"]
+__all__ = ["Nest", "Step", "leaf_shapes", "leaves_of", "nest_of", "shape_of_nest"]
 
 #: A value, or the members of a tuple, which are not packed until an instruction wants the tuple.
 Nest: TypeAlias = "Value | tuple[Nest, ...]"
@@ -25,6 +25,13 @@ _NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
 def shape_of_nest(nest: Nest) -> AnyShape:
     """Its shape."""
     return nest.shape if type(nest) is Value else TupleShape(map(shape_of_nest, nest))  # type: ignore[arg-type]
+
+
+def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
+    """The shapes of the arrays and tokens in it, in order."""
+    if type(shape) is not TupleShape:
+        return [shape]
+    return [leaf for each in shape.elements for leaf in leaf_shapes(each)]
 
 
 def leaves_of(builder: Builder, nest: Nest) -> list[Value]:
@@ -147,6 +154,13 @@ class Step:
         """A quoted string."""
         return self.parsed(name, notation.string, '"text"', default)
 
+    def dimension(self, name: str = "dimensions") -> int:
+        """The one number of a list."""
+        found = self.integers(name)
+        if len(found) != 1:
+            self.reject_attribute(name, "It names one dimension.")
+        return found[0]
+
     def real(self, name: str) -> float:
         """A real number."""
         return self.parsed(name, _real, "0.001")
@@ -197,8 +211,8 @@ class Step:
             return found[0]
         if type(shape) is not TupleShape:
             return found
-        wanted = _count_of_leaves(shape)
-        return nest_of(shape, iter(found)) if wanted == len(found) else found
+        fits = len(leaf_shapes(shape)) == len(found)
+        return nest_of(shape, iter(found)) if fits else found
 
     # Errors.
 
@@ -219,12 +233,6 @@ class Step:
         given = [f"operands ({shapes[:500]})"] if self.operands else []
         problem = f"{instruction.opcode}: {problem.rstrip('.')}"
         return self.module.text.error(instruction.position, problem, given, advice)
-
-
-def _count_of_leaves(shape: AnyShape) -> int:
-    if type(shape) is TupleShape:
-        return sum(map(_count_of_leaves, shape.elements))
-    return 1
 
 
 def _real(text: str) -> float | None:
