@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minixla.interop.hlo.asynchronous import ASYNCHRONOUS
 from minixla.interop.hlo.collectives import COLLECTIVES
+from minixla.interop.hlo.composed import COMPOSED
 from minixla.interop.hlo.custom_calls import CUSTOM_CALLS
 from minixla.interop.hlo.layouts import LAYOUTS
 from minixla.interop.hlo.operations import OPERATIONS, Entry
@@ -21,6 +22,7 @@ OPCODES: dict[str, Entry] = {
     **ASYNCHRONOUS,
     **LAYOUTS,
     **CUSTOM_CALLS,
+    **COMPOSED,
 }
 
 #: Attributes of any instruction that say nothing of its meaning.

@@ -8,8 +8,11 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
+from minixla.interop.hlo.table import OPCODES
+from tests.oracles import run_xla
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 Y = np.array([[4, -1, 2], [0.5, 3, -2]], np.float32)
@@ -254,6 +257,72 @@ def test_instructions(name):
     tuple_ = "u = (f32[2,3]) tuple(y)\n" if name == "opt-barrier" else ""
     parameters = f"y = f32[2,3] parameter(1)\nx = f32[2,3] parameter(0)\n{tuple_}"
     same(evaluated(module(parameters + body, MORE), X, Y), wanted(X, Y))
+
+
+# Each opcode that jaxlib's enumeration names otherwise than texts do.
+RENAMED = {
+    "Clz": "count-leading-zeros",
+    "Cos": "cosine",
+    "Exp": "exponential",
+    "Expm1": "exponential-minus-one",
+    "Log1p": "log-plus-one",
+    "OptimizationBarrier": "opt-barrier",
+    "PopulationCount": "popcnt",
+    "Sin": "sine",
+}
+
+
+def test_every_opcode_of_xla_is_read():
+    known = {name.replace("-", "") for name in OPCODES}
+    missing = [
+        name[1:]
+        for name in _hlo.HloOpcode.__members__
+        if RENAMED.get(name[1:]) not in OPCODES and name[1:].lower() not in known
+    ]
+    assert missing == ["Parameter"]  # which the computation's inputs are made of
+
+
+def read_back(text):
+    """The StableHLO of HLO text, by XLA."""
+    proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
+
+
+FLOATS = np.array(
+    [1.25, -1.25, 1.75, 0.5, -0.5, 300, np.nan, -np.inf, 127.6, -128.5, 126.9, -3], np.float32
+)
+CHANCES = np.array(
+    [2**30 - 1, 2**30 - 1, 3 * 2**30, 2**31 - 1, 2**31, 0, 0, 0, 0, 0, 0, 5], np.uint32
+)
+OUTSIDE = {
+    "stochastic-convert": (
+        "x = f32[12] parameter(0)\ny = u32[12] parameter(1)\n"
+        "ROOT r = s8[12] stochastic-convert(x, y)",
+        (FLOATS, CHANCES),
+    ),
+    "stochastic-convert of f16": (
+        "x = f16[12] parameter(0)\ny = u16[12] parameter(1)\n"
+        "ROOT r = s8[12] stochastic-convert(x, y)",
+        (FLOATS.astype(np.float16), (CHANCES >> 16).astype(np.uint16)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_only_xla_has(name):
+    """XLA:CPU gives the same bits."""
+    body, arguments = OUTSIDE[name]
+    text = f"HloModule test\n\nENTRY main {{\n{body}\n}}\n"
+    same(evaluated(text, *arguments), tuple(run_xla(read_back(text), arguments)))
+
+
+def test_mulhi():
+    x, y = np.int32([2**31 - 1, 7, -(2**31)]), np.int32([5, -9, -(2**31)])
+    text = "x = s32[3] parameter(0)\ny = s32[3] parameter(1)\nROOT r = s32[3] mulhi(x, y)"
+    same(evaluated(module(text), x, y), (x.astype(np.int64) * y >> 32).astype(np.int32))
+    text, x = text.replace("s32", "u32"), x.view(np.uint32)
+    wanted = (x.astype(np.uint64) * x >> np.uint64(32)).astype(np.uint32)
+    same(evaluated(module(text), x, x), wanted)
 
 
 # Constants.
