@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
 from minixla.interop.hlo.step import Nest, Step, leaf_shapes, nest_of, shape_of_nest
+from minixla.interop.hlo.syntax import layouts_in
 
 __all__ = ["CUSTOM_CALLS"]
 
@@ -179,15 +180,39 @@ def _kept(step: Step, target: str) -> Nest:
     if options is None:
         text = notation.string(config)
         options = {"backend_config": config if text is None else text} if config else {}
+    for name in ("called_computations", "to_apply"):
+        if step.has(name):  # what the target runs is lost: none may take the call for a plain one
+            options[name] = step.text(name)
     given = {
         "target_name": target,
         "shapes": tuple(leaf_shapes(step.shape)),
         "attributes": options,
         "has_side_effect": step.flag("custom_call_has_side_effect"),
         "api_version": version,
+        "operand_layouts": None,
+        "result_layouts": None,
     }
+    if step.has("operand_layout_constraints"):
+        constraints = step.text("operand_layout_constraints")
+        shapes = [value.shape for value in step.leaves]
+        given["operand_layouts"] = _layouts(step, constraints, shapes)
+        given["result_layouts"] = _layouts(step, step.instruction.shape_text, given["shapes"])
     results = step.builder.apply(REGISTRY["CustomCall"], step.leaves, given)
     return nest_of(step.shape, iter(results))
+
+
+def _layouts(step: Step, text: str, shapes: Sequence[AnyShape]) -> Any:
+    """The layouts that a text has for values of these shapes; None where they are row-major."""
+    ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
+    rows = [tuple(range(rank))[::-1] for rank in ranks]
+    found = layouts_in(text)
+    if len(found) != len(rows):
+        step.reject(f"{len(found)} layouts for {len(rows)} values", "Give one for each value.")
+    orders = [row if order is None else order for row, order in zip(rows, found, strict=True)]
+    for row, order in zip(rows, orders, strict=True):
+        if sorted(order) != sorted(row):
+            step.reject(f"{order} is no layout", "A layout names each dimension once.")
+    return None if orders == rows else tuple(orders)
 
 
 def _options(step: Step) -> dict[str, Any] | None:

@@ -8,7 +8,14 @@ from typing import NamedTuple
 from minixla.core.shapes import AnyShape, TupleShape, parse_shape
 from minixla.interop.hlo.text import HloText
 
-__all__ = ["Computation", "HloModule", "Instruction", "Layout", "parse_module"]
+__all__ = [
+    "Computation",
+    "HloModule",
+    "Instruction",
+    "Layout",
+    "layouts_in",
+    "parse_module",
+]
 
 #: An array's layout: the dimensions from the fastest to the slowest, and what follows the colon.
 Layout = tuple[tuple[int, ...], str]
@@ -56,6 +63,19 @@ class Value(NamedTuple):
     position: int
 
 
+def layouts_in(text: str) -> tuple[tuple[int, ...] | None, ...]:
+    """The layouts of all arrays in the text of a shape, or of several; None where it says none."""
+    found = [_LAYOUT.search(match[0]) for match in _ARRAY.finditer(text)]
+    return tuple([None if match is None else _order(match[1]) for match in found])
+
+
+def _order(text: str) -> tuple[int, ...]:
+    """The dimensions that a layout lists; -1 for what is no dimension."""
+    # Longer numbers are no dimensions anyhow.
+    listed = [each.strip() for each in text.split(",")] if text.strip() else []
+    return tuple([int(each) if each.isdigit() and len(each) < 6 else -1 for each in listed])
+
+
 class Instruction:
     """One instruction, as it is written.
 
@@ -64,6 +84,7 @@ class Instruction:
         opcode: HLO's.
         shape: the declared one.
         layout: the declared one, of an array that has one.
+        shape_text: the text of the shape, of a tuple with the members' layouts.
         operands: names; for parameters and constants the text between the parentheses.
         attributes: by name.
         position: where it stands.
@@ -79,6 +100,7 @@ class Instruction:
         "operands",
         "position",
         "shape",
+        "shape_text",
     )
 
     def __init__(self, name: str, position: int, shape: AnyShape, layout: Layout | None) -> None:
@@ -86,6 +108,7 @@ class Instruction:
         self.position = position
         self.shape = shape
         self.layout = layout
+        self.shape_text = ""
         self.opcode = ""
         self.operands: list[str] = []
         self.operand_position = position
@@ -247,9 +270,10 @@ class _Parser:
         while not self._take_symbol("}"):
             position = self.position
             match = self._take(_INSTRUCTION, _WANTED_INSTRUCTION)
-            name = match[2]
+            name, start = match[2], self.position
             shape, layout = self._shape()
             each = Instruction(name[1:] if name[0] == "%" else name, position, shape, layout)
+            each.shape_text = self.text[start : self.position]
             self._call(each)
             instructions.append(each)
             if match[1]:
@@ -349,9 +373,7 @@ class _Parser:
                 raise self.source.unexpected(start + whole.index("{"), wanted)
             return shape, None
         rank = getattr(shape, "rank", 0)
-        listed = [each.strip() for each in match[1].split(",")] if match[1].strip() else []
-        # Longer lists, and longer numbers, are no permutation anyhow.
-        order = tuple([int(each) if each.isdigit() and len(each) < 6 else -1 for each in listed])
+        order = _order(match[1])
         if sorted(order) != list(range(rank)):
             problem = f"{{{match[1]}}} is no layout of {shape}"
             advice = "A layout names each dimension once, the fastest first."

@@ -185,6 +185,16 @@ def test_libraries_are_called_by_name():
         mx.reference(imported)(np.eye(4, dtype=np.float32))
 
 
+def test_libraries_get_the_layouts_that_they_ask_for():
+    """LAPACK's arrays are column-major, so that a transposed result would come of other layouts."""
+    matrix = np.array([[4, 1, 0], [2, 5, 1], [0, 3, 6]], np.float32)
+    for function in (jnp.linalg.inv, lambda x: jnp.linalg.qr(x)[0]):
+        made = dump(function, (matrix,))
+        for text in (made.unoptimised, made.optimised):
+            assert "{0,1}" in text
+            assert in_steps(mx.jit(mx.import_hlo(text))(matrix), made.results[0]) <= 8
+
+
 def sharded(function, *specs):
     mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
     mapped = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=P("i"))

@@ -680,6 +680,25 @@ def test_custom_calls_of_libraries_are_kept():
         mx.reference(imported)(X)
 
 
+def test_layouts_of_custom_calls():
+    text = module(
+        """x = f32[2,3]{0,1} parameter(0)
+        n = s32[] constant(1)
+        ROOT c = (f32[2,2]{0,1}, s8[64]{0}) custom-call(x, n), custom_call_target="other",
+            operand_layout_constraints={f32[2,3]{0,1}, s32[]}, called_computations={%add}"""
+    )
+    (_, call) = mx.import_hlo(text).graph.instructions
+    assert call.attributes["operand_layouts"] == ((0, 1), ())
+    assert call.attributes["result_layouts"] == ((0, 1), (0,))
+    assert dict(call.attributes["attributes"]) == {"called_computations": "{%add}"}
+    for wrong, problem in (
+        ("{f32[2,3]{0,1}}", "1 layouts for 2 values"),
+        ("{f32[2,3]{0,0}, s32[]}", "is no layout"),
+    ):
+        with pytest.raises(mx.ImportError_, match=problem):
+            mx.import_hlo(text.replace("{f32[2,3]{0,1}, s32[]}", wrong))
+
+
 # Where things may stand.
 
 
