@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         transfer_from_outfeed,
         transfer_to_infeed,
     )
-    from minixla.interop import export, from_jax, import_stablehlo
+    from minixla.interop import export, from_jax, import_hlo, import_stablehlo
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
@@ -134,6 +134,7 @@ __all__ = [
     "from_jax",
     "grad",
     "hessian",
+    "import_hlo",
     "import_stablehlo",
     "jacfwd",
     "jacrev",

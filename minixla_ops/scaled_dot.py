@@ -105,6 +105,19 @@ class ScaledDot(Composed, Dot):
         rhs = rhs * _spread(rhs_scale, array_shape(rhs).dimensions)
         return convert(dot_general(lhs, rhs, dimension_numbers, precision_config), kind)
 
+    def hlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        result: AnyShape,
+        /,
+        **attributes: Any,
+    ) -> str:
+        lhs, lhs_scale, rhs, rhs_scale = operands  # HLO has the scales last
+        texts = self.hlo_attributes(shapes, **attributes)
+        return emit.instruction(self.hlo_name, [lhs, rhs, lhs_scale, rhs_scale], result, **texts)
+
     def hlo_attributes(
         self,
         shapes: Sequence[AnyShape],

@@ -1,7 +1,15 @@
-"""Programs in and out: StableHLO, and JAX's functions as ours."""
+"""Programs in and out: StableHLO, HLO, and JAX's functions as ours."""
 
 from minixla.interop.exporting import export
 from minixla.interop.from_jax import from_jax
+from minixla.interop.hlo import import_hlo
 from minixla.interop.importing import ImportedFunction, ImportedProgram, import_stablehlo
 
-__all__ = ["ImportedFunction", "ImportedProgram", "export", "from_jax", "import_stablehlo"]
+__all__ = [
+    "ImportedFunction",
+    "ImportedProgram",
+    "export",
+    "from_jax",
+    "import_hlo",
+    "import_stablehlo",
+]

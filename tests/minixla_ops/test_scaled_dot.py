@@ -146,7 +146,7 @@ def test_text():
     case = "a batch"
     text = str(graph_of(product(case), operands_of(case)))
     assert (
-        "f32[2,3,2] scaled-dot(%arg0.1, %arg1.2, %arg2.3, %arg3.4), lhs_batch_dims={0}, "
+        "f32[2,3,2] scaled-dot(%arg0.1, %arg2.3, %arg1.2, %arg3.4), lhs_batch_dims={0}, "
         "lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}" in text
     )
 

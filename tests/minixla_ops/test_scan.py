@@ -170,7 +170,7 @@ def test_hlo_text():
         mx.make_graph(lambda x: ops.scan(x, x[0], lambda a, c: (a, c + a), is_reverse=True))(X)
     )
     assert "scan(%arg0.1, %" in text
-    assert "scan_dimension=0, num_carries=1, is_reverse=true" in text
+    assert "dimensions={0}, num_carries=1, is_reverse=true" in text
 
 
 def element(shape):

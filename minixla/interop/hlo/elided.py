@@ -1,0 +1,68 @@
+"""Constants whose numbers an HLO text leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from minixla.core.attributes import Integer, ShapeAttribute, Text
+from minixla.core.errors import ImportError_, explain
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import AnyShape
+from minixla.interop.hlo.literals import ELIDED
+from minixla.interop.hlo.text import SUBJECT
+
+__all__ = ["ElidedConstant"]
+
+
+@register
+class ElidedConstant(Operation):
+    """A constant that a dump shows as `constant({...})`: its shape is known, its value is not.
+
+    Programs that hold one can be read, printed and drawn; what asks for the value is refused.
+
+    Attributes:
+        output_shape: the constant's shape.
+        label, line: what it is called in the text, and where it stands.
+    """
+
+    spec_names = ()
+    hlo_name = "constant"
+    attributes = {"output_shape": ShapeAttribute(), "label": Text(), "line": Integer()}
+    zero_derivative = "it has no operands"
+    missing_rules = {"batch": "no operand of it is batched: it has none"}
+    batch = Operation.batch
+
+    def shape(self, *, output_shape: AnyShape, label: str, line: int) -> AnyShape:
+        """The declared shape."""
+        return output_shape
+
+    def reference(self, *, label: str, line: int, **_: Any) -> Any:
+        """Refuses: there is no value."""
+        self._refuse(label, line)
+
+    def stablehlo(self, *_: Any, label: str, line: int, **attributes: Any) -> Sequence[str]:
+        """Refuses: there is no value."""
+        self._refuse(label, line)
+
+    def hlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        result: AnyShape,
+        /,
+        **_: Any,
+    ) -> str:
+        """The text that it was read from."""
+        return emit.instruction(self.hlo_name, [ELIDED], result)
+
+    def _refuse(self, label: str, line: int) -> NoReturn:
+        raise explain(
+            ImportError_,
+            SUBJECT,
+            f"line {line}: the text leaves out the numbers of the constant {label}",
+            [f"{label} = constant({ELIDED})"],
+            "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
+            "--xla_dump_large_constants), and import that.",
+        )
