@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         transfer_to_infeed,
     )
     from minixla.interop import export, from_jax, import_stablehlo
+    from minixla.tools.cross_check import cross_check
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
@@ -122,6 +123,7 @@ __all__ = [
     "checkpoint_policies",
     "cond",
     "core",
+    "cross_check",
     "custom_jvp",
     "custom_vjp",
     "debug_callback",
@@ -170,7 +172,13 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check", "minixla.interop")
+_HOMES = (
+    "minixla.core",
+    "minixla.transforms",
+    "minixla.tools.gradient_check",
+    "minixla.tools.cross_check",
+    "minixla.interop",
+)
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }

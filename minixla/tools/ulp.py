@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from minixla.core.element_types import element_type
 
-__all__ = ["bit_width", "describe", "flush_denormals", "is_float", "ulp_distance"]
+__all__ = [
+    "absolute_error",
+    "bit_width",
+    "describe",
+    "flush_denormals",
+    "is_float",
+    "real_part_info",
+    "ulp_distance",
+    "ulp_size",
+    "wide",
+]
 
 _E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)  # It has no sign.
 
@@ -122,3 +134,41 @@ def bit_width(dtype: npt.DTypeLike) -> int:
 def describe(array: np.ndarray) -> str:
     """Its type and sizes: `float32[2, 3]`."""
     return f"{array.dtype}{list(array.shape)}"
+
+
+def real_part_info(dtype: npt.DTypeLike) -> Any:
+    """The limits of a float type, or of the parts of a complex one."""
+    dtype = np.dtype(dtype)
+    return ml_dtypes.finfo(f"f{dtype.itemsize // 2}" if dtype.kind == "c" else dtype)
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """A float or complex array in double."""
+    return np.asarray(array).astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
+    """The distance from one value of `dtype` to the next, at numbers in double.
+
+    For complex numbers that of their magnitude.
+    """
+    info = real_part_info(dtype)
+    magnitude = np.abs(numbers)
+    is_number = np.isfinite(magnitude) & (magnitude > 0)
+    exponent = np.frexp(np.where(is_number, magnitude, 1))[1]
+    smallest = float(info.smallest_subnormal)
+    size = np.maximum(np.ldexp(1.0, exponent - 1 - info.nmant), smallest)
+    return np.where(magnitude > 0, size, smallest)
+
+
+def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """How far values are from numbers in double, an element each.
+
+    0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
+    infinity where one alone is NaN.
+    """
+    with np.errstate(all="ignore"):
+        rounded, given = wide(truth.astype(actual.dtype)), wide(actual)
+        error = np.abs(given - truth)
+        is_same = (given == rounded) & ~np.isfinite(given) | np.isnan(given) & np.isnan(truth)
+        return np.where(is_same, 0.0, np.where(np.isnan(error), np.inf, error))
