@@ -209,4 +209,4 @@ def _direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
     parts = generator.uniform(0.5, 1, (2, *shape.dimensions))
     parts *= generator.choice([-1, 1], parts.shape)
     numbers = parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0]
-    return numbers.astype(shape.dtype)
+    return np.asarray(numbers).astype(shape.dtype)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracing import closed_graph
+from minixla.tools.graph_parts import composition_of
 from minixla_ops.composed import Composed
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.loop_trips import known_trips
@@ -267,15 +267,7 @@ def _number(value: Value) -> int | None:
 
 
 def _composed(step: Instruction) -> Cost:
-    operation: Any = step.op
-    name = operation.builder_name
-    graph = closed_graph(
-        lambda *operands: operation.composition(*operands, **step.attributes),
-        _shapes(step.operands),
-        name,
-        name,
-    )
-    return graph_cost(graph)
+    return graph_cost(composition_of(step))
 
 
 _TABLE: dict[Callable[[Instruction], Cost], str] = {

@@ -251,4 +251,4 @@ def _is_inexact(shape: Any) -> bool:
 def _random(generator: np.random.Generator, shape: Any) -> np.ndarray:
     parts = generator.uniform(0.5, 1, (2, *shape.dimensions))
     parts *= generator.choice([-1, 1], parts.shape)
-    return parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0]
+    return np.asarray(parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph
 
-__all__ = ["alone", "copied", "inlined", "is_array", "is_call", "showing"]
+__all__ = ["alone", "composition_of", "copied", "inlined", "is_array", "is_call", "showing"]
 
 
 def is_array(value: Value) -> bool:
@@ -94,6 +96,17 @@ def alone(step: Instruction) -> tuple[Graph, list[Value]]:
             values[id(value)] = inputs[-1]
     steps.append(copied(step, [values[id(value)] for value in step.operands]))
     return Graph(inputs, steps, steps[-1].results, step.op.builder_name), needed
+
+
+def composition_of(step: Instruction) -> Graph:
+    """The program that a composed operation stands for, on operands of these shapes."""
+    operation: Any = step.op
+    return closed_graph(
+        lambda *operands: operation.composition(*operands, **step.attributes),
+        [value.shape for value in step.operands],
+        operation.builder_name,
+        operation.builder_name,
+    )
 
 
 def showing(graph: Graph, values: Sequence[Value]) -> Graph:

@@ -16,9 +16,10 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import Comparison, compared, relative_error, shown_element
 from minixla.tools.evaluators import EVALUATORS, Evaluator, NotEvaluated, known_gap, run_hlo
-from minixla.tools.graph_parts import alone, inlined, is_array, showing
+from minixla.tools.graph_parts import alone, composition_of, inlined, is_array, showing
 from minixla.tools.rounding import Measured, precision_of
 from minixla.tools.ulp import absolute_error
+from minixla_ops.composed import Composed
 from minixla_ops.evaluation import reference_graph
 
 __all__ = ["Search", "describe_step", "wrong_step"]
@@ -178,14 +179,35 @@ def wrong_step(search: Search) -> Finding | None:
         if id(step) in off and tried < _MOST_TRIED:
             tried += 1
             operands = [search.measured.reference[id(value)] for value in step.operands]
-            follow = _FOLLOWED.get(step.op.name)
-            if follow is not None:
-                found = follow(search, step, operands)
-            else:
-                found = _wrong_alone(search.kind, step, operands, number)
+            found = _wrong_there(search, step, operands, number)
             if found is not None:
                 return found
     return None
+
+
+def _wrong_there(
+    search: Search, step: Instruction, operands: list[np.ndarray], number: int
+) -> Finding | None:
+    follow = _FOLLOWED.get(step.op.name)
+    if follow is not None:
+        return follow(search, step, operands)
+    if isinstance(step.op, Composed) and step.computations:
+        composition = composition_of(step)
+        found = _inside(search, composition, operands)
+        if found is not None or _is_as_composed(search, step, composition, operands):
+            return found
+    return _wrong_alone(search.kind, step, operands, number)
+
+
+def _is_as_composed(
+    search: Search, step: Instruction, composition: Graph, operands: list[np.ndarray]
+) -> bool:
+    """Whether the reference rule gives what the program that the operation stands for gives."""
+    pairs = zip(step.results, reference_graph(composition, operands), strict=True)
+    return all(
+        np.array_equal(np.asarray(each), search.measured.reference[id(value)], equal_nan=True)
+        for value, each in pairs
+    )
 
 
 def _inside(search: Search, graph: Graph, operands: Sequence[np.ndarray]) -> Finding | None:
