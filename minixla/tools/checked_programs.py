@@ -13,7 +13,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla.tools.graph_parts import inlined
+from minixla.tools.graph_parts import inlined, is_inexact
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.gradients import jvp, vjp
 
@@ -70,8 +70,8 @@ class CheckedFunction:
             np.asarray(leaf).astype(shape.dtype)
             for leaf, shape in zip(leaves, self._arrays(self.graph.input_shapes), strict=True)
         ]
-        self.moving = [_is_inexact(shape) for shape in self.graph.input_shapes]
-        self.answering = [_is_inexact(shape) for shape in self.graph.output_shapes]
+        self.moving = [is_inexact(shape) for shape in self.graph.input_shapes]
+        self.answering = [is_inexact(shape) for shape in self.graph.output_shapes]
         generator = np.random.default_rng(0)
         self.tangents = self._directions(generator, self.graph.input_shapes)
         self.cotangents = self._directions(generator, self.graph.output_shapes)
@@ -101,7 +101,7 @@ class CheckedFunction:
         return [shape for shape in shapes if isinstance(shape, Shape)]
 
     def _directions(self, generator: np.random.Generator, shapes: Sequence[Any]) -> list[Any]:
-        return [_direction(generator, shape) for shape in shapes if _is_inexact(shape)]
+        return [_direction(generator, shape) for shape in shapes if is_inexact(shape)]
 
     def programs(self, gradients: bool) -> list[CheckedProgram]:
         """The function, and where asked for and there, its derivative in both modes."""
@@ -198,10 +198,6 @@ class CheckedFunction:
 
 def _chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [value for value, flag in zip(values, flags, strict=True) if flag]
-
-
-def _is_inexact(shape: Any) -> bool:
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
 def _direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:

@@ -13,10 +13,9 @@ import numpy as np
 
 from minixla.core.derived import jvp_graph, vjp_graphs
 from minixla.core.graph import Graph, Instruction
-from minixla.core.shapes import Shape
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error, shown_element
-from minixla.tools.graph_parts import alone, inlined, is_array, is_call, showing
+from minixla.tools.graph_parts import alone, inlined, is_array, is_call, is_inexact, showing
 from minixla.tools.localization import describe_step
 from minixla.tools.rounding import Measured, in_double
 from minixla.tools.ulp import wide
@@ -140,8 +139,8 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) 
     graph, inputs = alone(step)
     known = dict(zip(map(id, step.operands), operands, strict=True))
     given = [known[id(value)] for value in inputs]
-    active = tuple([_is_inexact(value.shape) for value in graph.inputs])
-    outputs = [value for value in graph.outputs if _is_inexact(value.shape) and is_array(value)]
+    active = tuple([is_inexact(value.shape) for value in graph.inputs])
+    outputs = [value for value in graph.outputs if is_inexact(value.shape) and is_array(value)]
     if not any(active) or not outputs or not all(map(is_array, graph.inputs)):
         return None
     graph = showing(graph, outputs)
@@ -242,10 +241,6 @@ def _declared_by(step: Instruction) -> str | None:
 
 def _is_plain_call(step: Instruction) -> bool:
     return is_call(step) and not isinstance(step.op, CustomDerivativeCall)
-
-
-def _is_inexact(shape: Any) -> bool:
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
 def _random(generator: np.random.Generator, shape: Any) -> np.ndarray:

@@ -6,15 +6,29 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 
-__all__ = ["alone", "composition_of", "copied", "inlined", "is_array", "is_call", "showing"]
+__all__ = [
+    "alone",
+    "composition_of",
+    "copied",
+    "inlined",
+    "is_array",
+    "is_call",
+    "is_inexact",
+    "showing",
+]
 
 
 def is_array(value: Value) -> bool:
     """Whether a value is an array of fixed size: no tuple, token or array of dynamic size."""
     return isinstance(value.shape, Shape) and not value.shape.is_dynamic
+
+
+def is_inexact(shape: AnyShape) -> bool:
+    """Whether it is the shape of an array of floats or complex numbers."""
+    return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
 def is_call(step: Instruction) -> bool:

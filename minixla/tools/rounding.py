@@ -26,6 +26,7 @@ from minixla.core.tracing import default_trace
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.costs import operations_per_element
+from minixla.tools.graph_parts import is_inexact
 from minixla.tools.ulp import real_part_info, ulp_size, wide
 
 __all__ = ["Measured", "in_double", "precision_of"]
@@ -95,17 +96,17 @@ class Measured:
     def _inexact_results(
         self, trace: ReferenceTrace, step: Instruction
     ) -> list[tuple[Value, np.ndarray]]:
-        if not any(map(_is_inexact, step.results)):
+        if not any(is_inexact(value.shape) for value in step.results):
             return []
         operands = [
             _tracer(trace, self.reference[id(value)], value.shape) for value in step.operands
         ]
         outcome = _outcome(trace, step, operands)
         pairs = zip(step.results, outcome, strict=True)
-        return [(value, each.data) for value, each in pairs if _is_inexact(value)]
+        return [(value, each.data) for value, each in pairs if is_inexact(value.shape)]
 
     def _measure(self) -> dict[int, np.ndarray]:
-        shown = [value for value in _arrays(self.graph) if _is_inexact(value)]
+        shown = [value for value in _arrays(self.graph) if is_inexact(value.shape)]
         spread = {id(v): np.zeros(self.truth[id(v)].shape) for v in shown if id(v) in self.truth}
         if not self._rounded:
             return spread
@@ -141,7 +142,7 @@ class _Disturbance:
         is_sum = operations_per_element(step) > 2 and any(
             id(each) in self.rounded for each in step.results
         )
-        if not is_sum or not _is_inexact(value):
+        if not is_sum or not is_inexact(value.shape):
             return data
         return self._moved(data, value, 1.0)
 
@@ -157,10 +158,6 @@ class _Disturbance:
         shape: Any = value.shape
         steps = self.generator.uniform(-1, 1, data.shape) * size * precision_of(shape.element_type)
         return data * (1 + steps)
-
-
-def _is_inexact(value: Value) -> bool:
-    return isinstance(value.shape, Shape) and value.shape.element_type.is_inexact
 
 
 def _arrays(graph: Graph) -> list[Value]:
@@ -231,6 +228,6 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
     """For types as wide as double: an element that is whole, or an operand's, is not rounded."""
     with np.errstate(all="ignore"):
         is_whole = np.isfinite(given) & (np.round(given) == given)
-    operands = [values[id(value)] for value in step.operands if _is_inexact(value)]
+    operands = [values[id(value)] for value in step.operands if is_inexact(value.shape)]
     known = np.concatenate([np.ravel(np.asarray(each)) for each in operands] or [np.zeros(0)])
     return ~(is_whole | np.isin(given, known))
