@@ -13,6 +13,7 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
+from minixla.tools import evaluators
 
 generator = np.random.default_rng(0)
 
@@ -263,6 +264,33 @@ def test_a_cancellation_in_double():
     assert not report.ok
     (finding,) = report.findings
     assert (finding.kind, finding.operation) == ("cancellation", "sub")
+
+
+def test_an_error_of_the_whole_program_alone(monkeypatch):
+    right = evaluators.run_graph
+
+    def wrong(graph, operands):
+        results = right(graph, operands)
+        is_whole = len(graph.outputs) == 1 and len(graph.instructions) == 2
+        return [each * 1.5 for each in results] if is_whole else results
+
+    monkeypatch.setattr(evaluators, "run_graph", wrong)
+    report = mx.cross_check(lambda x: mnp.sin(mnp.exp(x)), random(3), gradients=False)
+    assert [row.evaluator for row in report.rows if row.verdict == "parts"] == ["XLA"]
+    (finding,) = report.findings
+    assert (finding.kind, finding.suspects) == ("whole", ("XLA",))
+
+
+def test_a_scan_is_followed_inside(monkeypatch):
+    def wrong(self, emit, operands, shapes, results, **_):
+        return emit.operation("stablehlo.sine", operands, shapes, results)
+
+    def scanned(x):
+        return ops.scan([x], [x[0]], lambda each, carry: [mnp.tanh(each), each + carry])
+
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), "stablehlo", wrong)
+    report = mx.cross_check(scanned, random(4), gradients=False)
+    assert report.findings[0].operation == "tanh"
 
 
 def test_rounding_decides_an_integer():
