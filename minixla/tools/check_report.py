@@ -21,7 +21,8 @@ class Row(NamedTuple):
         ulp: the largest error of an element, in units of the last place of its declared type,
             against the program in double; for integers and booleans the largest difference.
         relative: the largest error in units of the largest element.
-        bound: the largest error that rounding explains, in ulp at the element of the worst error.
+        share: the largest error of an element in units of what rounding explains there.
+        bound: what it explains at that element, in ulp.
         verdict: "ok", "parts" (the error is larger than rounding explains), "inaccurate" (it is
             explained, but half of the digits are lost) or "not evaluated".
         note: why.
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     evaluator: str
     ulp: float | None
     relative: float | None
+    share: float | None
     bound: float | None
     verdict: str
     note: str = ""
@@ -80,7 +82,7 @@ class Finding(NamedTuple):
         return "\n".join(lines)
 
 
-_COLUMNS = ("value", "shape", "evaluator", "ulp", "bound", "relative", "verdict", "note")
+_COLUMNS = ("value", "shape", "evaluator", "ulp", "relative", "of bound", "verdict", "note")
 
 
 class CrossCheckReport:
@@ -112,7 +114,7 @@ class CrossCheckReport:
     def _cells(self) -> list[list[str]]:
         rows = []
         for row in self.rows:
-            numbers = map(shown_number, (row.ulp, row.bound, row.relative))
+            numbers = map(shown_number, (row.ulp, row.relative, row.share))
             rows.append([row.value, row.shape, row.evaluator, *numbers, row.verdict, row.note])
         return rows
 

@@ -162,7 +162,7 @@ class _Checked:
 
     def _unasked(self, index: int, name: str, evaluator: str, why: str) -> Row:
         shape = str(self._output(index).shape)
-        return Row(name, shape, evaluator, None, None, None, "not evaluated", why)
+        return Row(name, shape, evaluator, None, None, None, None, "not evaluated", why)
 
     def _row(self, index: int, name: str, evaluator: str, comparison: Comparison) -> Row:
         verdict, note = self._verdict(index, evaluator, comparison)
@@ -172,6 +172,7 @@ class _Checked:
             evaluator,
             comparison.ulp,
             comparison.relative,
+            comparison.excess,
             comparison.bound,
             verdict,
             note,
@@ -319,7 +320,8 @@ def _in_double(program: CheckedProgram) -> Sequence[np.ndarray]:
 
 def _difference_row(name: str, shape: Any, agreement: Agreement) -> Row:
     verdict = "parts" if agreement.excess > 1 else "ok"
-    return Row(name, str(shape), _DIFFERENCES, None, agreement.relative, None, verdict)
+    shares = agreement.relative, agreement.excess
+    return Row(name, str(shape), _DIFFERENCES, None, *shares, None, verdict)
 
 
 def _jax_differs(rows: Sequence[Row]) -> Finding:

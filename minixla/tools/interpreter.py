@@ -16,7 +16,9 @@ composes of rounded steps. What it cannot be asked, or answers wrongly, as of ja
 - Unsigned start indices (dynamic_slice, gather, ...) are read as signed: ui8 200 is -56.
 - `scatter` applies the part of a window that is within bounds, where XLA drops the window. It
   writes to its operand: who else reads that value reads the result.
-- `dot_general` aborts where it contracts a dimension of size 0.
+- `dot_general` aborts where it contracts a dimension of size 0. It and `convolution` give noise
+  where the result's float type is not that of the operands.
+- fft gives noise for IRFFT of odd lengths; `power` of complex numbers gives some NaN.
 - `select_and_scatter` adds the initial value twice.
 - f8E3M4: ceil, floor and both roundings give NaN, and sqrt may be a step off. f8E8M0FNU: zero,
   negative and NaN results are wrong. f4E2M1FN: division by zero, log and rsqrt of zero give zero,
