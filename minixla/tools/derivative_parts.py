@@ -85,7 +85,8 @@ class Quotients:
         known = np.isfinite(quotient) & np.isfinite(allowed)
         excess = np.where(known, np.where(np.isnan(excess), np.inf, excess), 0.0)
         where = np.unravel_index(np.argmax(excess), excess.shape)
-        relative = relative_error(np.where(known, error, 0.0), np.where(known, quotient, 0.0))
+        largest = np.maximum(np.abs(derivative), np.abs(quotient))
+        relative = relative_error(np.where(known, error, 0.0), np.where(known, largest, 0.0))
         return Agreement(relative, float(excess[where]), tuple(map(int, where)))
 
 

@@ -110,8 +110,9 @@ class Measured:
         spread = {id(v): np.zeros(self.truth[id(v)].shape) for v in shown if id(v) in self.truth}
         if not self._rounded:
             return spread
+        counts = {id(step): operations_per_element(step) for step in self.graph.instructions}
         for seed in range(_SAMPLES):
-            disturb = _Disturbance(np.random.default_rng(seed), self._rounded)
+            disturb = _Disturbance(np.random.default_rng(seed), self._rounded, counts)
             sample = _values_in_double(self.graph, self.operands, disturb)
             for key, largest in spread.items():
                 with np.errstate(all="ignore"):
@@ -133,13 +134,26 @@ class Measured:
 class _Disturbance:
     """Moves what has been rounded by about a rounding error, at random."""
 
-    def __init__(self, generator: np.random.Generator, rounded: dict[int, np.ndarray]) -> None:
+    def __init__(
+        self,
+        generator: np.random.Generator,
+        rounded: dict[int, np.ndarray],
+        counts: dict[int, float],
+    ) -> None:
+        """Sets it up.
+
+        Args:
+            generator: of the disturbances.
+            rounded: which elements of which values are rounded.
+            counts: how many operations each instruction needs for an element.
+        """
         self.generator = generator
         self.rounded = rounded
+        self.counts = counts
 
     def operand(self, step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
         """An operand as a sum reads it: products with it are rounded, each on its own."""
-        is_sum = operations_per_element(step) > 2 and any(
+        is_sum = self.counts[id(step)] > 2 and any(
             id(each) in self.rounded for each in step.results
         )
         if not is_sum or not is_inexact(value.shape):
@@ -151,7 +165,7 @@ class _Disturbance:
         mask = self.rounded.get(id(value))
         if mask is None:
             return data
-        moved = self._moved(data, value, max(1.0, operations_per_element(step)) ** 0.5)
+        moved = self._moved(data, value, max(1.0, self.counts[id(step)]) ** 0.5)
         return np.where(mask, moved, data)
 
     def _moved(self, data: np.ndarray, value: Value, size: float) -> np.ndarray:
