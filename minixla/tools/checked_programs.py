@@ -86,6 +86,12 @@ class CheckedFunction:
                 problem = f"{name} is of shape {shape}, and only arrays can be compared"
                 advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
                 raise explain(TransformError, _SUBJECT, problem, [], advice)
+        for step in inlined(self.graph).instructions:
+            if step.op.spans_devices:
+                problem = f"{step.op.builder_name} runs on several devices"
+                advice = "Check what each device computes; mx.simulate runs processes in NumPy."
+                given = [f"called at {step.source}"]
+                raise explain(TransformError, _SUBJECT, problem, given, advice)
         if self.graph.silent().has_side_effect:
             effects = [step for step in self.graph.silent().instructions if step.has_side_effect]
             raise explain(

@@ -18,13 +18,15 @@ class Comparison(NamedTuple):
     Attributes:
         ulp: the largest error of an element in units of the last place; for integers and booleans
             the largest difference.
-        relative: the largest error over the largest element.
+        error: the largest error.
+        relative: it over the largest element.
         bound: what is allowed at the element whose error exceeds its bound most, in ulp.
         excess: that error over its bound: more than 1 is too much.
         worst: the index of that element.
     """
 
     ulp: float
+    error: float
     relative: float
     bound: float
     excess: float
@@ -41,14 +43,15 @@ def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = N
             must be equal.
     """
     if actual.shape != truth.shape:
-        return Comparison(np.inf, np.inf, 0.0, np.inf, ())
+        return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
     if actual.size == 0:
-        return Comparison(0.0, 0.0, 0.0, 0.0, ())
+        return Comparison(0.0, 0.0, 0.0, 0.0, 0.0, ())
     if not element_type(actual.dtype).is_inexact:
         steps = ulp_distance(actual, truth.astype(actual.dtype, copy=False))
         largest = float(steps.max())
         where = _index(steps)
-        return Comparison(largest, float(largest > 0), 0.0, np.inf if largest else 0.0, where)
+        excess = np.inf if largest else 0.0
+        return Comparison(largest, largest, float(largest > 0), 0.0, excess, where)
     assert bound is not None
     error = absolute_error(actual, truth)
     ulp = ulp_size(truth, actual.dtype)
@@ -58,6 +61,7 @@ def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = N
         where = _index(excess)
         return Comparison(
             float((error / ulp).max()),
+            float(error.max()),
             relative_error(error, truth),
             float((bound / ulp)[where]),
             float(excess[where]),

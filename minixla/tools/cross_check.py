@@ -23,6 +23,7 @@ from minixla.tools.evaluators import EVALUATORS, NotEvaluated, known_gap
 from minixla.tools.graph_parts import inlined, showing
 from minixla.tools.localization import Search, wrong_step
 from minixla.tools.rounding import Measured, in_double, precision_of
+from minixla.tools.ulp import real_part_info
 from minixla.transforms.arguments import checked_function
 
 __all__ = ["cross_check"]
@@ -246,8 +247,12 @@ class _Checked:
             return False
         # Where double is all that there is, disturbances show what rounding does.
         is_double = precision == precision_of(ELEMENT_TYPES["f64"])
-        worst = max(comparison.relative, disturbed) if is_double else comparison.relative
-        return worst > precision**0.5
+        worst, error = comparison.relative, comparison.error
+        if is_double:
+            worst, error = max(worst, disturbed), max(error, float(spread.max(initial=0.0)))
+        # XLA:CPU takes numbers below the smallest normal one for zero.
+        tiny = float(real_part_info(shape.dtype).smallest_normal)
+        return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:
         """The precision of the coarsest type among the values that a value is computed from."""

@@ -33,7 +33,8 @@ def is_inexact(shape: AnyShape) -> bool:
 
 def is_call(step: Instruction) -> bool:
     """Whether an instruction only runs a program on its operands."""
-    return step.op.hlo_name == "call" and len(step.computations) == 1
+    is_called = step.op.hlo_name == "call" and not step.op.spans_devices
+    return is_called and len(step.computations) == 1
 
 
 def copied(step: Instruction, operands: Sequence[Value]) -> Instruction:

@@ -63,6 +63,9 @@ AGREEING = {
     "a corner": (mx.nn.relu, [np.array([0.0, 1, -1], "f4")]),
     "a maximum attained twice": (lambda x: x.max(), [np.array([2.0, 1, 2], "f4")]),
     "no derivative here": (lambda x: mx.stop_gradient(x) * x, [random(3)]),
+    "denormal numbers": (lambda x: x * 0.5, [np.full(3, 2e-38, "f4")]),
+    "overflow": (lambda x: mnp.exp(x).sum(), [np.full(3, 88.7, "f4")]),
+    "a collective": (mx.vmap(lambda x: mx.psum(x, "i"), axis_name="i"), [random(2, 3)]),
     "inside jit": (mx.jit(lambda x: mx.jit(mnp.tanh)(x) * 2), [random(3)]),
 }
 
@@ -186,6 +189,8 @@ def test_known_errors_of_the_interpreter_are_no_failures(reason):
 def test_what_cannot_be_checked():
     with pytest.raises(mx.TransformError, match="side effects"):
         mx.cross_check(lambda x: x + ops.infeed(mx.Shape("f32", (3,))), random(3))
+    with pytest.raises(mx.TransformError, match="pmap runs on several devices"):
+        mx.cross_check(mx.pmap(lambda x: x * 2), random(1, 3))
     with pytest.raises(mx.TransformError, match="instead of a function"):
         mx.cross_check(3, random(3))
     with pytest.raises(mx.TransformError, match="other results"):
