@@ -40,7 +40,12 @@ if TYPE_CHECKING:
         transfer_from_outfeed,
         transfer_to_infeed,
     )
+<<<<<<< HEAD
     from minixla.interop import export, from_jax, import_hlo, import_stablehlo
+=======
+    from minixla.interop import export, from_jax, import_stablehlo
+    from minixla.tools.cross_check import cross_check
+>>>>>>> checks
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
@@ -122,6 +127,7 @@ __all__ = [
     "checkpoint_policies",
     "cond",
     "core",
+    "cross_check",
     "custom_jvp",
     "custom_vjp",
     "debug_callback",
@@ -171,7 +177,13 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = ("minixla.core", "minixla.transforms", "minixla.tools.gradient_check", "minixla.interop")
+_HOMES = (
+    "minixla.core",
+    "minixla.transforms",
+    "minixla.tools.gradient_check",
+    "minixla.tools.cross_check",
+    "minixla.interop",
+)
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }

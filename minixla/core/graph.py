@@ -180,6 +180,11 @@ class Graph:
 
         return hlo_text(self)
 
+    def _repr_html_(self) -> str:
+        from minixla.core.drawing import html_of
+
+        return html_of(self)
+
     def __repr__(self) -> str:
         inputs = ", ".join(map(repr, self.input_shapes))
         outputs = ", ".join(map(repr, self.output_shapes))

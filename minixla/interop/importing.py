@@ -55,6 +55,9 @@ class ImportedFunction:
     def __repr__(self) -> str:
         return f"<imported {self.graph!r}>"
 
+    def _repr_html_(self) -> str:
+        return self.graph._repr_html_()
+
 
 def _fitting(operand: Any, shape: Any) -> Any:
     """A Python number in the type that the program takes; anything else as it is."""

@@ -1,11 +1,24 @@
-"""The command line: `python -m minixla`, or `minixla`."""
+"""The command line: `python -m minixla`, or `minixla`.
+
+Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import sys
 from collections.abc import Sequence
 
+from minixla.core.errors import MinixlaError
+from minixla.tools.commands import check, convert, cost, run, show, table
+from minixla.tools.commands.options import BadInput
+
 __all__ = ["main"]
+
+#: In the order in which the help shows them.
+_COMMANDS = (run, check, show, cost, table, convert)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,24 +32,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="minixla", description="Programs of XLA's operations.")
     commands = parser.add_subparsers(dest="command", required=True)
-    _add_ops(commands)
-    options = parser.parse_args(arguments)
-    return options.run(options)
+    for command in _COMMANDS:
+        command.add(commands)
+    options, others = parser.parse_known_args(arguments)
+    # argparse takes files of arguments only where they stand together.
+    files = getattr(options, "arguments", None)
+    if others and (files is None or any(word.startswith("-") for word in others)):
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    elif files is not None:
+        files.extend(others)
+    try:
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
+    except (MinixlaError, BadInput) as error:
+        print(f"minixla {options.command}: {error}", file=sys.stderr)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            return _closed()
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"minixla {options.command}: {where}{error.strerror or error}", file=sys.stderr)
+    return 2
 
 
-def _add_ops(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    ops = commands.add_parser("ops", help="the table of operations and their rules")
-    form = ops.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a JSON list of objects")
-    form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
-    ops.set_defaults(run=_ops)
-
-
-def _ops(options: argparse.Namespace) -> int:
-    from minixla.tools import operations_table as table
-
-    form = table.as_text
-    if options.json or options.markdown:
-        form = table.as_json if options.json else table.as_markdown
-    print(form(table.operation_rows()))
+def _closed() -> int:
+    """Whoever read what is printed has stopped reading: that is no error."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

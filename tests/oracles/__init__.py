@@ -1,6 +1,7 @@
 """Independent opinions on what a StableHLO program computes, and the values to ask them about."""
 
-from ._worker import OracleCrash, OracleError
+from minixla.tools.worker import OracleCrash, OracleError
+
 from .compare import assert_same, flush_denormals, ulp_distance
 from .interpreter import run_stablehlo
 from .values import (

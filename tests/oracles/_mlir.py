@@ -1,41 +1,5 @@
-"""What both oracles' processes ask of a module's text: its @main and what that takes."""
+"""MLIR's contexts, for tests that parse modules themselves."""
 
-from collections.abc import Sequence
-from typing import Any
+from minixla.tools.mlir import make_context
 
-import numpy as np
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo
-from jax.interpreters.mlir import make_ir_context
-
-from tests.oracles.values import tensor_type
-
-
-def make_context() -> ir.Context:
-    """An MLIR context with the dialects that the interpreter evaluates and those JAX writes."""
-    context = make_ir_context()
-    context.allow_unregistered_dialects = True
-    stablehlo.register_interpreter_dialect(context)
-    return context
-
-
-def find_main(module: ir.Module) -> Any:
-    """The module's @main; ValueError if it has none."""
-    name = ir.StringAttr.get("main")
-    functions = [op for op in module.body.operations if "sym_name" in op.attributes]
-    main = next((op for op in functions if op.attributes["sym_name"] == name), None)
-    if main is None:
-        raise ValueError("the module has no function @main")
-    return main
-
-
-def input_types(main: Any) -> list[str]:
-    """Types of the arguments of a function, as text."""
-    return [str(type_) for type_ in main.type.inputs]
-
-
-def check_arguments(arguments: Sequence[np.ndarray], types: Sequence[str]) -> None:
-    """Raise ValueError where arguments do not fit: XLA would read their bytes as another type."""
-    given = [tensor_type(array) for array in arguments]
-    if given != types:
-        raise ValueError(f"@main takes ({', '.join(types)}), but was given ({', '.join(given)})")
+__all__ = ["make_context"]

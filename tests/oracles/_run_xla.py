@@ -9,8 +9,8 @@ import numpy as np
 from jax.extend import backend
 from jax.extend.mlir import ir
 
-from tests.oracles._mlir import check_arguments, find_main, input_types, make_context
-from tests.oracles._worker import serve
+from minixla.tools.mlir import check_arguments, find_main, input_types, make_context
+from minixla.tools.worker import serve
 
 
 @lru_cache(maxsize=1024)

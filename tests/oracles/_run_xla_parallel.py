@@ -10,8 +10,8 @@ from jax.extend import backend
 from jax.extend.mlir import ir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from tests.oracles._mlir import make_context
-from tests.oracles._worker import serve
+from minixla.tools.mlir import make_context
+from minixla.tools.worker import serve
 
 
 @lru_cache(maxsize=256)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jax.extend.mlir import ir
 
-from tests.oracles._mlir import make_context
-from tests.oracles._worker import serve
+from minixla.tools.mlir import make_context
+from minixla.tools.worker import serve
 
 
 def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:

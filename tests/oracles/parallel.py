@@ -7,8 +7,8 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.graph import Graph
 from minixla.core.stablehlo_text import Emitter, literal_text
+from minixla.tools.worker import Worker
 
-from ._worker import Worker
 from .interpreter import run_stablehlo
 
 _worker = Worker("XLA:CPU", "tests.oracles._run_xla_parallel")

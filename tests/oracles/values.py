@@ -9,6 +9,27 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from minixla.tools.ulp import bit_width, is_float
+
+__all__ = [
+    "ALL_TYPES",
+    "BOOLEANS",
+    "COMPLEX",
+    "DTYPES",
+    "FLOATS",
+    "INTEGERS",
+    "SMALL_FLOATS",
+    "all_values",
+    "bit_width",
+    "edge_pairs",
+    "edge_values",
+    "is_float",
+    "is_integer",
+    "random_values",
+    "tensor_type",
+    "type_name",
+]
+
 TypeList = list[tuple[str, np.dtype]]
 
 BOOLEANS: TypeList = [("i1", np.dtype(np.bool_))]
@@ -51,7 +72,6 @@ ALL_TYPES: TypeList = [*BOOLEANS, *INTEGERS, *FLOATS, *COMPLEX]
 
 DTYPES: dict[str, np.dtype] = dict(ALL_TYPES)
 _NAMES: dict[np.dtype, str] = {dtype: name for name, dtype in ALL_TYPES}
-_FLOAT_DTYPES = {dtype for _, dtype in FLOATS}
 _INTEGER_DTYPES = {dtype for _, dtype in INTEGERS}
 _E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)  # Powers of two and a NaN: no zero and no sign.
 
@@ -69,22 +89,9 @@ def tensor_type(array: np.ndarray) -> str:
     return f"tensor<{''.join(f'{size}x' for size in array.shape)}{type_name(array.dtype)}>"
 
 
-def is_float(dtype: npt.DTypeLike) -> bool:
-    """Whether it is a real floating-point type, the small ones included."""
-    return np.dtype(dtype) in _FLOAT_DTYPES
-
-
 def is_integer(dtype: npt.DTypeLike) -> bool:
     """Whether it is an integer type, the 2-bit and 4-bit ones included; a Boolean is not."""
     return np.dtype(dtype) in _INTEGER_DTYPES
-
-
-def bit_width(dtype: npt.DTypeLike) -> int:
-    """Bits of a real type that carry its value; fewer than its bytes hold for 2, 4 and 6 bits."""
-    dtype = np.dtype(dtype)
-    if dtype == np.bool_:
-        return 1
-    return (ml_dtypes.finfo(dtype) if is_float(dtype) else ml_dtypes.iinfo(dtype)).bits
 
 
 def all_values(dtype: npt.DTypeLike) -> np.ndarray:

@@ -1,6 +1,6 @@
 """MLIR's parser and verifier, on StableHLO text."""
 
-from ._worker import Worker
+from minixla.tools.worker import Worker
 
 _worker = Worker("MLIR", "tests.oracles._verify")
 

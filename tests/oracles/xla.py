@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ._worker import Worker
+from minixla.tools.worker import Worker
 
 _worker = Worker("XLA:CPU", "tests.oracles._run_xla")
 

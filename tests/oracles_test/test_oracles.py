@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from minixla.tools import interpreter as interpreter_module
 from tests.oracles import (
     ALL_TYPES,
     OracleCrash,
@@ -16,7 +17,6 @@ from tests.oracles import (
     run_xla,
     tensor_type,
 )
-from tests.oracles import interpreter as interpreter_module
 
 BOTH = pytest.mark.parametrize("run", [run_stablehlo, run_xla])
 

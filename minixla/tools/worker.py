@@ -4,6 +4,8 @@ Both sides are here: `Worker` starts the process and asks it, `serve` is what th
 request is (module text, arrays); a reply is (None, arrays) or (error message, []).
 """
 
+from __future__ import annotations
+
 import atexit
 import multiprocessing
 import os
@@ -13,11 +15,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["OracleCrash", "OracleError", "Worker", "serve"]
 
 
 class OracleError(RuntimeError):
@@ -43,6 +44,12 @@ def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> 
         connection.send(reply)
 
 
+def _surroundings() -> dict[str, str]:
+    """The process's environment: it finds the modules that this process finds."""
+    folders = os.pathsep.join(map(os.path.abspath, sys.path))
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": folders}
+
+
 class _Process:
     """A process that runs `serve`, and the connection to it."""
 
@@ -54,8 +61,8 @@ class _Process:
         with remote:
             self.popen = subprocess.Popen(
                 [sys.executable, "-m", module, str(remote.fileno())],
-                cwd=ROOT,
-                env={**os.environ, "JAX_PLATFORMS": "cpu"},
+                # It finds the modules that this process finds.
+                env=_surroundings(),
                 pass_fds=[remote.fileno()],
                 stdin=subprocess.DEVNULL,
                 stderr=self.errors,

@@ -1,5 +1,7 @@
 """The process behind `interpreter.py`: evaluates modules in StableHLO's interpreter."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,29 +11,35 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 
-from tests.oracles._mlir import check_arguments, find_main, input_types, make_context
-from tests.oracles._worker import serve
-from tests.oracles.values import COMPLEX, DTYPES, SMALL_FLOATS, is_float
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.engine.hlo import stablehlo_of_hlo
+from minixla.tools.mlir import check_arguments, find_main, input_types, make_context
+from minixla.tools.ulp import is_float
+from minixla.tools.worker import serve
+
+# By StableHLO's name.
+_TYPES = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
+_FLOATS = [each.stablehlo for each in ELEMENT_TYPES.values() if each.is_float and each.bits <= 8]
 
 # Writes chlo ops and those that StableHLO has replaced (dot, broadcast, create_token) in terms of
 # what the interpreter evaluates, and leaves everything else as it is.
-LEGALISE = (
+_LEGALISE = (
     "builtin.module(func.func("
     "chlo-legalize-to-stablehlo,stablehlo-legalize-deprecated-ops{fail-on-unused=false}))"
 )
 
 # Python cannot read attributes of these types; the op, in the interpreter, gives one that it can.
-CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
+_CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
     "bf16": (stablehlo.bitcast_convert, "ui16"),
-    **{name: (stablehlo.bitcast_convert, "ui8") for name, _ in SMALL_FLOATS if name[:2] == "f8"},
-    **{name: (stablehlo.convert, "f32") for name, _ in SMALL_FLOATS if name[:2] != "f8"},
+    **{name: (stablehlo.bitcast_convert, "ui8") for name in _FLOATS if name[:2] == "f8"},
+    **{name: (stablehlo.convert, "f32") for name in _FLOATS if name[:2] != "f8"},
     **dict.fromkeys(("i2", "i4"), (stablehlo.convert, "i8")),
     **dict.fromkeys(("ui2", "ui4"), (stablehlo.convert, "ui8")),
 }
 
 
 # A context keeps every constant it ever saw, and takes milliseconds to make: each serves a while.
-CONTEXTS = itertools.chain.from_iterable(
+_CONTEXTS = itertools.chain.from_iterable(
     itertools.repeat(make_context(), 1000) for _ in itertools.count()
 )
 
@@ -42,10 +50,10 @@ def carry(result: Any) -> list[Any]:
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         raise ValueError(f"the interpreter returns tensors of static shape only, not {type_}")
     element = str(type_.element_type)
-    if element in dict(COMPLEX):
+    if _TYPES[element].is_complex:
         return [stablehlo.real(result), stablehlo.imag(result)]
-    if element in CARRIERS:
-        operation, carrier = CARRIERS[element]
+    if element in _CARRIERS:
+        operation, carrier = _CARRIERS[element]
         carrier_type = ir.RankedTensorType.get(type_.shape, ir.Type.parse(carrier))
         return [operation(carrier_type, result)]
     return [result]
@@ -66,12 +74,13 @@ def carry_results(main: Any) -> None:
 
 def constant(array: np.ndarray, type_: ir.Type) -> ir.Attribute:
     """An argument as the interpreter takes it."""
-    return ir.DenseElementsAttr.get(np.frombuffer(array.tobytes(), np.uint8), type=type_)
+    data: Any = np.frombuffer(array.tobytes(), np.uint8)
+    return ir.DenseElementsAttr.get(data, type=type_)
 
 
-def read(type_: Any, carriers: Iterator[ir.Attribute]) -> np.ndarray:
+def read(type_: Any, carriers: Iterator[Any]) -> np.ndarray:
     """A result of @main from the next of what carried it."""
-    dtype, dimensions = DTYPES[str(type_.element_type)], type_.shape
+    dtype, dimensions = _TYPES[str(type_.element_type)].dtype, type_.shape
     carrier = np.array(next(carriers)).reshape(dimensions)
     if dtype.kind == "c":
         array = np.empty(dimensions, dtype)
@@ -82,10 +91,12 @@ def read(type_: Any, carriers: Iterator[ir.Attribute]) -> np.ndarray:
 
 
 def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Results of the module's @main."""
-    with next(CONTEXTS), ir.Location.unknown():
+    """Results of the module's @main, or of an HLO module's entry."""
+    if text.startswith("HloModule"):
+        text = stablehlo_of_hlo(text)
+    with next(_CONTEXTS), ir.Location.unknown():
         module = ir.Module.parse(text)
-        PassManager.parse(LEGALISE).run(module.operation)
+        PassManager.parse(_LEGALISE).run(module.operation)
         main = find_main(module)
         results = main.type.results
         check_arguments(arguments, input_types(main))

@@ -1,0 +1,214 @@
+"""A function and its derivatives as programs to be checked, and the same of a JAX function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+from minixla.core.errors import TransformError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla.tools.graph_parts import inlined, is_inexact
+from minixla.transforms.evaluation import make_graph
+from minixla.transforms.gradients import jvp, vjp
+
+__all__ = ["CheckedFunction", "CheckedProgram"]
+
+_SUBJECT = "cross_check"
+
+
+class CheckedProgram(NamedTuple):
+    """One program of a check.
+
+    Attributes:
+        kind: "result", "jvp" or "vjp".
+        graph: what it computes, calls unfolded.
+        operands: its inputs.
+        names: what the report calls its outputs.
+    """
+
+    kind: str
+    graph: Graph
+    operands: list[np.ndarray]
+    names: list[str]
+
+
+class CheckedFunction:
+    """A function at given arguments, its derivatives along fixed random directions.
+
+    Attributes:
+        graph: the function of the leaves of its arguments, as traced.
+        operands: the leaves, arrays of the types that the graph takes.
+        input_names, output_names: what reports call the leaves of arguments and results.
+        moving: which leaves of the arguments are floats or complex numbers.
+        answering: which leaves of the results are.
+        tangents: a direction for each moving leaf.
+        cotangents: one for each answering leaf of the results.
+    """
+
+    def __init__(self, fun: Callable[..., Any], args: Sequence[Any]) -> None:
+        listed, self._tree = tree_flatten_with_path(tuple(args))
+        self.input_names = [f"args{keystr(path)}" for path, _ in listed]
+        leaves = [leaf for _, leaf in listed]
+        self.output_names: list[str] = []
+
+        def flat(*given: Any) -> list[Any]:
+            results = tree_flatten_with_path(fun(*tree_unflatten(self._tree, given)))[0]
+            self.output_names[:] = [f"result{keystr(path)}" for path, _ in results]
+            return [leaf for _, leaf in results]
+
+        flat.__name__ = getattr(fun, "__name__", "function")
+        self._flat = flat
+        self.graph = make_graph(flat)(*leaves)
+        self._refuse()
+        self.operands = [
+            np.asarray(leaf).astype(shape.dtype)
+            for leaf, shape in zip(leaves, self._arrays(self.graph.input_shapes), strict=True)
+        ]
+        self.moving = [is_inexact(shape) for shape in self.graph.input_shapes]
+        self.answering = [is_inexact(shape) for shape in self.graph.output_shapes]
+        generator = np.random.default_rng(0)
+        self.tangents = self._directions(generator, self.graph.input_shapes)
+        self.cotangents = self._directions(generator, self.graph.output_shapes)
+
+    def _refuse(self) -> None:
+        for name, shape in zip(
+            [*self.input_names, *self.output_names],
+            [*self.graph.input_shapes, *self.graph.output_shapes],
+            strict=True,
+        ):
+            if not isinstance(shape, Shape) or shape.is_dynamic:
+                problem = f"{name} is of shape {shape}, and only arrays can be compared"
+                advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
+                raise explain(TransformError, _SUBJECT, problem, [], advice)
+        for step in inlined(self.graph).instructions:
+            if step.op.spans_devices:
+                problem = f"{step.op.builder_name} runs on several devices"
+                advice = "Check what each device computes; mx.simulate runs processes in NumPy."
+                given = [f"called at {step.source}"]
+                raise explain(TransformError, _SUBJECT, problem, given, advice)
+        if self.graph.silent().has_side_effect:
+            effects = [step for step in self.graph.silent().instructions if step.has_side_effect]
+            raise explain(
+                TransformError,
+                _SUBJECT,
+                "the function has side effects, so that it cannot be run several times",
+                [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]],
+                "Check the parts without them.",
+            )
+
+    @staticmethod
+    def _arrays(shapes: Sequence[Any]) -> list[Shape]:
+        return [shape for shape in shapes if isinstance(shape, Shape)]
+
+    def _directions(self, generator: np.random.Generator, shapes: Sequence[Any]) -> list[Any]:
+        return [_direction(generator, shape) for shape in shapes if is_inexact(shape)]
+
+    def programs(self, gradients: bool) -> list[CheckedProgram]:
+        """The function, and where asked for and there, its derivative in both modes."""
+        found = [self._program("result", self.graph, self.operands, self.output_names)]
+        if gradients and any(self.moving) and any(self.answering):
+            found += [self._forward(), self._reverse()]
+        return found
+
+    def _program(
+        self, kind: str, graph: Graph, operands: Sequence[np.ndarray], names: Sequence[str]
+    ) -> CheckedProgram:
+        return CheckedProgram(kind, inlined(graph.silent()).pruned(), list(operands), list(names))
+
+    def _forward(self) -> CheckedProgram:
+        count = len(self.operands)
+
+        def derivative(*given: Any) -> list[Any]:
+            return self._pushed(jvp, self._flat, given[:count], given[count:])
+
+        operands = [*self.operands, *self.tangents]
+        graph = make_graph(derivative)(*operands)
+        names = [f"tangent of {name}" for name in _chosen(self.output_names, self.answering)]
+        return self._program("jvp", graph, operands, names)
+
+    def _reverse(self) -> CheckedProgram:
+        count = len(self.operands)
+
+        def derivative(*given: Any) -> list[Any]:
+            return self._pulled(vjp, self._flat, given[:count], given[count:])
+
+        operands = [*self.operands, *self.cotangents]
+        graph = make_graph(derivative)(*operands)
+        names = [f"gradient of {name}" for name in _chosen(self.input_names, self.moving)]
+        return self._program("vjp", graph, operands, names)
+
+    def _pushed(self, push: Any, flat: Any, given: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        function, point = self._of_moving(flat, given)
+        return list(push(function, tuple(point), tuple(tangents))[1])
+
+    def _pulled(self, pull: Any, flat: Any, given: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+        function, point = self._of_moving(flat, given)
+        return list(pull(function, *point)[1](list(cotangents)))
+
+    def _of_moving(
+        self, flat: Callable[..., Any], given: Sequence[Any]
+    ) -> tuple[Callable[..., list[Any]], list[Any]]:
+        """The function of its float and complex leaves, and those."""
+
+        def function(*moving: Any) -> list[Any]:
+            found = iter(moving)
+            pairs = zip(given, self.moving, strict=True)
+            results = flat(*[next(found) if flag else each for each, flag in pairs])
+            return _chosen(results, self.answering)
+
+        return function, _chosen(given, self.moving)
+
+    def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, list[np.ndarray]]:
+        """What a JAX function gives for the same arguments and directions, by kind of program.
+
+        Raises:
+            TransformError: its results differ in number, type or shape.
+        """
+
+        def flat(*given: Any) -> list[Any]:
+            return tree_flatten(against(*tree_unflatten(self._tree, given)))[0]
+
+        def everything(given: Any, tangents: Any, cotangents: Any) -> dict[str, list[Any]]:
+            found = {"result": flat(*given)}
+            self._check_alike(found["result"])
+            if gradients and any(self.moving) and any(self.answering):
+                found["jvp"] = self._pushed(jax.jvp, flat, given, tangents)
+                found["vjp"] = self._pulled(jax.vjp, flat, given, cotangents)
+            return found
+
+        with jax.enable_x64(True):
+            found = jax.jit(everything)(self.operands, self.tangents, self.cotangents)
+        return {kind: list(map(np.asarray, results)) for kind, results in found.items()}
+
+    def _check_alike(self, results: Sequence[Any]) -> None:
+        theirs = [shape_of(each, _SUBJECT) for each in results]
+        ours = list(self.graph.output_shapes)
+        if theirs != ours:
+            raise explain(
+                TransformError,
+                _SUBJECT,
+                "the JAX function gives other results than the function",
+                [
+                    f"ours: {', '.join(map(str, ours))}",
+                    f"JAX's: {', '.join(map(str, theirs))}",
+                ],
+                "Both must give as many arrays, of the same types and shapes.",
+            )
+
+
+def _chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [value for value, flag in zip(values, flags, strict=True) if flag]
+
+
+def _direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Numbers whose real and imaginary parts are between 1/2 and 1 in size."""
+    parts = generator.uniform(0.5, 1, (2, *shape.dimensions))
+    parts *= generator.choice([-1, 1], parts.shape)
+    numbers = parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0]
+    return np.asarray(numbers).astype(shape.dtype)

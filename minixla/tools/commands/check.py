@@ -1,0 +1,50 @@
+"""check: a program through every evaluator; see `minixla.tools.cross_check`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from minixla.tools.commands.options import (
+    add_argument_options,
+    add_json,
+    add_program,
+    argument_arrays,
+    print_json,
+    progress,
+    read_program,
+    sixty_four_bits,
+)
+
+__all__ = ["add"]
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    text = "whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
+    command = commands.add_parser("check", help=text, description=f"Checks {text}.")
+    add_program(command)
+    add_argument_options(command)
+    command.add_argument(
+        "--no-gradients", action="store_true", help="leaves the derivatives unchecked"
+    )
+    add_json(command)
+    command.set_defaults(run=_check)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from minixla.tools.cross_check import cross_check
+
+    with sixty_four_bits():
+        program = read_program(options)
+        operands, origins = argument_arrays(options, program.graph.input_shapes)
+        with progress("check") as say:
+            gradients = not options.no_gradients
+            report = cross_check(program, *operands, gradients=gradients, progress=say)
+    if options.json:
+        print_json(report.as_dict())
+        return 0 if report.ok else 1
+    for index, origin in enumerate(origins):
+        print(f"argument {index}: {origin}", file=sys.stderr)
+    print(report)
+    return 0 if report.ok else 1

@@ -1,0 +1,41 @@
+"""cost: arithmetic, bytes and memory of a program, ours and XLA's."""
+
+from __future__ import annotations
+
+import argparse
+
+from minixla.tools.commands.options import (
+    add_json,
+    add_program,
+    print_json,
+    progress,
+    read_program,
+    sixty_four_bits,
+)
+
+__all__ = ["add"]
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    text = "arithmetic, bytes and memory of a program, by operation and in total"
+    command = commands.add_parser("cost", help=text, description=f"Counts {text}.")
+    add_program(command)
+    command.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
+    add_json(command)
+    command.set_defaults(run=_cost)
+
+
+def _cost(options: argparse.Namespace) -> int:
+    from minixla.tools.cost_report import cost_report
+
+    with sixty_four_bits():
+        program = read_program(options)
+        with progress("cost") as say:
+            say("compiling")
+            report = cost_report(program.graph, with_xla=not options.no_xla)
+    if options.json:
+        print_json(report.as_dict())
+    else:
+        print(report)
+    return 0

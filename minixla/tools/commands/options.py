@@ -1,0 +1,224 @@
+"""What commands share: options, the program of a file, its arguments, how results are written."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from minixla.core.graph import Graph
+    from minixla.core.shapes import Shape
+
+__all__ = [
+    "BadInput",
+    "add_argument_options",
+    "add_json",
+    "add_program",
+    "argument_arrays",
+    "named_outputs",
+    "print_json",
+    "progress",
+    "read_program",
+    "sixty_four_bits",
+]
+
+
+class BadInput(Exception):
+    """Words or files that a command cannot use; the message says why."""
+
+
+def add_program(command: argparse.ArgumentParser) -> None:
+    """Adds the program's file."""
+    command.add_argument(
+        "program",
+        help="a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
+        "serialized) or an HLO program (text); - reads standard input",
+    )
+    command.add_argument(
+        "--function", metavar="NAME", help="the function of the module; default: main"
+    )
+
+
+def add_argument_options(command: argparse.ArgumentParser) -> None:
+    """Adds where arguments come from."""
+    command.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="array",
+        help="files of arguments in order: .npy of one, .npz of several (in the order of the "
+        "file); those that are missing are generated",
+    )
+    command.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of generated arguments: floats are normal, integers 0 to 7 (default 0)",
+    )
+
+
+def add_json(command: argparse.ArgumentParser) -> None:
+    """Adds the option for JSON."""
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+@contextlib.contextmanager
+def sixty_four_bits() -> Iterator[None]:
+    """Programs from files keep their 64-bit types."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
+
+
+def read_program(options: argparse.Namespace) -> Any:
+    """The program of the file as a function of ours.
+
+    Raises:
+        BadInput, ImportError_, OSError: it cannot be read.
+    """
+    from minixla.interop import import_stablehlo
+    from minixla.interop.importing import ImportedProgram
+
+    if options.program == "-":
+        source = sys.stdin.buffer.read()
+    else:
+        source = Path(options.program).read_bytes()
+    if _is_hlo(source):
+        return _read_hlo(source.decode(errors="replace"), options)
+    program = import_stablehlo(source, function=options.function)
+    functions = {name: each.graph for name, each in program.functions.items()}
+    # What jax.export made takes pytrees; files give arrays one by one.
+    return ImportedProgram(program.graph, functions)
+
+
+def _is_hlo(source: bytes) -> bool:
+    lines = (line.strip() for line in source[:4096].splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"//")), b"")
+    return first.startswith(b"HloModule")
+
+
+def _read_hlo(text: str, options: argparse.Namespace) -> Any:
+    if options.function is not None:
+        raise BadInput("--function names a function of a StableHLO module; HLO has one entry")
+    try:
+        from minixla.interop import import_hlo  # type: ignore[attr-defined]  # may be missing
+    except ImportError:
+        raise BadInput(f"{options.program} is HLO text, which this version cannot read") from None
+    return import_hlo(text)
+
+
+def argument_arrays(
+    options: argparse.Namespace, shapes: Sequence[Any]
+) -> tuple[list[np.ndarray], list[str]]:
+    """The arguments of a program, and for each in words where it comes from.
+
+    Raises:
+        BadInput: they do not fit.
+    """
+    given = [pair for name in options.arguments for pair in _loaded(name)]
+    if len(given) > len(shapes):
+        raise BadInput(f"{len(given)} arguments were given, the program takes {len(shapes)}")
+    arrays, origins = [], []
+    for index, shape in enumerate(shapes):
+        _check_is_array(index, shape)
+        if index < len(given):
+            name, array = given[index]
+            arrays.append(_fitting(index, array, shape, name))
+            origins.append(name)
+        else:
+            arrays.append(_generated(options.seed, index, shape))
+            origins.append(f"generated from seed {options.seed}")
+    return arrays, origins
+
+
+def _check_is_array(index: int, shape: Any) -> None:
+    from minixla.core.shapes import Shape
+
+    if not isinstance(shape, Shape) or shape.is_dynamic:
+        raise BadInput(f"argument {index} is of shape {shape}: only arrays of fixed size are read")
+
+
+def _loaded(name: str) -> list[tuple[str, Any]]:
+    """(origin, array) for each array in a file."""
+    import numpy as np
+
+    try:
+        found = np.load(name, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise BadInput(f"{name} is no .npy or .npz file: {error}") from None
+    if isinstance(found, np.ndarray):
+        return [(name, found)]
+    with found:
+        return [(f"{name}[{key}]", found[key]) for key in found.files]
+
+
+def _fitting(index: int, array: np.ndarray, shape: Shape, origin: str) -> np.ndarray:
+    # NumPy's files keep the bytes of bf16 and f8, and not what they are.
+    if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
+        array = array.view(shape.dtype)
+    if array.dtype != shape.dtype or array.shape != shape.dimensions:
+        given = f"{array.dtype}{list(array.shape)}"
+        wanted = f"{shape.dtype}{list(shape.dimensions)}"
+        raise BadInput(f"argument {index} from {origin} is {given}, the program takes {wanted}")
+    return array
+
+
+def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
+    import numpy as np
+
+    generator = np.random.default_rng([seed, index])
+    kind = shape.element_type
+    if kind.is_inexact:
+        numbers = generator.normal(size=shape.dimensions)
+        if kind.is_complex:
+            numbers = numbers + 1j * generator.normal(size=shape.dimensions)
+    else:
+        numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
+    return np.asarray(numbers).astype(shape.dtype)
+
+
+def print_json(value: Any) -> None:
+    """Prints JSON; numbers that it lacks become strings."""
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, complex):
+        return [_plain(value.real), _plain(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+@contextlib.contextmanager
+def progress(title: str) -> Iterator[Callable[[str], None]]:
+    """A function that shows the step of long work, where standard error is a terminal."""
+    bar = None
+    if sys.stderr.isatty():
+        with contextlib.suppress(ImportError):
+            from tqdm import tqdm
+
+            bar = tqdm(desc=title, leave=False, bar_format="{desc}: {elapsed} {postfix}")
+    try:
+        yield (lambda step: None) if bar is None else bar.set_postfix_str
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def named_outputs(graph: Graph, stem: str) -> list[str]:
+    """Names of the outputs of a program: `stem`, or `stem0`, `stem1` ..."""
+    count = len(graph.outputs)
+    return [stem] if count == 1 else [f"{stem}{index}" for index in range(count)]

@@ -1,0 +1,348 @@
+"""cross_check: one program through several evaluators, forwards and backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.graph import Value
+from minixla.core.shapes import Shape
+from minixla.tools.check_report import CrossCheckReport, Finding, Row
+from minixla.tools.checked_programs import CheckedFunction, CheckedProgram
+from minixla.tools.comparison import Comparison, compared, relative_error
+from minixla.tools.derivative_parts import (
+    Agreement,
+    Quotients,
+    pairing,
+    wrong_derivative,
+)
+from minixla.tools.evaluators import EVALUATORS, NotEvaluated, known_gap
+from minixla.tools.graph_parts import inlined, showing
+from minixla.tools.localization import Search, wrong_step
+from minixla.tools.rounding import Measured, in_double, precision_of
+from minixla.tools.ulp import real_part_info
+from minixla.transforms.arguments import checked_function
+
+__all__ = ["cross_check"]
+
+_DIFFERENCES = "finite differences"
+_JAX = "JAX"
+# Times the spread of rounding in double: what is smaller may be zero.
+_FEW = 64
+
+
+def cross_check(
+    fun: Callable[..., Any],
+    *args: Any,
+    against: Callable[..., Any] | None = None,
+    gradients: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> CrossCheckReport:
+    """Runs one program through several evaluators and compares what they give.
+
+        report = mx.cross_check(loss, parameters, batch)
+        assert report.ok, report
+
+    The evaluators are our NumPy reference, StableHLO's interpreter (where it can be asked) and XLA;
+    all are measured against the reference in double. With `gradients`, forward and reverse
+    derivatives along fixed random directions are checked in the same way, and against difference
+    quotients. Integers and booleans must be equal; for floats `minixla.tools.rounding` says what is
+    allowed. Where evaluators part, the report names the first instruction that one of them gets
+    wrong on the same operands; where digits are lost, the instruction that loses them.
+
+    Args:
+        fun: a function of pytrees of arrays, traceable and without side effects.
+        *args: its arguments.
+        against: a JAX function of the same arguments that should give the same.
+        gradients: whether derivatives are checked, where there are any.
+        progress: called with the name of each step.
+
+    Returns:
+        A CrossCheckReport: `ok`, `rows`, `findings`; printed, it is a table.
+
+    Raises:
+        TransformError: the function has side effects, or gives what cannot be compared.
+    """
+    checked_function(fun, "cross_check")
+    say = progress or (lambda step: None)
+    say("tracing")
+    function = CheckedFunction(fun, args)
+    theirs = {} if against is None else function.run_jax(against, gradients)
+    rows: list[Row] = []
+    findings: list[Finding] = []
+    for program in function.programs(gradients):
+        say(f"evaluating {_KINDS[program.kind]}")
+        checked = _Checked(program, theirs.get(program.kind))
+        rows += checked.rows
+        findings += checked.findings
+    if any(row.value.startswith(("tangent", "gradient")) for row in rows):
+        say("finite differences")
+        derived = _check_derivatives(function, findings)
+        rows += derived
+    if any(row.evaluator == _JAX and row.verdict == "parts" for row in rows) and not findings:
+        findings.append(_jax_differs(rows))
+    return CrossCheckReport(function.graph.name, rows, _distinct(findings))
+
+
+_KINDS = {
+    "result": "the function",
+    "jvp": "the forward derivative",
+    "vjp": "the reverse derivative",
+}
+
+
+class _Checked:
+    """One program, evaluated by all.
+
+    Attributes:
+        rows: a Row for each output and evaluator.
+        findings: where evaluators part.
+    """
+
+    def __init__(self, program: CheckedProgram, theirs: list[np.ndarray] | None) -> None:
+        self.program = program
+        self.measured = Measured(program.graph, program.operands)
+        self.findings: list[Finding] = []
+        self.rows: list[Row] = []
+        self._search: Search | None = None
+        opinions = self._opinions(theirs)
+        comparisons = {
+            name: [self._compare(index, each) for index, each in enumerate(results)]
+            for name, results in opinions.items()
+            if not isinstance(results, str)
+        }
+        self._is_wrong = self._find_wrong(comparisons)
+        for index, name in enumerate(program.names):
+            for evaluator, results in opinions.items():
+                if isinstance(results, str):
+                    self.rows.append(self._unasked(index, name, evaluator, results))
+                else:
+                    comparison = comparisons[evaluator][index]
+                    self.rows.append(self._row(index, name, evaluator, comparison))
+
+    def _opinions(self, theirs: list[np.ndarray] | None) -> dict[str, list[np.ndarray] | str]:
+        """The results of each evaluator, or why there are none."""
+        found: dict[str, list[np.ndarray] | str] = {}
+        for evaluator in EVALUATORS:
+            try:
+                found[evaluator.name] = evaluator.run(self.program.graph, self.program.operands)
+            except NotEvaluated as error:
+                found[evaluator.name] = str(error)
+        if theirs is not None:
+            found[_JAX] = theirs
+        return found
+
+    def _output(self, index: int) -> Value:
+        return self.program.graph.outputs[index]
+
+    def _compare(self, index: int, result: np.ndarray) -> Comparison:
+        return self._comparison(self._output(index), result)
+
+    def _comparison(self, value: Value, result: np.ndarray) -> Comparison:
+        truth = self.measured.truth[id(value)]
+        is_inexact = id(value) in self.measured.spread
+        return compared(result, truth, self.measured.bound(value) if is_inexact else None)
+
+    def _find_wrong(self, comparisons: dict[str, list[Comparison]]) -> bool:
+        """Looks for an instruction that one evaluator gets wrong, if any is off."""
+        if not any(each.excess > 1 for row in comparisons.values() for each in row):
+            return False
+        finding = wrong_step(self._searched())
+        if finding is not None:
+            self.findings.append(finding)
+        return finding is not None
+
+    def _searched(self) -> Search:
+        if self._search is None:
+            names = [evaluator.name for evaluator in EVALUATORS]
+            self._search = Search(self.program.kind, self.measured, names)
+        return self._search
+
+    def _unasked(self, index: int, name: str, evaluator: str, why: str) -> Row:
+        shape = str(self._output(index).shape)
+        return Row(name, shape, evaluator, None, None, None, None, "not evaluated", why)
+
+    def _row(self, index: int, name: str, evaluator: str, comparison: Comparison) -> Row:
+        verdict, note = self._verdict(index, evaluator, comparison)
+        return Row(
+            name,
+            str(self._output(index).shape),
+            evaluator,
+            comparison.ulp,
+            comparison.relative,
+            comparison.excess,
+            comparison.bound,
+            verdict,
+            note,
+        )
+
+    def _verdict(self, index: int, evaluator: str, comparison: Comparison) -> tuple[str, str]:
+        value = self._output(index)
+        is_off = comparison.excess > 1
+        loses = not is_off and self._loses_digits(value, comparison)
+        if (is_off or loses) and evaluator == "interpreter" and not self._accused("interpreter"):
+            gap = self._gap(value)
+            if gap is not None:
+                return "not evaluated", gap
+        if is_off and (self._is_wrong or evaluator == _JAX):
+            return "parts", ""
+        if is_off and self._is_right_in_parts(value, evaluator):
+            return "parts", "as a whole only"
+        if id(value) not in self.measured.spread:
+            return ("parts", self._decided(evaluator)) if is_off else ("ok", "")
+        if loses or self._loses_digits(value, comparison):
+            if self._is_zero_but_for_rounding(value):
+                return "ok", "zero but for rounding"
+            finding = self._searched().jump(value, evaluator)
+            if finding is not None:
+                self.findings.append(finding)
+            return "inaccurate", "half of the digits are lost"
+        return "ok", "rounding adds up" if is_off else ""
+
+    def _is_right_in_parts(self, value: Value, evaluator: str) -> bool:
+        """Whether the evaluator is off only while it may leave out intermediate values."""
+        search = self._searched()
+        found = search.values.get(evaluator, {}).get(id(value))
+        if found is None or evaluator == "reference" or self._comparison(value, found).excess > 1:
+            return False
+        text = (
+            f"{evaluator} gives {self.program.names[self._number(value)]} right where all "
+            "intermediate values are asked for, and otherwise not"
+        )
+        suspects = (evaluator,)
+        finding = Finding(
+            "whole", self.program.kind, None, None, "", suspects, None, {}, None, text
+        )
+        self.findings.append(finding)
+        return True
+
+    def _number(self, value: Value) -> int:
+        return next(i for i, each in enumerate(self.program.graph.outputs) if each is value)
+
+    def _accused(self, evaluator: str) -> bool:
+        return any(evaluator in finding.suspects for finding in self.findings)
+
+    def _gap(self, value: Value) -> str | None:
+        """Why the interpreter may be wrong about what a value is computed from."""
+        steps = showing(self.program.graph, [value]).pruned().instructions
+        return next((why for why in map(known_gap, steps) if why is not None), None)
+
+    def _decided(self, evaluator: str) -> str:
+        finding = self._searched().decision(evaluator)
+        if finding is not None:
+            self.findings.append(finding)
+        return "rounding decides it"
+
+    def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
+        if id(value) not in self.measured.spread:
+            return False
+        shape: Any = value.shape
+        truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
+        disturbed = relative_error(spread, truth)
+        precision = self._coarsest(value)
+        if shape.element_type.real.bits < 64 and comparison.ulp <= 1:
+            return False
+        # Where double is all that there is, disturbances show what rounding does.
+        is_double = precision == precision_of(ELEMENT_TYPES["f64"])
+        worst, error = comparison.relative, comparison.error
+        if is_double:
+            worst, error = max(worst, disturbed), max(error, float(spread.max(initial=0.0)))
+        # XLA:CPU takes numbers below the smallest normal one for zero.
+        tiny = float(real_part_info(shape.dtype).smallest_normal)
+        return error > tiny and worst > precision**0.5
+
+    def _coarsest(self, value: Value) -> float:
+        """The precision of the coarsest type among the values that a value is computed from."""
+        steps = showing(self.program.graph, [value]).pruned().instructions
+        read = [each for step in steps for each in (*step.operands, *step.results)]
+        shapes: list[Any] = [each.shape for each in [value, *read]]
+        kinds = {each.element_type for each in shapes if isinstance(each, Shape)}
+        return max(precision_of(kind) for kind in kinds if kind.is_inexact)
+
+    def _is_zero_but_for_rounding(self, value: Value) -> bool:
+        """Whether even double has nothing of a value but rounding errors, of terms that cancel."""
+        truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
+        finite = np.abs(truth)[np.isfinite(truth)]
+        largest = float(finite.max()) if finite.size else 0.0
+        # The spread that rounding in double would have.
+        share = precision_of(ELEMENT_TYPES["f64"]) / self._coarsest(value)
+        return largest <= _FEW * share * float(spread.max(initial=0.0))
+
+
+def _check_derivatives(function: CheckedFunction, findings: list[Finding]) -> list[Row]:
+    """Rows that compare our derivatives, in double, with difference quotients."""
+    graph = _answering(function)
+    rows = []
+    _, forward, reverse = function.programs(True)
+    directions = _directions(function)
+    quotients = Quotients(graph, function.operands, directions)
+    tangents = _in_double(forward)
+    for index, name in enumerate(forward.names):
+        agreement = quotients.agreement(index, tangents[index])
+        rows.append(_difference_row(name, graph.outputs[index].shape, agreement))
+    pulled = iter(zip(reverse.names, _in_double(reverse), strict=True))
+    for index, direction in enumerate(directions):
+        if direction is not None:
+            only = [each if i == index else None for i, each in enumerate(directions)]
+            name, gradient = next(pulled)
+            own = Quotients(graph, function.operands, only)
+            agreement = pairing(own, function.cotangents, gradient, direction)
+            rows.append(_difference_row(name, graph.inputs[index].shape, agreement))
+    if all(row.verdict == "ok" for row in rows):
+        return rows
+    return _explained(function, rows, findings)
+
+
+def _explained(function: CheckedFunction, rows: list[Row], findings: list[Finding]) -> list[Row]:
+    """The rows, after a search for the rules that are wrong."""
+    graph = inlined(function.graph, lambda step: False)
+    found = wrong_derivative(graph, function.operands)
+    findings.extend(found)
+    is_meant = bool(found) and all(finding.suspects == ("stop_gradient",) for finding in found)
+    if not is_meant:
+        return rows
+    note = "stop_gradient makes it another function's derivative"
+    return [row if row.verdict == "ok" else row._replace(verdict="ok", note=note) for row in rows]
+
+
+def _answering(function: CheckedFunction) -> Any:
+    outputs = zip(function.graph.outputs, function.answering, strict=True)
+    kept = showing(function.graph, [value for value, flag in outputs if flag])
+    return inlined(kept.silent()).pruned()
+
+
+def _directions(function: CheckedFunction) -> list[np.ndarray | None]:
+    found = iter(function.tangents)
+    return [next(found) if flag else None for flag in function.moving]
+
+
+def _in_double(program: CheckedProgram) -> Sequence[np.ndarray]:
+    return in_double(program.graph, program.operands)
+
+
+def _difference_row(name: str, shape: Any, agreement: Agreement) -> Row:
+    verdict = "parts" if agreement.excess > 1 else "ok"
+    shares = agreement.relative, agreement.excess
+    return Row(name, str(shape), _DIFFERENCES, None, *shares, None, verdict)
+
+
+def _jax_differs(rows: Sequence[Row]) -> Finding:
+    names = [row.value for row in rows if row.evaluator == _JAX and row.verdict == "parts"]
+    others = (
+        "all others agree, finite differences too"
+        if any(row.evaluator == _DIFFERENCES for row in rows)
+        else "all others agree"
+    )
+    text = f"the JAX function gives other values of {', '.join(names[:4])}; {others}"
+    return Finding("whole", "result", None, None, "", (_JAX,), None, {}, None, text)
+
+
+def _distinct(findings: Sequence[Finding]) -> list[Finding]:
+    """Each instruction's finding once."""
+    seen: dict[Any, Finding] = {}
+    for each in findings:
+        seen.setdefault((each.kind, each.program, each.instruction, each.operation), each)
+    return list(seen.values())

@@ -1,0 +1,338 @@
+"""The first instruction where evaluators part, and the one where small errors become large.
+
+Evaluators are compared instruction by instruction on the *same operands*, those that the reference
+has there: an error in what comes before does not count. Only instructions whose results are too far
+off when the whole program runs are tried; loops and branches are followed inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.tools.check_report import Finding
+from minixla.tools.comparison import Comparison, compared, relative_error, shown_element
+from minixla.tools.evaluators import EVALUATORS, Evaluator, NotEvaluated, known_gap, run_hlo
+from minixla.tools.graph_parts import alone, composition_of, inlined, is_array, showing
+from minixla.tools.rounding import Measured, precision_of
+from minixla.tools.ulp import absolute_error
+from minixla_ops.composed import Composed
+from minixla_ops.evaluation import reference_graph
+
+__all__ = ["Search", "describe_step", "wrong_step"]
+
+_MOST_TRIPS = 8
+_MOST_TRIED = 200
+_REFERENCE = "reference"
+
+
+class Search:
+    """The values of a program in every evaluator, for finding where they part.
+
+    Attributes:
+        kind: of the program, as findings call it.
+        measured: the program in the reference and in double.
+        values: for each other evaluator that could be asked, every array of the program by its id.
+    """
+
+    def __init__(self, kind: str, measured: Measured, names: Sequence[str]) -> None:
+        """Evaluates.
+
+        Args:
+            kind: of the program.
+            measured: its values.
+            names: of the evaluators that are asked besides the reference.
+        """
+        self.kind = kind
+        self.measured = measured
+        self.values: dict[str, dict[int, np.ndarray]] = {_REFERENCE: measured.reference}
+        graph = measured.graph
+        self.shown = [v for step in graph.instructions for v in step.results if is_array(v)]
+        for evaluator in EVALUATORS:
+            if evaluator.name in names and evaluator.name != _REFERENCE:
+                self._ask(evaluator, showing(graph, self.shown))
+
+    def _ask(self, evaluator: Evaluator, graph: Graph) -> None:
+        try:
+            results = evaluator.run(graph, self.measured.operands)
+        except NotEvaluated:
+            return
+        self.values[evaluator.name] = dict(zip(map(id, self.shown), results, strict=True))
+
+    def off(self, name: str) -> list[Instruction]:
+        """The instructions whose results are too far from the truth in an evaluator, in order."""
+        values = self.values.get(name)
+        steps = self.measured.graph.instructions
+        return [step for step in steps if values is not None and self._is_off(step, values)]
+
+    def _is_off(self, step: Instruction, values: dict[int, np.ndarray]) -> bool:
+        return any(
+            _compared(self.measured, value, values[id(value)]).excess > 1
+            for value in step.results
+            if is_array(value)
+        )
+
+    def jump(self, output: Value, name: str) -> Finding | None:
+        """Where the relative error of what an output is computed from grows most."""
+        values = self.values.get(name, self.measured.reference)
+        needed = showing(self.measured.graph, [output]).pruned().instructions
+        best: tuple[float, Instruction, float, float] | None = None
+        for step in needed:
+            before, after = self._errors(step, values)
+            growth = after / max(before, 1e-17)
+            if after and (best is None or growth > best[0]):
+                best = growth, step, before, after
+        if best is None:
+            return None
+        _, step, before, after = best
+        text = (
+            f"each instruction is right on the operands that it gets, but in {step.op.builder_name}"
+            f" a relative error of {before:.1e} in its operands becomes {after:.1e}"
+        )
+        return self._finding("cancellation", step, (), text, None, {})
+
+    def _errors(self, step: Instruction, values: dict[int, np.ndarray]) -> tuple[float, float]:
+        """The largest relative errors of an instruction's operands and of its results."""
+        kinds = [each for each in step.results if self._error_at(each, values) is not None]
+        if not kinds:
+            return 0.0, 0.0
+        precision = max(self._precision(each) for each in kinds)
+        before = [self._error_at(each, values) or 0.0 for each in step.operands]
+        after = [self._error_at(each, values) or 0.0 for each in kinds]
+        return max([precision, *before]), max(after)
+
+    def _precision(self, value: Value) -> float:
+        shape: Any = value.shape
+        return precision_of(shape.element_type)
+
+    def _error_at(self, value: Value, values: dict[int, np.ndarray]) -> float | None:
+        """The relative error of a value; by disturbance, where double is all that there is."""
+        measured = self.measured
+        spread = measured.spread.get(id(value))
+        if spread is None or id(value) not in values:
+            return None
+        truth = measured.truth[id(value)]
+        error = absolute_error(values[id(value)], truth)
+        shape: Any = value.shape
+        if shape.element_type.real.bits == 64:
+            error = np.maximum(error, spread)
+        return relative_error(error, truth)
+
+    def decision(self, name: str) -> Finding | None:
+        """The first instruction whose integers or booleans an evaluator has otherwise."""
+        for step in self.off(name):
+            if any(id(v) not in self.measured.spread for v in step.results if is_array(v)):
+                text = (
+                    f"rounding decides {step.op.builder_name} otherwise in {name}; on the same "
+                    "operands all agree"
+                )
+                return self._finding("decision", step, (), text, None, {})
+        return None
+
+    def _finding(
+        self,
+        kind: str,
+        step: Instruction,
+        suspects: tuple[str, ...],
+        text: str,
+        element: tuple[int, ...] | None,
+        values: dict[str, str],
+    ) -> Finding:
+        number = self.measured.graph.instructions.index(step)
+        return describe_step(kind, self.kind, step, number, suspects, text, element, values)
+
+
+def describe_step(
+    kind: str,
+    program: str,
+    step: Instruction,
+    number: int,
+    suspects: tuple[str, ...],
+    text: str,
+    element: tuple[int, ...] | None = None,
+    values: dict[str, str] | None = None,
+) -> Finding:
+    """A finding about an instruction."""
+    source = step.source
+    line = None if source is None else str(source)
+    operands = ", ".join(str(value.shape) for value in step.operands)
+    results = ", ".join(map(str, step.shapes))
+    name = step.op.builder_name
+    shapes = f"({operands}) -> {results}"
+    return Finding(kind, program, number, name, shapes, suspects, element, values or {}, line, text)
+
+
+def _compared(measured: Measured, value: Value, actual: np.ndarray) -> Comparison:
+    truth = measured.truth[id(value)]
+    bound = measured.bound(value) if id(value) in measured.spread else None
+    return compared(actual, truth, bound)
+
+
+def wrong_step(search: Search) -> Finding | None:
+    """The first instruction that an evaluator gets wrong on the same operands as the others."""
+    off = {id(step) for name in search.values for step in search.off(name)}
+    tried = 0
+    for number, step in enumerate(search.measured.graph.instructions):
+        if id(step) in off and tried < _MOST_TRIED:
+            tried += 1
+            operands = [search.measured.reference[id(value)] for value in step.operands]
+            found = _wrong_there(search, step, operands, number)
+            if found is not None:
+                return found
+    return None
+
+
+def _wrong_there(
+    search: Search, step: Instruction, operands: list[np.ndarray], number: int
+) -> Finding | None:
+    follow = _FOLLOWED.get(step.op.name)
+    if follow is not None:
+        return follow(search, step, operands)
+    if isinstance(step.op, Composed) and step.computations:
+        composition = composition_of(step)
+        found = _inside(search, composition, operands)
+        if found is not None or _is_as_composed(search, step, composition, operands):
+            return found
+    return _wrong_alone(search.kind, step, operands, number)
+
+
+def _is_as_composed(
+    search: Search, step: Instruction, composition: Graph, operands: list[np.ndarray]
+) -> bool:
+    """Whether the reference rule gives what the program that the operation stands for gives."""
+    pairs = zip(step.results, reference_graph(composition, operands), strict=True)
+    return all(
+        np.array_equal(np.asarray(each), search.measured.reference[id(value)], equal_nan=True)
+        for value, each in pairs
+    )
+
+
+def _inside(search: Search, graph: Graph, operands: Sequence[np.ndarray]) -> Finding | None:
+    measured = Measured(inlined(graph).pruned(), operands)
+    return wrong_step(Search(search.kind, measured, list(search.values)))
+
+
+def _in_loop(search: Search, step: Instruction, operands: list[np.ndarray]) -> Finding | None:
+    condition, body = step.attributes["condition"], step.attributes["body"]
+    values: Sequence[Any] = operands
+    for _ in range(_MOST_TRIPS):
+        found = _inside(search, condition, values)
+        if found is not None or not reference_graph(condition, values)[0]:
+            return found
+        found = _inside(search, body, values)
+        if found is not None:
+            return found
+        values = reference_graph(body, values)
+    return None
+
+
+def _in_branch(search: Search, step: Instruction, operands: list[np.ndarray]) -> Finding | None:
+    branches = step.attributes["computations"]
+    index = operands[0]
+    number = int(index)
+    if index.dtype == np.bool_:
+        number = 0 if index else 1
+    if not 0 <= number < len(branches):
+        number = len(branches) - 1
+    return _inside(search, branches[number], operands[1:])
+
+
+_FOLLOWED = {"While": _in_loop, "Conditional": _in_branch}
+
+
+class _Opinion(NamedTuple):
+    """What an evaluator makes of one instruction, and how far it is from the truth."""
+
+    results: list[np.ndarray]
+    output: int
+    comparison: Comparison
+
+    @property
+    def is_off(self) -> bool:
+        return self.comparison.excess > 1
+
+
+def _wrong_alone(
+    kind: str, step: Instruction, operands: Sequence[np.ndarray], number: int
+) -> Finding | None:
+    """The finding that an evaluator gets this instruction wrong, if one does."""
+    if not any(map(is_array, step.results)):
+        return None
+    graph, inputs = alone(step)
+    known = dict(zip(map(id, step.operands), operands, strict=True))
+    given = [known[id(value)] for value in inputs]
+    graph = showing(graph, [value for value in graph.outputs if is_array(value)])
+    measured = Measured(graph, given)
+    opinions = {e.name: _opinion(e.run, measured) for e in EVALUATORS}
+    asked = {name: each for name, each in opinions.items() if each is not None}
+    off = [name for name, each in asked.items() if each.is_off]
+    if "interpreter" in off and known_gap(step) is not None:
+        off.remove("interpreter")
+        del asked["interpreter"]
+    if not off:
+        return None
+    by_hlo = None
+    if _REFERENCE not in off and "XLA" in off:
+        by_hlo = _opinion(run_hlo, measured) if known_gap(step) is None else None
+    if by_hlo is not None:
+        asked["HLO form"] = by_hlo
+    suspects = _suspects(off, list(asked), by_hlo)
+    worst = max([asked[name] for name in off], key=lambda each: each.comparison.excess)
+    return _described(kind, step, number, suspects, off, worst, asked, measured)
+
+
+def _opinion(run: Any, measured: Measured) -> _Opinion | None:
+    try:
+        results = run(measured.graph, measured.operands)
+    except NotEvaluated:
+        return None
+    found = [
+        _Opinion(results, index, _compared(measured, value, result))
+        for index, (value, result) in enumerate(zip(measured.graph.outputs, results, strict=True))
+    ]
+    return max(found, key=lambda each: each.comparison.excess)
+
+
+def _suspects(off: list[str], asked: list[str], by_hlo: _Opinion | None) -> tuple[str, ...]:
+    """What is wrong, given who is off the truth: the reference in double.
+
+    The interpreter and XLA are given the same StableHLO, so that they may be wrong together; XLA's
+    translation of the HLO text tells whether that text or the reference is wrong.
+    """
+    if _REFERENCE in off:
+        return ("reference rule",)
+    if off == ["interpreter"]:
+        return ("interpreter",) if "XLA" in asked else ("reference rule", "interpreter")
+    if off == ["XLA"] and "interpreter" in asked:
+        return ("XLA",)
+    if by_hlo is None:
+        return ("reference rule", "StableHLO form") + (("XLA",) if off == ["XLA"] else ())
+    if by_hlo.is_off:
+        return ("reference rule",)
+    return ("StableHLO form",) if "interpreter" in asked else ("StableHLO form", "XLA")
+
+
+def _described(
+    kind: str,
+    step: Instruction,
+    number: int,
+    suspects: tuple[str, ...],
+    off: list[str],
+    worst: _Opinion,
+    asked: dict[str, _Opinion],
+    measured: Measured,
+) -> Finding:
+    where, output = worst.comparison.worst, worst.output
+    truth = measured.truth[id(measured.graph.outputs[output])]
+    values = {"in double": shown_element(truth, where)}
+    values |= {name: shown_element(each.results[output], where) for name, each in asked.items()}
+    size = f"{worst.comparison.ulp:.3g} ulp, {worst.comparison.bound:.3g} allowed"
+    text = (
+        f"on the same operands {' and '.join(off)} "
+        f"{'is' if len(off) == 1 else 'are'} off the reference in double by up to {size}; "
+        f"suspected: {' or '.join(suspects)}"
+    )
+    return describe_step("rule", kind, step, number, suspects, text, where, values)

@@ -1,0 +1,357 @@
+"""The command line: every command on every form of a program, exit codes, and bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.interop
+from minixla.core.operation import REGISTRY
+from minixla.tools.command_line import main
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x3xf32>) -> (tensor<f32>, tensor<4x3xf32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
+  %1 = stablehlo.tanh %0 : tensor<4x3xf32>
+  %2 = stablehlo.constant dense<0.0> : tensor<f32>
+  %3 = stablehlo.reduce(%1 init: %2) applies stablehlo.add across dimensions = [0, 1]
+    : (tensor<4x3xf32>, tensor<f32>) -> tensor<f32>
+  return %3, %1 : tensor<f32>, tensor<4x3xf32>
+}
+"""
+TYPES = """
+func.func @main(%b: tensor<3xbf16>, %n: tensor<2xui8>, %z: tensor<complex<f64>>, %p: tensor<2xi1>)
+    -> (tensor<3xbf16>, tensor<2xui8>, tensor<complex<f64>>, tensor<2xi1>, tensor<2xf32>) {
+  %k = stablehlo.constant dense<[0x7F800000, 0x7FC00000]> : tensor<2xf32>
+  return %b, %n, %z, %p, %k
+    : tensor<3xbf16>, tensor<2xui8>, tensor<complex<f64>>, tensor<2xi1>, tensor<2xf32>
+}
+"""
+generator = np.random.default_rng(0)
+
+
+def numbers(*sizes, dtype="f4"):
+    return generator.normal(size=sizes).astype(dtype)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a program in every form and its arguments; the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.mlir").write_text(PROGRAM)
+    (tmp_path / "types.mlir").write_text(TYPES)
+    np.save("x.npy", X)
+    np.savez("both.npz", x=X, w=W)
+    return tmp_path
+
+
+X, W = numbers(4, 8), numbers(8, 3)
+
+
+def expected():
+    hidden = np.tanh(X.astype("f8") @ W)
+    return hidden.sum(), hidden
+
+
+def run(capsys, *words):
+    """The exit status, standard output and standard error of a command."""
+    status = main(list(map(str, words)))
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def results(capsys, *words):
+    status, out, err = run(capsys, *words, "--json")
+    assert status == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("backend", ["reference", "xla", "interpreter"])
+def test_run(folder, capsys, backend):
+    found = results(capsys, "run", "p.mlir", "both.npz", "--backend", backend)
+    assert found["backend"] == backend
+    assert [each["origin"] for each in found["arguments"]] == ["both.npz[x]", "both.npz[w]"]
+    assert [(each["name"], each["shape"]) for each in found["results"]] == [
+        ("result0", "f32[]"),
+        ("result1", "f32[4,3]"),
+    ]
+    for each, wanted in zip(found["results"], expected(), strict=True):
+        np.testing.assert_allclose(each["values"], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_run_prints_and_writes(folder, capsys):
+    status, out, err = run(capsys, "run", "p.mlir", "both.npz", "--output", "out.npz")
+    assert status == 0
+    assert out.startswith("result0 f32[]:\n") and "result1 f32[4,3]:\n[[" in out
+    assert err == "argument 0 f32[4,8]: both.npz[x]\nargument 1 f32[8,3]: both.npz[w]\n"
+    with np.load("out.npz") as written:
+        np.testing.assert_allclose(written["result1"], expected()[1], rtol=1e-5)
+
+
+def test_missing_arguments_come_from_the_seed(folder, capsys):
+    first = results(capsys, "run", "p.mlir", "x.npy")
+    assert first["arguments"][1]["origin"] == "generated from seed 0"
+    assert results(capsys, "run", "p.mlir", "x.npy") == first
+    other = results(capsys, "run", "p.mlir", "x.npy", "--seed", "1")
+    assert other["results"] != first["results"]
+
+
+def test_every_type_is_read_and_printed(folder, capsys):
+    given = {
+        "b": np.array([1, 2, 0.5], ml_dtypes.bfloat16),
+        "n": np.array([1, 255], "u1"),
+        "z": np.array(1 - 2j, "c16"),
+        "p": np.array([True, False]),
+    }
+    np.savez("types.npz", **given)
+    found = results(capsys, "run", "types.mlir", "types.npz")["results"]
+    values = [[1.0, 2.0, 0.5], [1, 255], [1.0, -2.0], [True, False], ["inf", "nan"]]
+    assert [each["values"] for each in found] == values
+    generated = results(capsys, "run", "types.mlir", "--backend", "reference")
+    assert [each["shape"] for each in generated["results"][:3]] == ["bf16[3]", "u8[2]", "c128[]"]
+
+
+def test_grad(folder, capsys):
+    found = results(capsys, "grad", "p.mlir", "both.npz", "--argnums", "1")["results"]
+    wanted = jax.grad(lambda w: 2 * jnp.tanh(X @ w).sum())(W)
+    (gradient,) = found
+    assert (gradient["name"], gradient["shape"]) == ("gradient1", "f32[8,3]")
+    np.testing.assert_allclose(gradient["values"], wanted, rtol=1e-4, atol=1e-5)
+    both = results(capsys, "grad", "p.mlir", "both.npz", "--backend", "reference")["results"]
+    assert [each["name"] for each in both] == ["gradient0", "gradient1"]
+
+
+@pytest.mark.parametrize("axes", ["0", "2,none", "none,-1"])
+def test_vmap(folder, capsys, axes):
+    words = ["vmap", "p.mlir", "--in-axes", axes, "--size", "3"]
+    status, text, _ = run(capsys, *words, "--emit", "stablehlo")
+    assert status == 0
+    Path("batched.mlir").write_text(text)
+    batched = mx.import_stablehlo(Path("batched.mlir"))
+    shapes: list[Any] = list(batched.graph.input_shapes)
+    first, second = [numbers(*each.dimensions) for each in shapes]
+    np.savez("batch.npz", first, second)
+    found = results(capsys, *words, "batch.npz")["results"]
+    given = [None if each == "none" else int(each) for each in axes.split(",")]
+    given = given * 2 if len(given) == 1 else given
+    wanted = jax.vmap(lambda x, w: jnp.tanh(x @ w), in_axes=tuple(given))(first, second)
+    np.testing.assert_allclose(found[1]["values"], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["hlo", "stablehlo"])
+def test_emitting_a_program(folder, capsys, form):
+    status, out, _ = run(capsys, "grad", "p.mlir", "--emit", form)
+    assert status == 0
+    assert out.startswith("HloModule" if form == "hlo" else "module")
+    if form == "stablehlo":
+        assert len(mx.import_stablehlo(out).graph.outputs) == 2
+
+
+CONVERSIONS = ["p2.mlir", "p2.mlirbc", "p2.jax"]
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_convert_and_run_again(folder, capsys, name):
+    told = results(capsys, "convert", "p.mlir", "--output", name)
+    assert told["bytes"] == Path(name).stat().st_size
+    found = results(capsys, "run", name, "both.npz")["results"]
+    assert found == results(capsys, "run", "p.mlir", "both.npz")["results"]
+    again = results(capsys, "grad", name, "both.npz", "--argnums", "0")["results"]
+    assert again[0]["shape"] == "f32[4,8]"
+
+
+def test_convert_to_named_forms(folder, capsys):
+    assert results(capsys, "convert", "p.mlir", "--to", "bytecode", "--output", "b")["bytes"]
+    assert Path("b").read_bytes().startswith(b"ML\xefR")
+    assert results(capsys, "run", "b", "both.npz")["results"][0]["shape"] == "f32[]"
+    assert run(capsys, "convert", "p.mlir", "--to", "hlo")[1].startswith("HloModule")
+    results(capsys, "convert", "p.mlir", "--output", "p.jax")
+    exported = jax.export.deserialize(bytearray(Path("p.jax").read_bytes()))
+    np.testing.assert_allclose(exported.call(X, W)[0], expected()[0], rtol=1e-5)
+
+
+def test_hlo_text_does_not_leave_constants_out(folder, capsys):
+    table = "func.func @main() -> tensor<20xi32> {{\n%0 = {} : tensor<20xi32>\nreturn %0 {}\n}}"
+    values = ", ".join(map(str, range(20)))
+    text = table.format(f"stablehlo.constant dense<[{values}]>", ": tensor<20xi32>")
+    Path("table.mlir").write_text(text)
+    status, _, err = run(capsys, "convert", "table.mlir", "--to", "hlo")
+    assert status == 2 and "constants of more than 16 elements" in err
+
+
+def test_hlo_files_are_read_by_import_hlo(folder, capsys, monkeypatch):
+    read = []
+
+    def import_hlo(text):
+        read.append(text)
+        return mx.import_stablehlo(PROGRAM)
+
+    monkeypatch.setattr(minixla.interop, "import_hlo", import_hlo, raising=False)
+    Path("p.hlo").write_text("// a dump\nHloModule p\n")
+    assert results(capsys, "run", "p.hlo", "both.npz")["results"][0]["shape"] == "f32[]"
+    assert read == ["// a dump\nHloModule p\n"]
+    status, _, err = run(capsys, "run", "p.hlo", "--function", "f")
+    assert status == 2 and "HLO has one entry" in err
+
+
+def test_standard_input(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAM.encode())))
+    assert results(capsys, "run", "-", "both.npz")["results"][0]["shape"] == "f32[]"
+
+
+def test_check(folder, capsys, monkeypatch):
+    status, out, _ = run(capsys, "check", "p.mlir", "--no-gradients")
+    assert status == 0 and out.startswith("cross_check of main: ok")
+    assert results(capsys, "check", "p.mlir", "both.npz")["ok"] is True
+    monkeypatch.setattr(
+        type(REGISTRY["Tanh"]), "reference", lambda self, x, **_: np.tanh(x) * x.dtype.type(1.1)
+    )
+    status, out, _ = run(capsys, "check", "p.mlir", "--no-gradients", "--json")
+    assert status == 1
+    (finding,) = json.loads(out)["findings"]
+    assert (finding["operation"], finding["suspects"]) == ("tanh", ["reference rule"])
+    assert ":5" in finding["source"]  # the program's own line
+    status, out, _ = run(capsys, "check", "p.mlir", "--no-gradients")
+    assert status == 1 and "suspected: reference rule" in out
+
+
+def test_show(folder, capsys):
+    assert run(capsys, "show", "p.mlir")[1].startswith("HloModule main")
+    assert "stablehlo.tanh" in run(capsys, "show", "p.mlir", "--form", "stablehlo")[1]
+    assert run(capsys, "show", "p.mlir", "--form", "dot")[1].startswith('digraph "main"')
+    told = results(capsys, "show", "p.mlir")
+    assert [each["operation"] for each in told["instructions"]] == [
+        "dot_general",
+        "tanh",
+        "constant",
+        "reduce",
+    ]
+    assert told["instructions"][0]["operands"] == [[-1, 0], [-1, 1]]
+    assert told["outputs"] == [[3, 0], [1, 0]]
+    assert run(capsys, "show", "p.mlir", "--output", "p.dot")[0] == 0
+    assert Path("p.dot").read_text().startswith("digraph")
+
+
+FAKE_DOT = """#!{python}
+import sys
+assert sys.argv[1] in ("-Tsvg", "-Tpng") and sys.stdin.read().startswith("digraph")
+print("<?xml?><svg>a drawing</svg>")
+"""
+
+
+def test_show_draws_where_graphviz_is_there(folder, capsys, monkeypatch):
+    program = folder / "dot"
+    program.write_text(FAKE_DOT.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    assert run(capsys, "show", "p.mlir", "--output", "p.svg")[0] == 0
+    assert "<svg>" in Path("p.svg").read_text()
+    assert "<svg>" in run(capsys, "show", "p.mlir", "--form", "png")[1]
+
+
+def test_show_without_graphviz(folder, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(folder))
+    status, out, err = run(capsys, "show", "p.mlir", "--form", "svg")
+    assert status == 0 and out.startswith("HloModule") and "Graphviz is not installed" in err
+    status, _, err = run(capsys, "show", "p.mlir", "--output", "p.svg")
+    assert status == 2 and "--form dot" in err and not Path("p.svg").exists()
+
+
+def test_cost(folder, capsys):
+    told = results(capsys, "cost", "p.mlir")
+    assert told["total"] == {"flops": 203, "transcendentals": 12, "bytes": 424, "is_bound": True}
+    assert told["memory"] == {"arguments": 224, "results": 52, "peak": 320}
+    assert told["xla"]["flops"] == 203 and told["xla"]["transcendentals"] == 12
+    status, out, _ = run(capsys, "cost", "p.mlir", "--no-xla")
+    assert status == 0 and "dot_general" in out and "XLA's" not in out
+
+
+BAD = {
+    "no such file": (["run", "nothing.mlir"], "nothing.mlir: No such file"),
+    "a folder": (["run", "."], "Is a directory"),
+    "no program": (["run", "x.npy"], "import_stablehlo"),
+    "no such function": (["run", "p.mlir", "--function", "f"], "has no function 'f'"),
+    "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is no .npy or .npz file"),
+    "an empty array file": (["run", "p.mlir", "empty.npy"], "empty.npy is no .npy or .npz file"),
+    "another type": (["run", "p.mlir", "double.npy"], "is float64[4, 8], the program takes float3"),
+    "too many": (["run", "p.mlir", "both.npz", "x.npy"], "3 arguments were given"),
+    "no derivative": (["grad", "ints.mlir"], "takes no floats"),
+    "no such argument": (["grad", "p.mlir", "--argnums", "2"], "argument 2 has no derivative"),
+    "wrong axes": (["vmap", "p.mlir", "--in-axes", "0,0,0"], "3 axes for 2 arguments"),
+    "no such axis": (["vmap", "p.mlir", "--in-axes", "5"], "axis 5 is out of range"),
+    "no batch": (["vmap", "p.mlir", "--size", "0"], "one member or more, not 0"),
+    "no output for --json": (["convert", "p.mlir", "--json"], "--output"),
+    "no folder for the output": (["show", "p.mlir", "--output", "no/p.dot"], "No such file"),
+    "an interpreter's gap": (["run", "gap.mlir", "--backend", "interpreter"], "cholesky"),
+}
+INTEGERS = "func.func @main(%x: tensor<i32>) -> tensor<i32> { return %x : tensor<i32> }"
+GAP = """func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = stablehlo.cholesky %x, lower = true : tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}"""
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_message(folder, capsys, name):
+    words, phrase = BAD[name]
+    np.save("double.npy", X.astype("f8"))
+    Path("empty.npy").write_bytes(b"")
+    Path("ints.mlir").write_text(INTEGERS)
+    Path("gap.mlir").write_text(GAP)
+    status, out, err = run(capsys, *words)
+    assert status == 2 and not out, (out, err)
+    assert phrase in err and err.startswith(f"minixla {words[0]}: ")
+    assert "Traceback" not in err
+
+
+WORDS = [
+    ["run"],
+    ["run", "p.mlir", "--nothing"],
+    ["show", "p.mlir", "x.npy"],
+    ["run", "p.mlir", "--backend", "gpu"],
+    ["grad", "p.mlir", "--argnums", "a"],
+    [],
+]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_bad_usage(folder, capsys, words):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 2 and "usage: minixla" in capsys.readouterr().err
+
+
+def test_a_process_of_its_own(folder):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "minixla", "run", "p.mlir", "--backend", "reference"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and done.stdout.startswith("result0 f32[]:")
+    # Whoever reads may stop early.
+    piped = f"'{sys.executable}' -m minixla show p.mlir | head -c 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "H", "")
+
+
+def test_progress_is_shown_on_a_terminal(folder, capsys, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["check", "p.mlir", "--no-gradients"]) == 0
+    assert "evaluating the function" in terminal.getvalue()

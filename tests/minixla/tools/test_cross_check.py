@@ -1,0 +1,214 @@
+"""cross_check: agreement of correct programs, lost digits, and reports."""
+
+from __future__ import annotations
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+import minixla_ops as ops
+
+generator = np.random.default_rng(0)
+
+
+def random(*sizes, dtype="f4"):
+    return generator.normal(size=sizes).astype(dtype)
+
+
+def network(parameters, x, labels):
+    hidden = mnp.tanh(x @ parameters["w"] + parameters["b"])
+    return -(mx.nn.log_softmax(hidden) * labels).sum(axis=1).mean()
+
+
+def jax_network(parameters, x, labels):
+    hidden = jnp.tanh(x @ parameters["w"] + parameters["b"])
+    return -(jax.nn.log_softmax(hidden) * labels).sum(axis=1).mean()
+
+
+def loop(x):
+    return mx.fori_loop(0, 5, lambda i, y: mnp.sin(y) * 1.5, x)
+
+
+def branch(x):
+    return mx.cond(x.sum() > 0, lambda y: mnp.exp(y), lambda y: y * y, x)
+
+
+def several(x):
+    return {"order": ops.top_k(x, 3), "large": x > 0, "total": mnp.cumsum(x), "best": x.max()}
+
+
+def complex_numbers(z):
+    return mnp.exp(z) * z.conj()
+
+
+AGREEING = {
+    "network": (network, [{"w": random(6, 4), "b": random(4)}, random(5, 6), np.eye(5, 4)]),
+    "loop": (loop, [random(3)]),
+    "branch": (branch, [random(3)]),
+    "several results": (several, [random(9)]),
+    "complex": (complex_numbers, [random(3, dtype="c8") + np.complex64(1j)]),
+    "integers alone": (lambda n: n * n + 1, [np.arange(4, dtype=np.int32)]),
+    "bfloat16": (lambda x: mnp.tanh(x).sum(), [jnp.asarray(random(8), jnp.bfloat16)]),
+    "half": (lambda x: mnp.exp(x) / x.size, [random(8, dtype="f2")]),
+    "a sum of many": (lambda x: x.sum(), [np.ones(50_000, "f4") * np.float32(0.1)]),
+    "a Python number": (lambda x: x * x, [1.5]),
+    "no elements": (lambda x: mnp.sin(x), [np.zeros((0, 3), "f4")]),
+    "infinities": (lambda x: mnp.exp(x), [np.array([np.inf, -np.inf, np.nan, 1000], "f4")]),
+    "zero but for rounding": (lambda x: mx.nn.softmax(x).sum(), [random(8)]),
+    "a corner": (mx.nn.relu, [np.array([0.0, 1, -1], "f4")]),
+    "a maximum attained twice": (lambda x: x.max(), [np.array([2.0, 1, 2], "f4")]),
+    "no derivative here": (lambda x: mx.stop_gradient(x) * x, [random(3)]),
+    "denormal numbers": (lambda x: x * 0.5, [np.full(3, 2e-38, "f4")]),
+    "overflow": (lambda x: mnp.exp(x).sum(), [np.full(3, 88.7, "f4")]),
+    "a collective": (mx.vmap(lambda x: mx.psum(x, "i"), axis_name="i"), [random(2, 3)]),
+    "inside jit": (mx.jit(lambda x: mx.jit(mnp.tanh)(x) * 2), [random(3)]),
+}
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_evaluators_agree(name):
+    report = mx.cross_check(AGREEING[name][0], *AGREEING[name][1])
+    assert report.ok, report
+    asked = {row.evaluator for row in report.rows if row.verdict != "not evaluated"}
+    assert {"reference", "interpreter", "XLA"} <= asked
+
+
+def test_64_bits():
+    with jax.enable_x64(True):
+        report = mx.cross_check(network, *AGREEING["network"][1][:1], random(5, 6), np.eye(5, 4))
+        assert report.ok, report
+        doubles = mx.cross_check(lambda x: mnp.log(x @ x), random(7, dtype="f8"))
+    assert doubles.ok and doubles.rows[0].shape == "f64[]"
+
+
+def test_against_a_jax_function():
+    report = mx.cross_check(network, *AGREEING["network"][1], against=jax_network)
+    assert report.ok, report
+    rows = [row for row in report.rows if row.evaluator == "JAX"]
+    assert [row.value for row in rows] == [
+        "result",
+        "tangent of result",
+        "gradient of args[0]['b']",
+        "gradient of args[0]['w']",
+        "gradient of args[1]",
+        "gradient of args[2]",
+    ]
+
+
+def test_another_jax_function_is_found():
+    report = mx.cross_check(mnp.sin, random(3), against=jnp.cos)
+    assert not report.ok
+    bad = {row.evaluator for row in report.rows if row.verdict == "parts"}
+    assert bad == {"JAX"}
+    assert "the JAX function gives other values of result" in str(report)
+
+
+def test_no_gradients():
+    report = mx.cross_check(mnp.sin, random(3), gradients=False)
+    assert {row.value for row in report.rows} == {"result"}
+
+
+def line_of(function, text):
+    """`file:line` of the line of a function that has the text."""
+    lines, start = inspect.getsourcelines(function)
+    number = next(start + index for index, line in enumerate(lines) if text in line)
+    return f"test_cross_check.py:{number} ({function.__name__})"
+
+
+def cancelling(x):
+    small = mnp.cos(x)
+    difference = 1 - small
+    return difference / x**2
+
+
+def test_a_catastrophic_cancellation():
+    report = mx.cross_check(cancelling, np.array([1e-3, 2e-3], "f4"), gradients=False)
+    assert not report.ok
+    assert {row.verdict for row in report.rows} == {"inaccurate"}
+    (finding,) = report.findings
+    assert (finding.kind, finding.operation) == ("cancellation", "sub")
+    assert line_of(cancelling, "1 - small") in str(finding.source)
+    assert "each instruction is right" in str(report)
+
+
+def test_a_cancellation_in_double():
+    with jax.enable_x64(True):
+        report = mx.cross_check(cancelling, np.array([1e-6, 2e-6]), gradients=False)
+    assert not report.ok
+    (finding,) = report.findings
+    assert (finding.kind, finding.operation) == ("cancellation", "sub")
+
+
+def test_rounding_decides_an_integer():
+    def decided(x):
+        return mnp.floor(mnp.exp(mnp.log(x))).astype(np.int32)
+
+    report = mx.cross_check(decided, np.arange(1, 200, dtype="f4"), gradients=False)
+    assert not report.ok
+    assert {each.kind for each in report.findings} == {"decision"}
+
+
+def test_what_the_interpreter_cannot_do_is_no_failure():
+    report = mx.cross_check(lambda x: ops.cholesky(x @ x.T + 5 * mnp.eye(3)), random(3, 3))
+    assert report.ok, report
+    notes = {row.note for row in report.rows if row.verdict == "not evaluated"}
+    assert notes == {"StableHLO's interpreter does not know cholesky"}
+
+
+ZEROS = np.array([0.0, -0.0], "f4")
+GAPS = {
+    "TOTALORDER": (ops.lt_total_order, [ZEROS, ZEROS[::-1].copy()]),
+    "IRFFT of odd lengths": (lambda x: ops.fft(x, "IRFFT", (5,)), [random(3, dtype="c16")]),
+    "fft of single precision": (lambda x: ops.fft(x, "FFT", (4,)), [random(4, dtype="c8")]),
+    "adds the initial value twice": (
+        lambda x, s: ops.select_and_scatter(x, ops.ge, (3,), (1,), [(0, 0)], s, 1.0, ops.add),
+        [random(4), random(2)],
+    ),
+    "rounds after every addition": (
+        lambda x: ops.reduce(x, jnp.bfloat16(0), ops.add, (0,)),
+        [jnp.ones(600, jnp.bfloat16)],
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", GAPS)
+def test_known_errors_of_the_interpreter_are_no_failures(reason):
+    function, operands = GAPS[reason]
+    with jax.enable_x64("IRFFT" in reason):
+        report = mx.cross_check(function, *operands)
+    assert report.ok, report
+    (row,) = [r for r in report.rows if r.evaluator == "interpreter" and r.value == "result"]
+    assert row.verdict == "not evaluated" and reason in row.note
+
+
+def test_what_cannot_be_checked():
+    with pytest.raises(mx.TransformError, match="side effects"):
+        mx.cross_check(lambda x: x + ops.infeed(mx.Shape("f32", (3,))), random(3))
+    with pytest.raises(mx.TransformError, match="pmap runs on several devices"):
+        mx.cross_check(mx.pmap(lambda x: x * 2), random(1, 3))
+    with pytest.raises(mx.TransformError, match="instead of a function"):
+        mx.cross_check(3, random(3))
+    with pytest.raises(mx.TransformError, match="other results"):
+        mx.cross_check(mnp.sin, random(3), against=lambda x: (x, x))
+    report = mx.cross_check(lambda x: (mx.debug_print("x {x}", x=x), x * 2)[1], random(3))
+    assert report.ok
+
+
+def test_the_report_is_shown_in_every_form():
+    report = mx.cross_check(cancelling, np.array([1e-3], "f4"), gradients=False)
+    text, page, data = str(report), report._repr_html_(), report.as_dict()
+    assert text == repr(report) and text.startswith("cross_check of cancelling: 3 of 3")
+    assert page.startswith("<div>") and "inaccurate" in page and "#b00020" in page
+    assert data["ok"] is False and len(data["rows"]) == 3
+    assert data["findings"][0]["operation"] == "sub"
+
+
+def test_progress_names_the_steps():
+    steps = []
+    mx.cross_check(mnp.sin, random(2), progress=steps.append)
+    assert steps[0] == "tracing" and steps[-1] == "finite differences" and len(steps) == 5

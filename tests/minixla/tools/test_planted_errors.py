@@ -1,0 +1,216 @@
+"""cross_check on programs with planted errors: each is found, and named with the user's line."""
+
+from __future__ import annotations
+
+import inspect
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla as mx
+import minixla.numpy as mnp
+import minixla_ops as ops
+from minixla.core.operation import REGISTRY
+from minixla.tools import evaluators
+
+generator = np.random.default_rng(0)
+
+
+def random(*sizes, dtype="f4"):
+    return generator.normal(size=sizes).astype(dtype)
+
+
+def line_of(function, text):
+    """`file:line` of the line of a function that has the text."""
+    lines, start = inspect.getsourcelines(function)
+    number = next(start + index for index, line in enumerate(lines) if text in line)
+    return f"test_planted_errors.py:{number} ({function.__name__})"
+
+
+def planted(x, y):
+    first = mnp.exp(x * 0.25)
+    second = mnp.tanh(first + y)
+    return (second * second).sum(axis=1)
+
+
+def in_a_loop(x, y):
+    def step(i, state):
+        return mnp.tanh(state) + y
+
+    return mx.fori_loop(0, 3, step, x)
+
+
+def in_a_branch(x, y):
+    return mx.cond(x.sum() < 1e6, lambda z: mnp.tanh(z) + y, lambda z: z, x)
+
+
+def check_planted(function, suspects, text="mnp.tanh", operation="tanh", **options):
+    report = mx.cross_check(function, random(3, 4), random(3, 4), **options)
+    assert not report.ok
+    finding = next(each for each in report.findings if each.kind == "rule")
+    assert finding.operation == operation
+    assert finding.suspects == suspects, report
+    where = line_of(function, text)
+    assert where.split(" (")[0] in (finding.source or ""), finding
+    assert where.split(" (")[0] in str(report) and operation in str(report)
+    assert finding.element is not None and {"in double", "reference"} <= set(finding.values)
+    return report
+
+
+@pytest.mark.parametrize("function", [planted, in_a_loop, in_a_branch], ids=lambda f: f.__name__)
+def test_a_wrong_reference_rule(monkeypatch, function):
+    monkeypatch.setattr(
+        type(REGISTRY["Tanh"]), "reference", lambda self, x, **_: np.tanh(x) * x.dtype.type(1.01)
+    )
+    check_planted(function, ("reference rule",), gradients=False)
+
+
+def test_a_reference_rule_that_is_wrong_in_one_precision(monkeypatch):
+    def wrong(self, x, **_):
+        return np.tanh(x) if x.dtype == np.float64 else np.tanh(x) + x.dtype.type(1e-3)
+
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), "reference", wrong)
+    check_planted(planted, ("reference rule",), gradients=False)
+
+
+@pytest.mark.parametrize("function", [planted, in_a_loop, in_a_branch], ids=lambda f: f.__name__)
+def test_a_wrong_lowering(monkeypatch, function):
+    def wrong(self, emit, operands, shapes, results, **_):
+        return emit.operation("stablehlo.sine", operands, shapes, results)
+
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), "stablehlo", wrong)
+    check_planted(function, ("StableHLO form",), gradients=False)
+
+
+# An operation's name, a function of two [3, 4] arrays that uses it, and how its results change.
+PLANTED = {
+    "Add": lambda x, y: x + y,
+    "DotGeneral": lambda x, y: x @ y.T,
+    "Reduce": lambda x, y: (x + y).sum(axis=0),
+    "Exp": lambda x, y: mnp.exp(x) * y,
+    "BroadcastInDim": lambda x, y: x + y[:, :1],
+    "Transpose": lambda x, y: x.T @ y,
+    "ConcatInDim": lambda x, y: mnp.concatenate([x, y]) * 2,
+    "Select": lambda x, y: mnp.where(x > y, x, y) + 1,
+    "Slice": lambda x, y: x[1:] * y[:2],
+    "ReduceWindow": lambda x, y: mnp.cumsum(x * y, axis=1),
+}
+
+
+@pytest.mark.parametrize("kind", ["reference", "lowering"])
+@pytest.mark.parametrize("name", PLANTED)
+def test_errors_of_many_operations_are_found(monkeypatch, name, kind):
+    cls = type(REGISTRY[name])
+    if kind == "reference":
+        right = cls.reference
+        wrong = lambda self, *x, **given: right(self, *x, **given) * np.float32(1.01)  # noqa: E731
+        monkeypatch.setattr(cls, "reference", wrong)
+    else:
+        rule = cls.stablehlo
+
+        def doubled(self, emit, operands, shapes, results, **given):
+            (result,) = rule(self, emit, operands, shapes, results, **given)
+            return emit.operation("stablehlo.add", [result] * 2, list(results) * 2, results)
+
+        monkeypatch.setattr(cls, "stablehlo", doubled)
+    report = mx.cross_check(PLANTED[name], random(3, 4), random(3, 4), gradients=False)
+    assert not report.ok
+    suspects = ("reference rule",) if kind == "reference" else ("StableHLO form",)
+    (finding,) = report.findings
+    assert (finding.operation, finding.suspects) == (cls.builder_name, suspects), report
+
+
+def test_a_wrong_lowering_of_integers(monkeypatch):
+    monkeypatch.setattr(type(REGISTRY["Max"]), "stablehlo_name", "minimum")
+    report = mx.cross_check(lambda x, y: ops.max(x, y), np.arange(3), np.ones(3, int))
+    (finding,) = report.findings
+    assert (finding.operation, finding.suspects) == ("max", ("StableHLO form",))
+
+
+def test_an_error_in_the_reverse_derivative_alone(monkeypatch):
+    # Only the gradient of a slice pads.
+    monkeypatch.setattr(
+        type(REGISTRY["Pad"]),
+        "reference",
+        lambda self, x, value, *, padding_config: np.zeros(
+            [
+                size + sum(p)
+                for size, p in zip(x.shape, [q[:2] for q in padding_config], strict=True)
+            ],
+            x.dtype,
+        ),
+    )
+
+    def sliced(x):
+        return mnp.sin(ops.slice(x, (1,), (3,)))
+
+    report = mx.cross_check(sliced, random(5))
+    assert all(row.verdict == "ok" for row in report.rows if row.value == "result")
+    finding = next(each for each in report.findings if each.kind == "rule")
+    assert (finding.program, finding.operation) == ("vjp", "pad")
+    assert line_of(sliced, "ops.slice").split(" (")[0] in (finding.source or "")
+
+
+DERIVATIVES = {
+    "jvp": ("jvp", lambda self, primals, tangents, result, **_: tangents[0] * 0.5),
+    "vjp": ("vjp", lambda self, cotangent, operands, result, active, **_: [cotangent * 0.5]),
+}
+
+
+@pytest.mark.parametrize("rule", DERIVATIVES)
+@pytest.mark.parametrize("against", [None, lambda x, y: jax_planted(x, y)], ids=["alone", "jax"])
+def test_a_wrong_derivative(monkeypatch, rule, against):
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), *DERIVATIVES[rule])
+    report = mx.cross_check(planted, random(3, 4), random(3, 4), against=against)
+    assert not report.ok
+    finding = next(each for each in report.findings if each.kind == "derivative")
+    assert (finding.operation, finding.suspects) == ("tanh", ("derivative rule",))
+    assert line_of(planted, "mnp.tanh") in str(finding.source)
+    start = "tangent" if rule == "jvp" else "gradient"
+    bad = {row.evaluator for row in report.rows if row.verdict == "parts"}
+    assert bad == ({"finite differences"} if against is None else {"finite differences", "JAX"})
+    assert all(row.value.startswith(start) for row in report.rows if row.verdict == "parts")
+
+
+def jax_planted(x, y):
+    return (jnp.tanh(jnp.exp(x * 0.25) + y) ** 2).sum(axis=1)
+
+
+def test_a_wrong_rule_of_the_users():
+    @mx.custom_jvp
+    def cube(x):
+        return x**3
+
+    cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 2 * primals[0] ** 2 * tangents[0]))
+    report = mx.cross_check(lambda x: cube(x).sum(), random(3))
+    assert not report.ok
+    (finding,) = report.findings
+    assert (finding.kind, finding.suspects) == ("derivative", ("custom rule",))
+
+
+def test_an_error_of_the_whole_program_alone(monkeypatch):
+    right = evaluators.run_graph
+
+    def wrong(graph, operands):
+        results = right(graph, operands)
+        is_whole = len(graph.outputs) == 1 and len(graph.instructions) == 2
+        return [each * 1.5 for each in results] if is_whole else results
+
+    monkeypatch.setattr(evaluators, "run_graph", wrong)
+    report = mx.cross_check(lambda x: mnp.sin(mnp.exp(x)), random(3), gradients=False)
+    assert [row.evaluator for row in report.rows if row.verdict == "parts"] == ["XLA"]
+    (finding,) = report.findings
+    assert (finding.kind, finding.suspects) == ("whole", ("XLA",))
+
+
+def test_a_scan_is_followed_inside(monkeypatch):
+    def wrong(self, emit, operands, shapes, results, **_):
+        return emit.operation("stablehlo.sine", operands, shapes, results)
+
+    def scanned(x):
+        return ops.scan([x], [x[0]], lambda each, carry: [mnp.tanh(each), each + carry])
+
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), "stablehlo", wrong)
+    report = mx.cross_check(scanned, random(4), gradients=False)
+    assert report.findings[0].operation == "tanh"
