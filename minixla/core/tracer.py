@@ -119,6 +119,17 @@ class Tracer:
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
 
+    def __reduce__(self) -> Any:
+        """Raises ConcretizationError: a tracer has no meaning outside its trace."""
+        raise explain(
+            ConcretizationError,
+            type(self).__name__,
+            "a traced value cannot be pickled",
+            [f"the value is {self!r}"],
+            "Pickle the result of the transformed function instead, or the graph "
+            "(mx.make_graph).",
+        )
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self._shape}>"
 
@@ -143,8 +154,8 @@ class WrappingTracer(Tracer):
 
 
 def weak_type_of(value: Any) -> bool:
-    """Whether `value` is weakly typed: a Python scalar, or made from such alone."""
-    if isinstance(value, np.generic):  # np.float64 is a Python float too, but strong
+    """Whether `value` is weakly typed: a Python number, or made from such alone."""
+    if isinstance(value, (np.generic, bool)):  # np.float64 is a Python float too, but strong
         return False
     return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))
 

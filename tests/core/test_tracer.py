@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -185,6 +187,31 @@ def test_what_is_always_known(transform):
 def test_a_scalar_has_no_length():
     with pytest.raises(TypeError, match="0-dimensional"):
         mx.make_graph(len)(1.0)
+
+
+@pytest.mark.parametrize("transform", [mx.make_graph, mx.grad, mx.vmap, mx.reference])
+def test_tracers_cannot_be_pickled(transform):
+    def pickled(x):
+        pickle.dumps({"value": x})
+        return x
+
+    argument = X if transform is mx.vmap else 1.0
+    with pytest.raises(ConcretizationError, match="cannot be pickled") as caught:
+        transform(pickled)(argument)
+    assert "Pickle the result" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [True, 1, 1.0, 1j, np.bool_(True), np.float64(1)], ids=repr)
+def test_weakly_typed_is_what_jax_calls_so(value):
+    for made in (lambda x: value, lambda x: x):
+        assert mx.jit(made)(value).weak_type == jax.jit(made)(value).weak_type
+
+
+def test_copies_of_a_tracer_are_the_value():
+    def function(x):
+        return copy.copy(x) * copy.deepcopy(x)
+
+    assert mx.jit(mx.grad(function))(3.0) == 6.0
 
 
 def test_tracers_are_not_hashable():
