@@ -195,7 +195,7 @@ class Cbrt(FloatUnary):
         return _cbrt_of_complex if shape.element_type.is_complex else None
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        # The square of an inverse, and not the inverse of a square, has an infinite derivative at 0.
+        # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
         inverse = 1 / result
         return (1 / 3) * inverse * inverse
 
