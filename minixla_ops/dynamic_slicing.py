@@ -324,7 +324,7 @@ def _gather(
         operand_batching_dims=batched,
         start_indices_batching_dims=batched,
     )
-    sizes = (*[1] * len(batched), *slice_sizes)
+    sizes = (*[min(size, 1)] * len(batched), *slice_sizes)
     return gather(operand, _index_vectors(starts, starts_at, size), numbers, sizes), 0
 
 

@@ -195,7 +195,9 @@ class Cbrt(FloatUnary):
         return _cbrt_of_complex if shape.element_type.is_complex else None
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        return (1 / 3) / (result * result)
+        # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
+        inverse = 1 / result
+        return (1 / 3) * inverse * inverse
 
 
 def _cbrt_of_complex(x: Any) -> Any:
@@ -313,10 +315,13 @@ def _cosh_in_f32(x: Any) -> Any:
 
 
 def _sinh(x: Any) -> Any:
-    """2 sinh(x / 2) cosh(x / 2), which neither cancels near 0 nor overflows early."""
+    """(e**x - 1) / 2 - (e**-x - 1) / 2, each from e**(x / 2) - 1.
+
+    It neither cancels near 0 nor overflows early; nor does its derivative, term by term.
+    """
     half = x * 0.5
     growing, falling = expm1(half), expm1(-half)
-    return (growing - falling) * (0.5 * (growing + falling) + 1)
+    return growing * (0.5 * growing + 1) - falling * (0.5 * falling + 1)
 
 
 @register

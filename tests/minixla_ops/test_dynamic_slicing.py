@@ -190,12 +190,17 @@ def test_batch_of_different_indices(dtype):
             np.testing.assert_array_equal(result, expected)
 
 
-def test_empty_batch_of_indices():
+@pytest.mark.parametrize("axes", [(None, None, 0), (0, None, 0), (1, 1, 0), (0, None, None)])
+def test_empty_batch_of_indices(axes):
     def function(x, u, s):
         return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
 
-    operands = [counted(5), counted(2), np.zeros(0, np.int32)]
-    results = check_operation(mx.vmap(function, in_axes=(None, None, 0)), operands)
+    members = [counted(5), counted(2), np.int32(1)]
+    operands = [
+        each if at is None else np.expand_dims(each, at).repeat(0, at)
+        for each, at in zip(members, axes, strict=True)
+    ]
+    results = check_operation(mx.vmap(function, in_axes=axes), operands)
     assert [each.shape for each in results] == [(0, 2), (0, 5)]
 
 

@@ -138,6 +138,27 @@ def test_special_points_as_jax_has_them(name):
         np.testing.assert_array_equal(pulled(points), expected)
 
 
+@pytest.mark.parametrize("name", SPECIAL_POINTS)
+def test_second_derivatives_at_special_points_as_jax_has_them(name):
+    jax_function = JAX_FUNCTIONS.get(name) or PIECEWISE_CONSTANT[name]
+    points = np.array(SPECIAL_POINTS[name])
+    ones = np.ones_like(points)
+
+    def derivatives(of, function):
+        def forward(x):
+            return of.jvp(function, (x,), (ones,))[1]
+
+        def reverse(x):
+            return of.vjp(function, x)[1](ones)[0]
+
+        return lambda x: (of.jvp(forward, (x,), (ones,))[1], of.vjp(reverse, x)[1](ones)[0])
+
+    with jax.enable_x64(True):
+        expected = derivatives(jax, jax_function)(points)
+        actual = mx.reference(derivatives(mx, getattr(ops, name)))(points)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
 def test_modulus_and_sign_at_complex_zero():
     zero = np.zeros(2, np.complex128)
     direction = np.full(2, 3 - 1j)
