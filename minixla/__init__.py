@@ -40,12 +40,8 @@ if TYPE_CHECKING:
         transfer_from_outfeed,
         transfer_to_infeed,
     )
-<<<<<<< HEAD
     from minixla.interop import export, from_jax, import_hlo, import_stablehlo
-=======
-    from minixla.interop import export, from_jax, import_stablehlo
     from minixla.tools.cross_check import cross_check
->>>>>>> checks
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,

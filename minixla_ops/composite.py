@@ -170,9 +170,8 @@ def composite_call(
     return values[0] if len(values) == 1 else tuple(values)
 
 
-<<<<<<< HEAD
 def _dictionary_text(attributes: Any) -> str:
-    """A Python dictionary in MLIR's notation; text is in that already, None is an empty one."""
+    """A dictionary in MLIR's notation and order; text is in that already, None is an empty one."""
     if isinstance(attributes, str):
         return attributes
     attributes = {} if attributes is None else attributes
@@ -181,12 +180,7 @@ def _dictionary_text(attributes: Any) -> str:
         advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
         operation: Operation = CompositeCall.instance
         operation.reject_attribute("C4", "attributes are no dictionary of names", given, advice)
-    return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in attributes.items())}}}"
-=======
-def _dictionary_text(attributes: Mapping[str, Any]) -> str:
-    """A Python dictionary in MLIR's notation, in MLIR's order."""
     return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in sorted(attributes.items()))}}}"
->>>>>>> interop
 
 
 def _key(key: str) -> str:
