@@ -126,8 +126,7 @@ class Tracer:
             type(self).__name__,
             "a traced value cannot be pickled",
             [f"the value is {self!r}"],
-            "Pickle the result of the transformed function instead, or the graph "
-            "(mx.make_graph).",
+            "Pickle the result of the transformed function instead, or the graph (mx.make_graph).",
         )
 
     def __repr__(self) -> str:
