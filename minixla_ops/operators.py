@@ -18,7 +18,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracing import Tracer, bind, current_trace, not_a_value, weak_type_of
+from minixla.core.tracing import Tracer, bind, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops import binary, bitwise, comparison, rounding, unary
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast
@@ -241,7 +241,7 @@ def promoting(
             another tracer of its shape (key Tracer) and beside Python numbers (their types).
     """
     name = operation.builder_name
-    whole = direct[Tracer]
+    taken = direct[Tracer]
 
     def function(lhs: Any, rhs: Any) -> Any:
         # Equal shapes and Python numbers, most of all calls, need no promotion.
@@ -250,7 +250,7 @@ def promoting(
             if type(shape) is Shape and not shape.is_dynamic:
                 kind = shape.element_type.kind
                 if isinstance(rhs, Tracer):
-                    if shape is rhs._shape and kind in whole:
+                    if shape is rhs._shape and kind in taken:
                         result = bind(operation, lhs, rhs)
                         return _marked(result) if lhs.weak_type and rhs.weak_type else result
                 elif kind in direct.get(rhs.__class__, _NONE):
@@ -265,9 +265,14 @@ def promoting(
             ):
                 result = bind(operation, _filled(lhs, shape), rhs)
                 return _marked(result) if rhs.weak_type else result
+        return whole(lhs, rhs)
+
+    def promoted(lhs: Any, rhs: Any) -> Any:
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
         return _marked(bind(operation, *operands), weak)
 
+    promoted.__name__ = name
+    whole = one_program(promoted)
     return function
 
 
@@ -288,6 +293,7 @@ less_equal = promoting(comparison.Le.instance)
 _power = promoting(binary.Pow.instance, numeric_type, _NUMERIC_KINDS)
 
 
+@one_program
 def right_shift(lhs: Any, rhs: Any) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
@@ -296,6 +302,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     return _marked(bind(operation.instance, lhs, rhs), weak)
 
 
+@one_program
 def floor_divide(lhs: Any, rhs: Any) -> Any:
     """The quotient lhs / rhs rounded down.
 
@@ -317,6 +324,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
     return _marked(rounding.round_nearest_afz(select(is_above, whole - 1, whole)), weak)
 
 
+@one_program
 def remainder(lhs: Any, rhs: Any) -> Any:
     """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0.
 

@@ -10,6 +10,7 @@ import gc
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,6 +68,9 @@ class Trace:
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
+    #: `at_once(function, operands)`: the result of a function of arrays and Python numbers, as one
+    #: program, or NotImplemented. None where functions run operation by operation.
+    at_once: ClassVar[Callable[..., Any] | None] = None
     __slots__ = ("alive", "parent")
 
     def __init__(self, parent: Trace | None) -> None:
@@ -143,6 +147,24 @@ def bind(operation: Operation, *operands: Any, **attributes: Any) -> Any:
         The result, or the tuple of results where the operation has several.
     """
     return _state.trace.process(operation, operands, attributes)
+
+
+def one_program(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays and Python numbers that evaluators may run as one program.
+
+    Its results must depend on nothing else; what it does with tracers stays as it is.
+    """
+
+    @wraps(function)
+    def called(*operands: Any) -> Any:
+        at_once = _state.trace.at_once
+        if at_once is not None:
+            result = at_once(function, operands)
+            if result is not NotImplemented:
+                return result
+        return function(*operands)
+
+    return called
 
 
 @contextmanager

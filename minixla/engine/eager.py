@@ -27,6 +27,8 @@ from minixla.engine.program import stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace"]
 
+_NUMBERS = {bool, int, float, complex}
+
 
 class EngineTrace(Trace):
     """Evaluates at once, on JAX's arrays. Current in every thread outside all transformations."""
@@ -50,6 +52,22 @@ class EngineTrace(Trace):
             for operand in operands:
                 _check(operand, operation.builder_name)
             raise
+
+    def at_once(  # type: ignore[override]  # a method here
+        self, function: Callable[..., Any], operands: tuple[Any, ...]
+    ) -> Any:
+        """The results of a function in one program, compiled for the operands' types.
+
+        NotImplemented for Python numbers alone and for constants of rules, whose types JAX would
+        change, and where it raises an error: the function itself says what is wrong.
+        """
+        kinds = set(map(type, operands))
+        if kinds <= _NUMBERS or DeclaredArray in kinds:
+            return NotImplemented
+        try:
+            return _whole(function)(*operands)
+        except (TypeError, ValueError, OverflowError):
+            return NotImplemented
 
     def lift(self, value: Any, subject: str = "evaluation") -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
@@ -139,6 +157,11 @@ def _compiled(operation: Operation, attributes: tuple[Any, ...], _: Any) -> Call
 
     one_operation.__name__ = operation.builder_name
     return jax.jit(stage_for_jax(one_operation))
+
+
+@lru_cache(maxsize=1024)
+def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.jit(stage_for_jax(function))
 
 
 ENGINE = EngineTrace(None)

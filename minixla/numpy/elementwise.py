@@ -15,7 +15,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type, numeric_type
-from minixla.core.tracing import Tracer
+from minixla.core.tracing import Tracer, one_program
 from minixla.numpy.arithmetic import maximum, minimum, named
 from minixla.numpy.logic import isnan, isneginf, isposinf, where
 from minixla.numpy.operands import (
@@ -79,8 +79,13 @@ def of_inexact(name: str, function: Callable[[Any], Any], text: str) -> Any:
                 x = inexact_operand(x, name)
             elif not x.weak_type:
                 return function(x)
+        return whole(x)
+
+    def converted(x: Any) -> Any:
         return keep_weak(function(inexact_operand(x, name)), x)
 
+    converted.__name__ = name
+    whole = one_program(converted)
     return named(of_one, name, text)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.numpy.arithmetic import of_two_operands
 from minixla.numpy.operands import (
     convert_all,
@@ -211,6 +212,11 @@ def where(
             "its arguments do not go together",
             advice="Give the condition, x and y; or the condition, with size if it is traced.",
         )
+    return _chosen(condition, x, y)
+
+
+@one_program
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
     mask = as_bool(condition, "where")
     (x, y), _, weak = promote_any("where", x, y)
     own = operand_shape(x, "where").dimensions

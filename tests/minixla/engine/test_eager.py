@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.attributes import Literal
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
@@ -18,6 +19,7 @@ from minixla.core.tracing import bind
 from minixla.core.tuples import TupleValue
 from minixla.engine import ENGINE
 from minixla.engine import eager as eager_module
+from minixla_ops import rules
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -199,3 +201,42 @@ def test_under_jax():
     np.testing.assert_allclose(jax.grad(function)(X), expected, rtol=1e-5)
     np.testing.assert_allclose(jax.jit(jax.grad(function))(X), expected, rtol=1e-5)
     np.testing.assert_allclose(jax.vmap(lambda row: ops.neg(row))(X), -X)
+
+
+ONE_PROGRAM = [
+    (mnp.add, (X, X[0])),
+    (mnp.multiply, (X, 2.5)),
+    (mnp.true_divide, (X.astype(np.int32), 3)),
+    (mnp.floor_divide, (X, -2)),
+    (mnp.remainder, (X.astype(np.int8), 2)),
+    (mnp.right_shift, (X.astype(np.uint8), np.uint8(1))),
+    (mnp.less, (X, X.astype(np.float16))),
+    (mnp.where, (X > 2, X, 0)),
+    (mnp.log2, (X.astype(np.int32),)),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "operands"), ONE_PROGRAM, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_functions_run_as_one_program(function, operands):
+    placed = [jnp.asarray(each) if isinstance(each, np.ndarray) else each for each in operands]
+    (equation,) = jax.make_jaxpr(function)(*placed).eqns
+    assert equation.primitive.name == "jit"
+    actual, expected = function(*placed), getattr(jnp, function.__name__)(*placed)
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_what_does_not_run_as_one_program():
+    # JAX would narrow a constant of a rule.
+    assert ENGINE.at_once(mnp.add, (rules.splat(1.0, Shape("f64")),)) is NotImplemented
+    assert ENGINE.at_once(mnp.add, (1, 2)) is NotImplemented
+    # 2**40 is no int32, which JAX would make it.
+    np.testing.assert_array_equal(mnp.add(jnp.ones(2, np.float32), 2**40), np.float32(2**40 + 1))
+    with pytest.raises(
+        ShapeError, match=r"add: the operands' dimensions do not broadcast together"
+    ):
+        mnp.add(jnp.ones(3), jnp.ones(4))
+    with mx.debug_nans(), pytest.raises(mx.core.NaNError, match="div"):
+        mnp.divide(jnp.zeros(2), jnp.zeros(2))
