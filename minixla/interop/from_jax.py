@@ -41,7 +41,8 @@ def from_jax(
 
     Raises:
         ImportError_: when called: the function prints, or calls back into Python.
-        ForeignCallError: when called: it closes over values of ours that are being traced.
+        LeakedTracerError, ForeignCallError: when called: it closes over values of ours that are
+            being traced; pass them as arguments.
     """
     checked_function(fun, "from_jax")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)

@@ -86,6 +86,16 @@ class _ExportedProgram(ImportedProgram):
     def __init__(self, program: ImportedProgram, exported: jax.export.Exported) -> None:
         self.__dict__.update(program.__dict__)
         self._exported = exported
+        kept, graph = exported.module_kept_var_idx, program.graph
+        fits = len(kept) == len(graph.inputs) and len(graph.outputs) == exported.out_tree.num_leaves
+        if not fits or any(number >= exported.in_tree.num_leaves for number in kept):
+            raise explain(
+                ImportError_,
+                SUBJECT,
+                "the program does not fit what jax.export says of its arguments and results",
+                [f"program {graph!r}", f"arguments {exported.in_tree}", f"of which {kept}"],
+                "It is damaged, or has ordered side effects: leave prints and callbacks out.",
+            )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results in the structure in which the exported function gives them."""
@@ -122,11 +132,21 @@ def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgra
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
     """
-    program, exported = opened(source)
-    module = Module(read_module(program))
+    text, exported = opened(source)
+    module = Module(read_module(text), None if exported is None else _platform(exported))
     module.translate()
     imported = ImportedProgram(module.graphs[_main(module, function)], module.graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
+
+
+def _platform(exported: jax.export.Exported) -> int | None:
+    """Which of several platforms runs here; the first where none does."""
+    names = [*exported.platforms]
+    if len(names) == 1:
+        return None
+    here = jax.default_backend()
+    known = [here, "cuda", "rocm"] if here == "gpu" else [here]
+    return next((names.index(name) for name in known if name in names), 0)
 
 
 def _main(module: Module, wanted: str | None) -> str:

@@ -15,7 +15,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import bind, default_trace, shape_of, under
 from minixla.interop.module import Module
 from minixla_ops.batching import batch_size
 from minixla_ops.calls import Call
@@ -39,7 +39,9 @@ def program_of(
     Raises:
         ImportError_: the function calls back into Python, or has other side effects.
     """
-    staged = jax.jit(function, keep_unused=True).trace(*arguments)
+    # What the function calls of ours belongs to JAX's program, not to the one being traced.
+    with under(default_trace()):
+        staged = jax.jit(function, keep_unused=True).trace(*arguments)
     if staged.jaxpr.effects:
         raise explain(
             ImportError_,

@@ -10,7 +10,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.interop.building import Body, Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
@@ -21,7 +21,7 @@ from minixla.interop.programs import PROGRAMS
 from minixla.interop.reading import SUBJECT, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
-from minixla.interop.values import declared, source_of
+from minixla.interop.values import declared, shape_of_type, source_of
 
 __all__ = ["TRANSLATIONS", "Module"]
 
@@ -49,11 +49,16 @@ _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
 class Module:
     """A module under translation.
 
+    Args:
+        module: MLIR's.
+        platform: which of the platforms that jax.export wrote it for is meant.
+
     Attributes:
         graphs: the functions that are translated, by name.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, platform: int | None = None) -> None:
+        self._platform = platform
         self.graphs: dict[str, Graph] = {}
         self._depths: dict[int, int] = {}
         self._shapes: dict[Any, AnyShape | None] = {}
@@ -132,6 +137,8 @@ class Module:
             raise located(operation.location, f"function {name} has several blocks", (), advice)
         builder = Builder()
         self._nesting = 0
+        if self._platform is not None and name == "main":
+            _fix_platform(operation, builder, self._platform)
         outputs = self._block(blocks[0], builder)
         graph = builder.graph(outputs, name)
         self._measure(graph, operation.location)
@@ -140,6 +147,8 @@ class Module:
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
         """Translates a block; returns what its terminator is given."""
         for argument in block.arguments:
+            if argument in builder.values:
+                continue
             try:
                 builder.add_input(argument)
             except ValueError as error:
@@ -243,6 +252,19 @@ def _functions(module: Any) -> dict[str, Any]:
     if not functions:
         raise explain(ImportError_, SUBJECT, "the module holds no function")
     return functions
+
+
+def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
+    """Makes the number of the platform, an input that jax.export adds, a constant."""
+    for argument, attributes in zip(
+        function.regions[0].blocks[0].arguments,
+        function.attributes.get("arg_attrs", ()),
+        strict=False,
+    ):
+        if '"_platform_index"' in str(attributes):
+            shape = shape_of_type(argument.type)
+            assert isinstance(shape, Shape), "jax.export makes it a scalar"
+            builder.values[argument] = builder.constant(platform, shape)
 
 
 def _is_public(function: Any) -> bool:

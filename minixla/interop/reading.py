@@ -14,7 +14,7 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, explain
-from minixla.interop.binary import text_of_binary
+from minixla.interop.reader import parse_error, text_of_binary
 
 __all__ = ["SUBJECT", "legalised", "located", "opened", "read_module"]
 
@@ -40,45 +40,52 @@ _ADVICE = (
 _registered = False
 
 
-def opened(source: Any) -> tuple[Any, jax.export.Exported | None]:
-    """What can be parsed, and the jax.export.Exported where it comes from one.
+def opened(source: Any) -> tuple[str, jax.export.Exported | None]:
+    """MLIR's text, and the jax.export.Exported where it comes from one.
 
     Args:
         source: text, bytes, a path of a file of either (strings must end as `.mlir` does), or a
             jax.export.Exported.
 
     Raises:
-        ImportError_: bytes that hold no program, or no file.
+        ImportError_: bytes that hold no program, no file, or something else.
     """
     if isinstance(source, os.PathLike) or _is_path(source):
-        try:
-            with open(source, "rb") as file:
-                source = file.read()
-        except (OSError, ValueError) as error:
-            advice = "Give a path of a file that holds a program, or the program itself."
-            raise explain(
-                ImportError_, SUBJECT, f"cannot read {source}: {error}", (), advice
-            ) from None
+        source = _content(source)
     if isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
     if isinstance(source, jax.export.Exported):
-        return bytes(source.mlir_module_serialized), source
-    if not isinstance(source, bytes):
+        return _text(bytes(source.mlir_module_serialized)), source
+    if isinstance(source, str):
         return source, None
+    if not isinstance(source, bytes):
+        given = [f"source: {type(source).__name__}"]
+        raise explain(ImportError_, SUBJECT, "the source is no program", given, _ADVICE)
     if not source.startswith(_BYTECODE):
         try:
             return source.decode(), None
         except UnicodeDecodeError:
-            pass
+            return _text(source), jax.export.deserialize(bytearray(source))
+    return _text(source), None
+
+
+def _content(path: Any) -> bytes:
     try:
-        text = text_of_binary(source)
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        advice = "Give a path of a file that holds a program, or the program itself."
+        raise explain(ImportError_, SUBJECT, f"cannot read {path}: {error}", (), advice) from None
+
+
+def _text(source: bytes) -> str:
+    """MLIR's text of a program in binary form."""
+    try:
+        return text_of_binary(source)
     except ValueError as error:
         given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
         raise explain(ImportError_, SUBJECT, problem, given, _ADVICE) from None
-    if source.startswith(_BYTECODE):
-        return text, None
-    return text, jax.export.deserialize(bytearray(source))
 
 
 def _is_path(source: Any) -> bool:
@@ -86,33 +93,32 @@ def _is_path(source: Any) -> bool:
     return isinstance(source, str) and bool(_PATH.fullmatch(source))
 
 
-def read_module(source: Any) -> Any:
-    """The MLIR module that `source` holds.
+def read_module(text: str, is_ours: bool = False) -> Any:
+    """The MLIR module that a text holds.
 
     Args:
-        source: MLIR text, or a portable artifact that JAX made in this process.
+        text: MLIR's.
+        is_ours: whether it was written here, and needs no caution.
 
     Raises:
         ImportError_: it holds none.
     """
-    if not isinstance(source, (str, bytes)):
-        given = [f"source: {type(source).__name__}"]
-        raise explain(ImportError_, SUBJECT, "the source is no program", given, _ADVICE)
+    if not is_ours:
+        _check_text(text)
     context = make_ir_context()
     context.emit_error_diagnostics = False
-    if isinstance(source, str):
-        _check_text(source)
     try:
         with context:
-            if isinstance(source, bytes):
-                return stablehlo.deserialize_portable_artifact(context, source)
-            return ir.Module.parse(source)
+            return ir.Module.parse(text)
     except ir.MLIRError as error:
-        raise _refused(error, source) from None
+        raise _refused(error, text) from None
+    except (ValueError, MemoryError) as error:  # a size that is none
+        given = [str(error)[:300]]
+        raise explain(ImportError_, SUBJECT, "MLIR cannot read it", given, _ADVICE) from None
 
 
 def _check_text(text: str) -> None:
-    """Refuses what MLIR's parser dies of."""
+    """Refuses what MLIR's parser dies of, and what it refuses."""
     if "\0" in text:
         raise _at(text, text.index("\0"), "a null character")
     _check_strings(text)
@@ -126,6 +132,9 @@ def _check_text(text: str) -> None:
     match = _NO_GROUPS.search(text)
     if match is not None:
         raise _at(text, match.start(), "an all_to_all without replica groups")
+    error = parse_error(text)
+    if error is not None:
+        raise located(error[0], error[1], (), _ADVICE, text)
 
 
 def _check_strings(text: str) -> None:
@@ -167,7 +176,7 @@ def _line(text: str, line: int, column: int = 0) -> list[str]:
     return [shown[left : left + 100]] if shown.strip() else []
 
 
-def _refused(error: Any, source: str | bytes) -> ImportError_:
+def _refused(error: Any, source: str) -> ImportError_:
     """Our error for what MLIR's parser or verifier says."""
     diagnostics = list(error.error_diagnostics)
     if not diagnostics:
@@ -181,7 +190,7 @@ def located(
     problem: str,
     given: Any,
     advice: str,
-    source: str | bytes | None = None,
+    source: str | None = None,
 ) -> ImportError_:
     """An error that names the place in the program."""
     where, shown = "", []
@@ -189,7 +198,7 @@ def located(
     if match is not None:
         file = "" if match[1] == "-" else f"{match[1]}, "
         where = f"{file}line {match[2]}, column {match[3]}: "
-        if isinstance(source, str) and not file:
+        if source is not None and not file:
             shown = _line(source, int(match[2]), int(match[3]))
     problem = f"{where}{problem.strip()[:500].rstrip('.')}"
     return explain(ImportError_, SUBJECT, problem, [*shown, *given], advice)

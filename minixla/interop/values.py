@@ -87,15 +87,25 @@ def enumerator(attribute: Any) -> str:
     return re.findall(r"\w+", str(attribute))[-1]
 
 
+# More numbers than this no attribute but a constant has.
+_MOST_NUMBERS = 1 << 20
+
+
 def plain(attribute: Any) -> Any:
     """An attribute as Python's number, string, boolean, list, dict or NumPy's array.
 
     Others stay what they are.
+
+    Raises:
+        ValueError: it is an array of very many numbers, of which a program writes one.
     """
     if isinstance(attribute, _SIMPLE):
         return attribute.value
     if isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
-        return np.array(attribute)
+        view = np.asarray(attribute)
+        if view.size > _MOST_NUMBERS:
+            raise ValueError(f"the attribute {_short(attribute)} is too large")
+        return view.copy()
     if isinstance(attribute, (ir.ArrayAttr, *_DENSE_ARRAYS)):
         return [plain(each) for each in attribute]
     if isinstance(attribute, ir.UnitAttr):

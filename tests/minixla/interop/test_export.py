@@ -1,5 +1,6 @@
 """mx.export: what it writes is read by jax.export where there is no minixla, and by ourselves."""
 
+import dataclasses
 import subprocess
 import sys
 import textwrap
@@ -102,6 +103,17 @@ def test_shapes_are_enough_and_jitted_functions_are_taken():
     exported = jax.export.deserialize(bytearray(data))
     assert exported.platforms == ("cpu", "cuda", "tpu")
     check(exported.call(W, X), program(W, X))
+    again = mx.import_stablehlo(data)
+    assert len(again.graph.inputs) == 2  # the number of the platform is none
+    check(mx.jit(again)(W, X), program(W, X))
+
+
+def test_what_jax_says_of_a_program_must_fit_it(data):
+    exported = jax.export.deserialize(bytearray(data))
+    for changes in ({"module_kept_var_idx": (0,)}, {"module_kept_var_idx": (0, 7)},
+                    {"out_tree": jax.tree.structure((0, 0))}):  # fmt: skip
+        with pytest.raises(mx.ImportError_, match=r"does not fit what jax\.export says"):
+            mx.import_stablehlo(dataclasses.replace(exported, **changes))
 
 
 def test_arguments_by_name_and_functions_of_jax():

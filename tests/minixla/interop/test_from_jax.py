@@ -107,12 +107,15 @@ def test_arrays_that_it_closes_over_are_constants():
     np.testing.assert_allclose(mx.jit(ours)(X), X + np.arange(6).reshape(2, 3))
 
 
-def test_what_it_closes_over_of_ours_is_refused():
-    def outer(x):
-        return mx.from_jax(lambda y: y * x)(x)
+WRAPS = [mx.make_graph, mx.jit, lambda f: mx.grad(lambda x: f(x).sum())]
 
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["make_graph", "jit", "grad"])
+def test_what_it_closes_over_of_ours_is_refused(wrap):
+    with pytest.raises(mx.LeakedTracerError, match="Pass the value as an argument"):
+        wrap(lambda x: mx.from_jax(lambda y: y * x)(x))(X)
     with pytest.raises(mx.ForeignCallError, match="its argument is a minixla tracer"):
-        mx.make_graph(outer)(X)
+        wrap(lambda x: mx.from_jax(lambda y: y * jnp.sin(x))(x))(X)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +167,27 @@ def test_inside_loops_and_branches_and_simulated_processes():
     np.testing.assert_allclose(mx.jit(chosen)(X), 2 * np.cos(X), rtol=1e-6)
     ((found,),) = mx.simulate([[ours]], [[(X,)]])
     np.testing.assert_allclose(found, np.cos(X), rtol=1e-6)
+
+
+def test_ours_inside_theirs_inside_ours_and_the_other_way_round():
+    def inner(x):
+        return mx.numpy.tanh(x) * x
+
+    def theirs(x):
+        return jnp.sum(jnp.sin(inner(x)))
+
+    def plain(x):
+        return jnp.sum(jnp.sin(jnp.tanh(x) * x))
+
+    expected = jax.grad(plain)(X)
+    for derivatives in ("jax", "program"):
+        ours = mx.from_jax(theirs, derivatives=derivatives)
+        np.testing.assert_allclose(mx.jit(mx.grad(ours))(X), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(mx.reference(mx.grad(ours))(X), expected, rtol=1e-5, atol=1e-6)
+        back = jax.jit(jax.grad(lambda x, ours=ours: mx.jit(ours)(x) + 0.0))
+        np.testing.assert_allclose(back(X), expected, rtol=1e-5, atol=1e-6)
+        each = jax.vmap(jax.grad(ours))(np.stack([X, X / 2]))
+        np.testing.assert_allclose(each[0], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(each[1], jax.grad(plain)(X / 2), rtol=1e-5, atol=1e-6)
+        hessian = jax.hessian(ours)(X[0])
+        np.testing.assert_allclose(hessian, jax.hessian(plain)(X[0]), rtol=1e-4, atol=1e-5)

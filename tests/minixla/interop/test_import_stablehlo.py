@@ -260,3 +260,79 @@ def test_ten_thousand_operations_take_less_than_a_second():
     graph = mx.import_stablehlo(text).graph
     assert time.process_time() - start < 1
     assert len(graph.instructions) == 10_000
+
+
+COLLECTIVES = {
+    "all_reduce": (
+        """
+    %r = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %m = stablehlo.maximum %a, %b : tensor<f32>
+      stablehlo.return %m : tensor<f32>
+    }) : (tensor<2x3xf32>) -> tensor<2x3xf32>""",
+        lambda x, y: (np.maximum(x, y),) * 2,
+    ),
+    "collective_permute": (
+        """
+    %r = "stablehlo.collective_permute"(%x) <{
+        source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}>
+        : (tensor<2x3xf32>) -> tensor<2x3xf32>""",
+        lambda x, y: (np.zeros_like(x), x),
+    ),
+    "gather, scatter": (
+        """
+    %g = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64,
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+        : (tensor<2x3xf32>) -> tensor<4x3xf32>
+    %r = "stablehlo.reduce_scatter"(%g) <{scatter_dimension = 0 : i64,
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %m = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %m : tensor<f32>
+    }) : (tensor<4x3xf32>) -> tensor<2x3xf32>""",
+        lambda x, y: (2 * x, 2 * y),
+    ),
+    "replica_id": (
+        """
+    %i = stablehlo.replica_id : tensor<ui32>
+    %f = stablehlo.convert %i : (tensor<ui32>) -> tensor<f32>
+    %b = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %r = stablehlo.add %x, %b : tensor<2x3xf32>""",
+        lambda x, y: (x, y + 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives_between_simulated_processes(name):
+    body, wanted = COLLECTIVES[name]
+    program = mx.import_stablehlo(main(body))
+    found = mx.simulate([[program], [program]], [[(X,)], [(X[::-1],)]])
+    for (actual,), expected in zip(found, wanted(X, X[::-1]), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    assert mx.import_stablehlo(program.graph.stablehlo()).graph == program.graph
+
+
+def test_transfers_between_simulated_processes():
+    send = main(
+        """
+    %t = stablehlo.create_token : !stablehlo.token
+    %u = "stablehlo.send"(%x, %t) <{
+        channel_handle = #stablehlo.channel_handle<handle = 5, type = 1>,
+        source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}>
+        : (tensor<2x3xf32>, !stablehlo.token) -> !stablehlo.token
+    %r = stablehlo.negate %x : tensor<2x3xf32>"""
+    )
+    receive = main(
+        """
+    %t = stablehlo.create_token : !stablehlo.token
+    %v:2 = "stablehlo.recv"(%t) <{
+        channel_handle = #stablehlo.channel_handle<handle = 5, type = 1>,
+        source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}>
+        : (!stablehlo.token) -> (tensor<2x3xf32>, !stablehlo.token)
+    %r = stablehlo.add %v#0, %x : tensor<2x3xf32>"""
+    )
+    programs = [[mx.import_stablehlo(send), mx.import_stablehlo(receive)]]
+    ((first, second),) = mx.simulate(programs, [[(X,), (np.ones_like(X),)]])
+    np.testing.assert_array_equal(first, -X)
+    np.testing.assert_array_equal(second, X + 1)

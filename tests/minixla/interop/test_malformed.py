@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 import minixla as mx
-from tests.minixla.interop.import_programs import as_bytecode, main
-
-ROOT = Path(__file__).parents[3]
-IS_LONG = settings().max_examples > 100
+from tests.minixla.interop.import_programs import main
 
 TEXTS = {
     "no operation": (main("%r = stablehlo.foo %x : tensor<2x3xf32>"),
@@ -32,6 +25,14 @@ TEXTS = {
         "%q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) "
         "-> tensor<2x3x!quant.uniform<i8:f32, 0.5>>"),
         "line 2, column 77: .*unregistered dialect.*must be converted to StableHLO"),
+    "a giant attribute": (main('%r = "stablehlo.cross-replica-sum"(%x) <{replica_groups = '
+        "dense<0> : tensor<4294967296x1xi64>}> : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
+        "line 2, column 6: .* is too large"),
+    "a type that MLIR's parser dies of": (
+        main("%d = stablehlo.abs %x : tensor<2x, #stablehlo.bounds<?, 3>>"),
+        "MLIR's parser dies of the text"),
+    "a size that overflows": (main("%r = stablehlo.foo", "%x: tensor<4294967297x4294967297x1xi8>")
+        .replace("return", "dense<[1]> : tensor<4294967296x4294967297xi8>"), "import_stablehlo"),
     "recursion": (main("%r = call @main(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
                   "function main calls itself.*use stablehlo.while"),
     "nothing": ("", "the module holds no function"),
@@ -140,28 +141,3 @@ def test_a_large_program_and_a_large_constant():
     text = main(f"%r = stablehlo.constant dense<1.0> : {big}", "", big)
     literal = mx.import_stablehlo(text).graph.instructions[0].attributes["literal"]
     assert literal.is_splat
-
-
-@pytest.mark.parametrize("form", ["text", "bytecode", "artifact", "exported"])
-def test_damaged_programs(form):
-    count = {True: 4000, False: 1500 if form == "text" else 250}[IS_LONG]
-    script = "tests.minixla.interop.fuzz_import"
-    done = subprocess.run(
-        [sys.executable, "-m", script, form, "0", str(count)],
-        capture_output=True, text=True, cwd=ROOT, timeout=1200, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    match = re.search(rf"{count} read, (\d+) refused, the slowest took ([\d.]+) s", done.stdout)
-    assert match is not None, done.stdout
-    assert int(match[1]) > count / 2
-    assert float(match[2]) < 30
-
-
-def test_the_process_that_reads_bytes_starts_again():
-    good = as_bytecode(main("%r = stablehlo.tanh %x : tensor<2x3xf32>"))
-    for seed in range(3):
-        bad = bytearray(good)
-        bad[20 + seed] ^= 0x55
-        with pytest.raises(mx.ImportError_):
-            mx.import_stablehlo(bytes(bad[:-9]))
-        assert mx.import_stablehlo(good).graph.instructions[0].op.name == "Tanh"

@@ -1,4 +1,4 @@
-"""Programs in binary form, read in a process of their own."""
+"""MLIR's readers in a process of their own, where they may die of damaged programs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["text_of_binary"]
+__all__ = ["parse_error", "text_of_binary"]
 
-_SCRIPT = Path(__file__).with_name("binary_worker.py")
+_SCRIPT = Path(__file__).with_name("reader_process.py")
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 300.0
 
@@ -28,25 +28,16 @@ class _Worker:
         self._owner = 0
         self._lock = threading.Lock()
 
-    def text_of(self, source: bytes) -> str:
-        """The program in MLIR's text.
-
-        Raises:
-            ValueError: there is none; the message says why.
-        """
+    def ask(self, kind: bytes, source: bytes) -> tuple[bytes, str]:
+        """The letter and the text of the reply: see reader_process."""
         with self._lock:
             process = self._started()
             try:
-                letter, reply = self._ask(process, source)
+                letter, reply = self._ask(process, kind, source)
             except (EOFError, OSError, TimeoutError):
                 self.stop()
                 letter, reply = b"D", b""
-        if letter == b"D":
-            raise ValueError("MLIR's reader dies of them, or does not end: they are damaged")
-        text = reply.decode(errors="replace")
-        if letter != b"T":
-            raise ValueError(text[:500])
-        return text
+        return letter, reply.decode(errors="replace")
 
     def _started(self) -> subprocess.Popen[bytes]:
         process = self._process
@@ -62,10 +53,12 @@ class _Worker:
             self._process, self._owner = process, os.getpid()
         return process
 
-    def _ask(self, process: subprocess.Popen[bytes], source: bytes) -> tuple[bytes, bytes]:
+    def _ask(
+        self, process: subprocess.Popen[bytes], kind: bytes, source: bytes
+    ) -> tuple[bytes, bytes]:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(struct.pack("<Q", len(source)) + source)
+        process.stdin.write(kind + struct.pack("<Q", len(source)) + source)
         process.stdin.flush()
         until = time.monotonic() + _SECONDS
         number = process.stdout.fileno()
@@ -109,4 +102,23 @@ def text_of_binary(source: bytes) -> str:
     Raises:
         ValueError: the bytes are none of these; the message says why.
     """
-    return _WORKER.text_of(source)
+    letter, text = _WORKER.ask(b"B", source)
+    if letter == b"D":
+        raise ValueError("MLIR's reader dies of them, or does not end: they are damaged")
+    if letter != b"T":
+        raise ValueError(text.strip()[:500])
+    return text
+
+
+def parse_error(text: str) -> tuple[str, str] | None:
+    """What MLIR's parser says of a text: the place, which may be empty, and the message.
+
+    None where it is a program.
+    """
+    letter, reply = _WORKER.ask(b"T", text.encode())
+    if letter == b"T":
+        return None
+    if letter == b"D":
+        return "", "MLIR's parser dies of the text, or does not end: it is no program"
+    place, _, message = reply.partition("\n")
+    return place, message

@@ -1,8 +1,9 @@
-"""A process that turns MLIR's bytecode into text: MLIR's reader may die or hang of damaged bytes.
+"""A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
-Run as a script. A request is 8 bytes of length and the bytes of a program; a reply is a letter (`T`
-for text, `E` for an error message, `D` where the reader died), 8 bytes of length and UTF-8. A child
-serves until it dies; the next one needs no imports.
+Run as a script. A request is a letter (`B` for a program in binary form, `T` for text), 8 bytes of
+length and the program; a reply is a letter (`T` for the text of what was binary, or nothing of what
+was text; `E` for the place of an error, a line break and a message; `D` where the reader died), 8
+bytes of length and UTF-8. A child serves until it dies; the next one needs no imports.
 """
 
 from __future__ import annotations
@@ -24,18 +25,36 @@ _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
 
 
+# Making one takes longer than reading a small program.
+_CONTEXT: Any = make_ir_context()
+_CONTEXT.emit_error_diagnostics = False
+
+
 def text_of(source: bytes) -> str:
     """The program in MLIR's text, with source lines."""
     if not source.startswith(b"ML\xefR"):
         source = bytes(jax.export.deserialize(bytearray(source)).mlir_module_serialized)
-    context: Any = make_ir_context()
-    context.emit_error_diagnostics = False
-    with context:
+    with _CONTEXT:
         if b"StableHLO_v" in source[:64]:
-            module = stablehlo.deserialize_portable_artifact(context, source)
+            module = stablehlo.deserialize_portable_artifact(_CONTEXT, source)
         else:
             module = ir.Module.parse(source)
         return str(module.operation.get_asm(enable_debug_info=True))
+
+
+def check(source: bytes) -> str:
+    """Parses text; nothing where that works."""
+    with _CONTEXT:
+        ir.Module.parse(source.decode())
+    return ""
+
+
+def error_text(error: Exception) -> str:
+    """The place that MLIR names, or nothing, and in the next line what is wrong."""
+    if isinstance(error, ir.MLIRError) and error.error_diagnostics:
+        first = error.error_diagnostics[0]
+        return f"{first.location}\n{first.message}"
+    return f"\n{type(error).__name__}: {error}"
 
 
 def _limit(size: int) -> None:
@@ -69,21 +88,21 @@ def _reply(letter: bytes, text: str) -> None:
 
 def serve() -> None:
     """Answers until there are no more requests."""
-    while header := _read(8):
-        source = _read(struct.unpack("<Q", header)[0])
+    while header := _read(9):
+        read = text_of if header[:1] == b"B" else check
+        source = _read(struct.unpack("<Q", header[1:])[0])
         try:
             _limit(len(source))
-            text = text_of(source)
+            text = read(source)
             signal.setitimer(signal.ITIMER_PROF, 0)
             _reply(b"T", text)
         except Exception as error:  # whatever it meets in damaged bytes, the other side is told
             signal.setitimer(signal.ITIMER_PROF, 0)
-            _reply(b"E", f"{type(error).__name__}: {error}")
+            _reply(b"E", error_text(error))
 
 
 def main() -> None:
     """Forks a child that serves, and another when it has died."""
-    make_ir_context()  # so that no child needs to load the dialects
     while True:
         child = os.fork()
         if child == 0:
