@@ -6,7 +6,7 @@ from typing import Any
 
 from minixla.core.errors import ImportError_, MinixlaError
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, TupleShape
 from minixla.interop.building import Builder
 from minixla.interop.hlo.asynchronous import asynchronous
 from minixla.interop.hlo.operations import Entry
@@ -207,12 +207,10 @@ def _listed(what: str, shapes: Any) -> str:
 
 def _fits(nest: Nest, declared: AnyShape, loose: bool) -> bool:
     """Whether a value has the declared shape; `loose`: as far as two members of a tuple."""
-    if type(nest) is Value and nest.shape is declared:
-        return True
     found = shape_of_nest(nest)
-    if found is declared:
-        return True
-    if loose and isinstance(found, TupleShape) and isinstance(declared, TupleShape):
-        # Contexts of asynchronous operations differ from backend to backend.
-        return len(declared.elements) >= 2 and found.elements[:2] == declared.elements[:2]
-    return isinstance(found, Shape) and found is declared
+    if found is declared or not loose:
+        return found is declared
+    if not isinstance(found, TupleShape) or not isinstance(declared, TupleShape):
+        return False
+    # Contexts of asynchronous operations differ from backend to backend.
+    return len(declared.elements) >= 2 and found.elements[:2] == declared.elements[:2]

@@ -124,7 +124,7 @@ _COMPARE_TYPES = ("FLOAT", "SIGNED", "UNSIGNED", "TOTALORDER")
 
 def _compare(step: Step) -> Nest:
     direction = _DIRECTIONS[step.choice("direction", *_DIRECTIONS)]
-    how = step.choice("type", *_COMPARE_TYPES, default="") if step.has("type") else ""
+    how = step.choice("type", *_COMPARE_TYPES) if step.has("type") else ""
     name = f"{direction}TotalOrder" if how == "TOTALORDER" else direction
     return step.apply(REGISTRY[name], step.values)
 
