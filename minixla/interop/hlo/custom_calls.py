@@ -81,11 +81,10 @@ def _cholesky(step: Step) -> Nest | None:
 
     The other triangle keeps the operand's elements.
     """
-    options, declared = _options(step), step.shape
-    uplo = dict(options or {}).get("uplo")
-    if uplo is None or not isinstance(declared, TupleShape) or len(step.operands) != 1:
+    letters, declared = _letters(step, "uplo"), step.shape
+    if letters not in ("L", "U") or not isinstance(declared, TupleShape) or len(step.values) != 1:
         return None
-    (operand,), lower = step.values, uplo[1] == ord("L")
+    (operand,), lower = step.values, letters == "L"
     shape, info = operand.shape, declared.elements[-1]
     if len(declared.elements) != 2 or not isinstance(shape, Shape) or not isinstance(info, Shape):
         return None
@@ -119,21 +118,29 @@ def _is_nan(step: Step, value: Value) -> Value:
 
 def _triangular_solve(step: Step) -> Nest | None:
     """BLAS's trsm: x of a x = b, or x a = b."""
-    options = dict(_options(step) or {})
-    names = ("side", "uplo", "diag", "trans_x")
-    if len(step.operands) != 2 or not isinstance(step.shape, Shape):
+    letters = _letters(step, "side", "uplo", "diag", "trans_x")
+    if not letters or len(step.operands) != 2 or not isinstance(step.shape, Shape):
         return None
-    if any(name not in options for name in names):
-        return None
-    side, uplo, diagonal, transposed = (chr(options[name][1]) for name in names)
+    side, uplo, diagonal, transposed = letters
     transposes = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
+    if side not in "LR" or uplo not in "LU" or diagonal not in "UN" or transposed not in transposes:
+        return None
     given = {
         "left_side": side == "L",
         "lower": uplo == "L",
         "unit_diagonal": diagonal == "U",
-        "transpose_a": transposes.get(transposed, "NO_TRANSPOSE"),
+        "transpose_a": transposes[transposed],
     }
     return step.apply(REGISTRY["TriangularSolve"], step.values, given)
+
+
+def _letters(step: Step, *names: str) -> str:
+    """The characters that options of LAPACK stand for; none where one is missing."""
+    options = _options(step) or {}
+    found = [options.get(name) for name in names]
+    codes = [each[1] if isinstance(each, tuple) else each for each in found]
+    is_text = all(isinstance(each, int) and ord("A") <= each <= ord("Z") for each in codes)
+    return "".join(map(chr, codes)) if is_text else ""  # type: ignore[arg-type]  # integers
 
 
 def _slice_to_dynamic(step: Step) -> Nest | None:

@@ -53,6 +53,16 @@ def test_imported_programs_are_functions(name, form):
         np.testing.assert_allclose(row, alone, rtol=1e-5, atol=1e-5)
 
 
+def test_matrices_without_a_factor():
+    """LAPACK says so by a number, of which JAX makes NaN, for each matrix of a batch."""
+    batch = np.stack([np.eye(3), -np.eye(3), [[1, 2, 0], [2, 1, 0], [0, 0, 1]]]).astype(np.float32)
+    made = dump(lambda x: jnp.linalg.cholesky(x, symmetrize_input=False), (batch,))
+    assert np.isnan(made.results[0]).any(axis=(1, 2)).tolist() == [False, True, True]
+    for text in (made.unoptimised, made.optimised):
+        assert "lapack_spotrf_ffi" in text
+        assert in_steps(mx.reference(mx.import_hlo(text))(batch), made.results[0]) <= 4
+
+
 def test_libraries_get_the_layouts_that_they_ask_for():
     """LAPACK's arrays are column-major, so that a transposed result would come of other layouts."""
     matrix = np.array([[4, 1, 0], [2, 5, 1], [0, 3, 6]], np.float32)
