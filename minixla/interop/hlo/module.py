@@ -176,13 +176,16 @@ class Module:
             raise
         except MinixlaError as error:
             # What the grammar lets pass and our rules do not.
-            raise step.error(str(error), "The program breaks a rule of the operation.") from error
+            problem, *rest = str(error).splitlines()
+            given = [each.strip() for each in rest if not each.startswith("  called at ")]
+            advice = "The program breaks a rule of the operation."
+            raise step.error(problem, advice, given) from error
         except (ValueError, OverflowError) as error:
             raise step.error(str(error), "The program breaks a rule of HLO.") from error
         if not _fits(nest, instruction.shape, entry.loose):
-            given = shape_of_nest(nest)
+            found = shape_of_nest(nest)
             raise step.error(
-                f"the result is declared {instruction.shape}, but is {given}",
+                f"the result is declared {instruction.shape}, but is {found}",
                 "The declared shape must follow from the operands and attributes.",
             )
         return nest

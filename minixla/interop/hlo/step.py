@@ -230,11 +230,11 @@ class Step:
         """Raises ImportError_ for this instruction."""
         raise self.error(problem, advice)
 
-    def error(self, problem: str, advice: str) -> ImportError_:
+    def error(self, problem: str, advice: str, given: Sequence[str] = ()) -> ImportError_:
         """The error for this instruction."""
         instruction = self.instruction
         shapes = ", ".join([str(shape_of_nest(each)) for each in self.operands])
-        given = [f"operands ({shapes[:500]})"] if self.operands else []
+        given = [*([f"operands ({shapes[:500]})"] if self.operands else []), *given]
         problem = f"{instruction.opcode}: {problem.rstrip('.')}"
         return self.module.text.error(instruction.position, problem, given, advice)
 

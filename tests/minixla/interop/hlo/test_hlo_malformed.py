@@ -227,7 +227,7 @@ def test_a_message_for_each_mistake(name):
         mx.import_hlo(text)
     found = str(caught.value)
     assert found.startswith("import_hlo: line ")
-    assert "called at " in found
+    assert found.count("called at ") == 1
     assert "test_hlo_malformed.py:" in found
     position = 0
     for part in message.split(" ... "):
