@@ -14,6 +14,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
+from minixla.interop.hlo.refused import ForeignCallback
 from minixla.interop.hlo.step import Nest, Step, leaf_shapes, nest_of, shape_of_nest
 from minixla.interop.hlo.syntax import layouts_in
 
@@ -204,7 +205,9 @@ def _kept(step: Step, target: str) -> Nest:
         shapes = [value.shape for value in step.leaves]
         given["operand_layouts"] = _layouts(step, constraints, shapes)
         given["result_layouts"] = _layouts(step, step.instruction.shape_text, given["shapes"])
-    results = step.builder.apply(REGISTRY["CustomCall"], step.leaves, given)
+    is_callback = "python" in target and "callback" in target
+    operation = ForeignCallback.instance if is_callback else REGISTRY["CustomCall"]
+    results = step.builder.apply(operation, step.leaves, given)
     return nest_of(step.shape, iter(results))
 
 

@@ -11,8 +11,8 @@ from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo import notation
-from minixla.interop.hlo.elided import ElidedConstant
 from minixla.interop.hlo.literals import ELIDED, parse_literal, tuple_members
+from minixla.interop.hlo.refused import ElidedConstant
 from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, shape_of_nest
 from minixla.interop.special import SPECIAL
 from minixla_ops.accuracy import ResultAccuracy

@@ -53,6 +53,22 @@ def test_imported_programs_are_functions(name, form):
         np.testing.assert_allclose(row, alone, rtol=1e-5, atol=1e-5)
 
 
+def test_callbacks_are_refused():
+    """The number of a callback is that of another function in another process."""
+
+    def function(x):
+        jax.debug.print("{x}", x=x, ordered=True)
+        return x + jax.pure_callback(np.sin, jax.ShapeDtypeStruct((4, 6), jnp.float32), x)
+
+    lowered = jax.jit(function).lower(X)
+    for text in (lowered.compiler_ir("hlo").as_hlo_text(True), lowered.compile().as_text()):
+        imported = mx.import_hlo(text)
+        assert str(imported.graph).count("python_cpu_callback") == 2
+        for evaluate in (mx.reference, mx.jit):
+            with pytest.raises(mx.TransformError, match="Python function of the program's maker"):
+                evaluate(imported)(X)
+
+
 def test_matrices_without_a_factor():
     """LAPACK says so by a number, of which JAX makes NaN, for each matrix of a batch."""
     batch = np.stack([np.eye(3), -np.eye(3), [[1, 2, 0], [2, 1, 0], [0, 0, 1]]]).astype(np.float32)
