@@ -15,7 +15,7 @@ from minixla.core.shapes import Shape, TupleShape
 from minixla.interop.building import Builder
 from minixla.interop.hlo.collectives import gathered, groups_of, permuted
 from minixla.interop.hlo.operations import Entry, entry
-from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, shape_of_nest
+from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, nested, shape_of_nest
 from minixla.interop.hlo.syntax import Instruction
 
 __all__ = ["ASYNCHRONOUS", "asynchronous"]
@@ -40,9 +40,7 @@ def _start_of(opcode: str, whole: Entry) -> Entry:
     """The start of one operation."""
 
     def translation(step: Step) -> Nest:
-        declared = step.shape
-        if not isinstance(declared, TupleShape) or len(declared.elements) < 2:
-            step.reject(f"its result is {declared}", "It gives operands, result and contexts.")
+        declared = _declared(step)
         inner = Instruction(opcode, step.instruction.position, declared.elements[1], None)
         inner.opcode, inner.attributes = opcode, step.instruction.attributes
         builder = Builder()
@@ -60,20 +58,23 @@ def _start_of(opcode: str, whole: Entry) -> Entry:
     return Entry(translation, whole.attributes | {_THREAD}, loose=True)
 
 
+def _declared(step: Step) -> TupleShape:
+    """The declared shape of a start: operands, result and, on some backends, contexts."""
+    declared = step.shape
+    if not isinstance(declared, TupleShape) or len(declared.elements) < 2:
+        step.reject(f"its result is {declared}", "It gives operands, result and contexts.")
+    return declared
+
+
 def _started(step: Step, computation: Graph, thread: str) -> Nest:
     """The start of a computation: one of ours, where that says it all."""
     leaves = step.leaves
     if len(computation.outputs) == 1 and all(type(each) is Value for each in step.operands):
         given = {"computation": computation, _THREAD: thread.strip('"')}
         return step.apply(REGISTRY["AsyncStart"], leaves, given)
+    declared = _declared(step)
     results = step.builder.apply(REGISTRY["Call"], leaves, {"computation": computation})
-    declared = step.shape
-    if not isinstance(declared, TupleShape) or len(declared.elements) < 2:
-        step.reject(f"its result is {declared}", "It gives operands, result and contexts.")
-    result = declared.elements[1]
-    several = isinstance(result, TupleShape) and len(leaves_of(step.builder, results)) > 0
-    made = nest_of(result, iter(results)) if several else (results[0] if results else ())
-    return (tuple(step.operands), made)
+    return (tuple(step.operands), nested(results, declared.elements[1]))
 
 
 def _async_start(step: Step) -> Nest:
@@ -107,10 +108,8 @@ def _copy_start(step: Step) -> Nest:
 
 
 def _all_gather_start(step: Step) -> Nest:
-    declared = step.shape
-    result = (
-        declared.elements[1] if isinstance(declared, TupleShape) and declared.elements[1:] else None
-    )
+    declared = _declared(step)
+    result = declared.elements[1]
     if len(step.operands) != 1 or not isinstance(result, Shape):
         shapes = result.elements if isinstance(result, TupleShape) else ()
         if len(shapes) != len(step.operands):

@@ -14,6 +14,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
+from minixla.interop.hlo.refused import ForeignCallback
 from minixla.interop.hlo.step import Nest, Step, leaf_shapes, nest_of, shape_of_nest
 from minixla.interop.hlo.syntax import layouts_in
 
@@ -81,11 +82,10 @@ def _cholesky(step: Step) -> Nest | None:
 
     The other triangle keeps the operand's elements.
     """
-    options, declared = _options(step), step.shape
-    uplo = dict(options or {}).get("uplo")
-    if uplo is None or not isinstance(declared, TupleShape) or len(step.operands) != 1:
+    letters, declared = _letters(step, "uplo"), step.shape
+    if letters not in ("L", "U") or not isinstance(declared, TupleShape) or len(step.values) != 1:
         return None
-    (operand,), lower = step.values, uplo[1] == ord("L")
+    (operand,), lower = step.values, letters == "L"
     shape, info = operand.shape, declared.elements[-1]
     if len(declared.elements) != 2 or not isinstance(shape, Shape) or not isinstance(info, Shape):
         return None
@@ -119,21 +119,29 @@ def _is_nan(step: Step, value: Value) -> Value:
 
 def _triangular_solve(step: Step) -> Nest | None:
     """BLAS's trsm: x of a x = b, or x a = b."""
-    options = dict(_options(step) or {})
-    names = ("side", "uplo", "diag", "trans_x")
-    if len(step.operands) != 2 or not isinstance(step.shape, Shape):
+    letters = _letters(step, "side", "uplo", "diag", "trans_x")
+    if not letters or len(step.operands) != 2 or not isinstance(step.shape, Shape):
         return None
-    if any(name not in options for name in names):
-        return None
-    side, uplo, diagonal, transposed = (chr(options[name][1]) for name in names)
+    side, uplo, diagonal, transposed = letters
     transposes = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
+    if side not in "LR" or uplo not in "LU" or diagonal not in "UN" or transposed not in transposes:
+        return None
     given = {
         "left_side": side == "L",
         "lower": uplo == "L",
         "unit_diagonal": diagonal == "U",
-        "transpose_a": transposes.get(transposed, "NO_TRANSPOSE"),
+        "transpose_a": transposes[transposed],
     }
     return step.apply(REGISTRY["TriangularSolve"], step.values, given)
+
+
+def _letters(step: Step, *names: str) -> str:
+    """The characters that options of LAPACK stand for; none where one is missing."""
+    options = _options(step) or {}
+    found = [options.get(name) for name in names]
+    codes = [each[1] if isinstance(each, tuple) else each for each in found]
+    is_text = all(isinstance(each, int) and ord("A") <= each <= ord("Z") for each in codes)
+    return "".join(map(chr, codes)) if is_text else ""  # type: ignore[arg-type]  # integers
 
 
 def _slice_to_dynamic(step: Step) -> Nest | None:
@@ -197,7 +205,9 @@ def _kept(step: Step, target: str) -> Nest:
         shapes = [value.shape for value in step.leaves]
         given["operand_layouts"] = _layouts(step, constraints, shapes)
         given["result_layouts"] = _layouts(step, step.instruction.shape_text, given["shapes"])
-    results = step.builder.apply(REGISTRY["CustomCall"], step.leaves, given)
+    is_callback = "python" in target and "callback" in target
+    operation = ForeignCallback.instance if is_callback else REGISTRY["CustomCall"]
+    results = step.builder.apply(operation, step.leaves, given)
     return nest_of(step.shape, iter(results))
 
 

@@ -6,10 +6,13 @@ import os
 from typing import Any, NoReturn
 
 from minixla.core.errors import ImportError_, TransformError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import TOKEN
 from minixla.interop.hlo.module import Module
 from minixla.interop.hlo.syntax import parse_module
 from minixla.interop.hlo.text import SUBJECT
 from minixla.interop.importing import ImportedProgram
+from minixla_ops import create_token
 
 __all__ = ["import_hlo"]
 
@@ -28,7 +31,7 @@ def import_hlo(source: Any) -> ImportedProgram:
     Returns:
         A callable with `graph`, the Graph of the entry computation, and `functions`, every
         computation of the module by name. They take and give arrays one by one: the members of
-        tuples among parameters and results stand in their place.
+        tuples among parameters and results stand in their place, and tokens are left out.
 
     Raises:
         ImportError_: `source` is no such program; the message names the line and column, what was
@@ -38,11 +41,37 @@ def import_hlo(source: Any) -> ImportedProgram:
     translated = Module(module)
     translated.translate()
     assert module.entry is not None, "the parser chooses one"
-    name, graphs = module.entry.name, translated.graphs
-    deep = {each for each, depth in translated.depths.items() if depth > _DEEPEST}
-    made = (_DeepProgram if name in deep else ImportedProgram)(graphs[name], graphs)
-    made.functions.update({each: _DeepProgram(graphs[each], {}) for each in deep})
+    graphs = translated.graphs
+    kinds = {name: _kind(graphs[name], depth) for name, depth in translated.depths.items()}
+    name = module.entry.name
+    made = kinds[name](graphs[name], graphs)
+    special = {each: kind for each, kind in kinds.items() if kind is not ImportedProgram}
+    made.functions.update({each: kind(graphs[each], {}) for each, kind in special.items()})
     return made
+
+
+def _kind(graph: Graph, depth: int) -> type[ImportedProgram]:
+    """How a computation is called."""
+    if depth > _DEEPEST:
+        return _DeepProgram
+    has_tokens = TOKEN in (*graph.input_shapes, *graph.output_shapes)
+    return _OrderedProgram if has_tokens else ImportedProgram
+
+
+class _OrderedProgram(ImportedProgram):
+    """A program that takes or gives tokens: they are no arguments and no results of a call."""
+
+    def __call__(self, *operands: Any) -> Any:
+        """The result, or the tuple of results, tokens left out."""
+        count = sum([shape is not TOKEN for shape in self.graph.input_shapes])
+        # Too many or too few are refused with the count of all inputs.
+        given, remaining = list(operands), iter(operands)
+        if len(operands) == count:
+            shapes = self.graph.input_shapes
+            given = [create_token() if each is TOKEN else next(remaining) for each in shapes]
+        pairs = zip(self._flat(given), self.graph.output_shapes, strict=True)
+        results = tuple([value for value, shape in pairs if shape is not TOKEN])
+        return results[0] if len(results) == 1 else results
 
 
 class _DeepProgram(ImportedProgram):

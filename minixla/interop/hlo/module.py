@@ -6,7 +6,7 @@ from typing import Any
 
 from minixla.core.errors import ImportError_, MinixlaError
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, TupleShape
 from minixla.interop.building import Builder
 from minixla.interop.hlo.asynchronous import asynchronous
 from minixla.interop.hlo.operations import Entry
@@ -176,13 +176,16 @@ class Module:
             raise
         except MinixlaError as error:
             # What the grammar lets pass and our rules do not.
-            raise step.error(str(error), "The program breaks a rule of the operation.") from error
+            problem, *rest = str(error).splitlines()
+            given = [each.strip() for each in rest if not each.startswith("  called at ")]
+            advice = "The program breaks a rule of the operation."
+            raise step.error(problem, advice, given) from error
         except (ValueError, OverflowError) as error:
             raise step.error(str(error), "The program breaks a rule of HLO.") from error
         if not _fits(nest, instruction.shape, entry.loose):
-            given = shape_of_nest(nest)
+            found = shape_of_nest(nest)
             raise step.error(
-                f"the result is declared {instruction.shape}, but is {given}",
+                f"the result is declared {instruction.shape}, but is {found}",
                 "The declared shape must follow from the operands and attributes.",
             )
         return nest
@@ -207,12 +210,10 @@ def _listed(what: str, shapes: Any) -> str:
 
 def _fits(nest: Nest, declared: AnyShape, loose: bool) -> bool:
     """Whether a value has the declared shape; `loose`: as far as two members of a tuple."""
-    if type(nest) is Value and nest.shape is declared:
-        return True
     found = shape_of_nest(nest)
-    if found is declared:
-        return True
-    if loose and isinstance(found, TupleShape) and isinstance(declared, TupleShape):
-        # Contexts of asynchronous operations differ from backend to backend.
-        return len(declared.elements) >= 2 and found.elements[:2] == declared.elements[:2]
-    return isinstance(found, Shape) and found is declared
+    if found is declared or not loose:
+        return found is declared
+    if not isinstance(found, TupleShape) or not isinstance(declared, TupleShape):
+        return False
+    # Contexts of asynchronous operations differ from backend to backend.
+    return len(declared.elements) >= 2 and found.elements[:2] == declared.elements[:2]

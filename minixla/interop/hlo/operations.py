@@ -11,8 +11,8 @@ from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo import notation
-from minixla.interop.hlo.elided import ElidedConstant
 from minixla.interop.hlo.literals import ELIDED, parse_literal, tuple_members
+from minixla.interop.hlo.refused import ElidedConstant
 from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, shape_of_nest
 from minixla.interop.special import SPECIAL
 from minixla_ops.accuracy import ResultAccuracy
@@ -124,7 +124,7 @@ _COMPARE_TYPES = ("FLOAT", "SIGNED", "UNSIGNED", "TOTALORDER")
 
 def _compare(step: Step) -> Nest:
     direction = _DIRECTIONS[step.choice("direction", *_DIRECTIONS)]
-    how = step.choice("type", *_COMPARE_TYPES, default="") if step.has("type") else ""
+    how = step.choice("type", *_COMPARE_TYPES) if step.has("type") else ""
     name = f"{direction}TotalOrder" if how == "TOTALORDER" else direction
     return step.apply(REGISTRY[name], step.values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from minixla.core.source import Source
 from minixla.interop.hlo import notation
@@ -13,7 +14,7 @@ __all__ = ["Sources"]
 
 _LINE = re.compile(r"\bsource_line=(\d{1,9})\b", re.ASCII)
 _FRAME = re.compile(r"\bstack_frame_id=(\d{1,9})\b", re.ASCII)
-_FIELD = re.compile(r"(\w+)=(\d{1,9})\b", re.ASCII)
+_FIELD = re.compile(r"(?<!\w)(\w++)=(\d{1,9})\b", re.ASCII)
 
 
 class Sources:
@@ -59,5 +60,6 @@ class Sources:
         return source_at(notation.string(file) or "", name, location["line"])
 
 
+@lru_cache(maxsize=1024)
 def _numbers(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in _FIELD.findall(text)}

@@ -13,7 +13,7 @@ from minixla.interop.building import Builder
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.syntax import Instruction, Layout
 
-__all__ = ["Nest", "Step", "leaf_shapes", "leaves_of", "nest_of", "shape_of_nest"]
+__all__ = ["Nest", "Step", "leaf_shapes", "leaves_of", "nest_of", "nested", "shape_of_nest"]
 
 #: A value, or the members of a tuple, which are not packed until an instruction wants the tuple.
 Nest: TypeAlias = "Value | tuple[Nest, ...]"
@@ -46,6 +46,15 @@ def nest_of(shape: AnyShape, leaves: Iterator[Value]) -> Nest:
     if type(shape) is TupleShape:
         return tuple([nest_of(each, leaves) for each in shape.elements])
     return next(leaves)
+
+
+def nested(values: tuple[Value, ...], shape: AnyShape) -> Nest:
+    """Values in the structure of a shape where they are its leaves; else one, or a flat tuple."""
+    is_tuple = type(shape) is TupleShape
+    if len(values) == 1 and is_tuple is (type(values[0].shape) is TupleShape):
+        return values[0]
+    fits = is_tuple and len(leaf_shapes(shape)) == len(values)
+    return nest_of(shape, iter(values)) if fits else values
 
 
 class Step:
@@ -207,12 +216,7 @@ class Step:
     def nest(self, leaves: Iterable[Value]) -> Nest:
         """Leaves in the structure of the declared shape, as far as they fit it."""
         found, shape = tuple(leaves), self.instruction.shape
-        if len(found) == 1 and (type(shape) is TupleShape) is (type(found[0].shape) is TupleShape):
-            return found[0]
-        if type(shape) is not TupleShape:
-            return found
-        fits = len(leaf_shapes(shape)) == len(found)
-        return nest_of(shape, iter(found)) if fits else found
+        return nested(found, shape)
 
     # Errors.
 
@@ -226,11 +230,11 @@ class Step:
         """Raises ImportError_ for this instruction."""
         raise self.error(problem, advice)
 
-    def error(self, problem: str, advice: str) -> ImportError_:
+    def error(self, problem: str, advice: str, given: Sequence[str] = ()) -> ImportError_:
         """The error for this instruction."""
         instruction = self.instruction
         shapes = ", ".join([str(shape_of_nest(each)) for each in self.operands])
-        given = [f"operands ({shapes[:500]})"] if self.operands else []
+        given = [*([f"operands ({shapes[:500]})"] if self.operands else []), *given]
         problem = f"{instruction.opcode}: {problem.rstrip('.')}"
         return self.module.text.error(instruction.position, problem, given, advice)
 

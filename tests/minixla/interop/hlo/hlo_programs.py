@@ -13,6 +13,8 @@ from jax import random as jr
 from jax.scipy.linalg import solve_triangular
 from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
+import minixla as mx
+
 
 class Program(NamedTuple):
     """A function and arguments.
@@ -276,3 +278,25 @@ def whole_text(compiled: Any) -> str:
     options.print_large_constants = True
     (module,) = compiled.runtime_executable().hlo_modules()
     return module.to_string(options)
+
+
+def in_steps(actual: Any, expected: Any) -> float:
+    """The greatest distance, in steps at the greatest element; NaN and infinities are equal."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if not jnp.issubdtype(expected.dtype, jnp.inexact):
+        return float(np.any(actual != expected))
+    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+    wide = np.complex128 if np.iscomplexobj(expected) else np.float64
+    error = np.abs(actual.astype(wide) - expected.astype(wide))
+    greatest = np.max(np.abs(expected.astype(wide)), initial=0, where=np.isfinite(expected))
+    unit = float(jnp.finfo(expected.dtype).eps) * max(float(greatest), 1e-30)
+    return float(np.max(np.where(same, 0, error), initial=0) / unit)
+
+
+def check(text: str, arguments: Any, wanted: Any, ulp: float) -> None:
+    """Asserts that the reference of a text gives what is wanted."""
+    results = mx.reference(mx.import_hlo(text))(*arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    for actual, expected in zip(results, wanted, strict=True):
+        assert in_steps(actual, expected) <= ulp

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import AxisType
-from jax.sharding import PartitionSpec as P
 
 import minixla as mx
 from minixla.reference import seed
-from tests.minixla.interop.hlo.hlo_programs import PROGRAMS, X, Y, dump, whole_text
+from tests.minixla.interop.hlo.hlo_programs import PROGRAMS, X, Y, check, dump, in_steps, whole_text
 
-
-def in_steps(actual, expected):
-    """The greatest distance, in steps at the greatest element; NaN and infinities are equal."""
-    actual, expected = np.asarray(actual), np.asarray(expected)
-    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-    if not jnp.issubdtype(expected.dtype, jnp.inexact):
-        return float(np.any(actual != expected))
-    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-    wide = np.complex128 if np.iscomplexobj(expected) else np.float64
-    error = np.abs(actual.astype(wide) - expected.astype(wide))
-    greatest = np.max(np.abs(expected.astype(wide)), initial=0, where=np.isfinite(expected))
-    unit = float(jnp.finfo(expected.dtype).eps) * max(float(greatest), 1e-30)
-    return float(np.max(np.where(same, 0, error), initial=0) / unit)
-
-
-def check(text, arguments, wanted, ulp):
-    results = mx.reference(mx.import_hlo(text))(*arguments)
-    results = results if isinstance(results, tuple) else (results,)
-    for actual, expected in zip(results, wanted, strict=True):
-        assert in_steps(actual, expected) <= ulp
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -79,48 +62,6 @@ def test_all_ways_of_printing():
         check(text, arguments, wanted, ulp)
     first, *others = [mx.import_hlo(text).graph for text in texts]
     assert all(each == first for each in others)
-
-
-# Transformations of what was imported.
-
-DIFFERENTIABLE = [
-    ("functions", "optimised"),
-    ("softmax", "unoptimised"),
-    ("attention", "optimised"),
-    ("scan", "optimised"),
-    ("convolution", "unoptimised"),
-    ("cholesky", "optimised"),
-]
-
-
-@pytest.mark.parametrize(("name", "form"), DIFFERENTIABLE)
-def test_imported_programs_are_functions(name, form):
-    function, arguments, ulp = PROGRAMS[name]
-    made = dump(function, arguments)
-    imported = mx.import_hlo(getattr(made, form))
-
-    def first(*xs):
-        results = imported(*xs)
-        return results[0] if isinstance(results, tuple) else results
-
-    assert in_steps(mx.jit(first)(*arguments), made.results[0]) <= ulp
-
-    def loss(f):
-        return lambda x: mx.numpy.sum(f(x, *arguments[1:]) ** 2)
-
-    def jax_loss(x):
-        return jnp.sum(jax.tree.leaves(function(x, *arguments[1:]))[0] ** 2)
-
-    gradient = np.asarray(mx.jit(mx.grad(loss(first)))(arguments[0]))
-    expected = np.asarray(jax.grad(jax_loss)(arguments[0]))
-    if name == "cholesky":  # JAX symmetrises its derivative
-        expected, gradient = expected + expected.T, gradient + gradient.T
-    np.testing.assert_allclose(gradient, expected, rtol=2e-4, atol=2e-5)
-    stacked = np.stack([arguments[0], arguments[0][::-1] if name != "cholesky" else arguments[0]])
-    rows = mx.vmap(lambda x: first(x, *arguments[1:]))(stacked)
-    for row, each in zip(rows, stacked, strict=True):
-        alone = first(each, *arguments[1:])
-        np.testing.assert_allclose(row, alone, rtol=1e-5, atol=1e-5)
 
 
 # What is special in some dumps.
@@ -185,51 +126,29 @@ def test_libraries_are_called_by_name():
         mx.reference(imported)(np.eye(4, dtype=np.float32))
 
 
-def test_libraries_get_the_layouts_that_they_ask_for():
-    """LAPACK's arrays are column-major, so that a transposed result would come of other layouts."""
-    matrix = np.array([[4, 1, 0], [2, 5, 1], [0, 3, 6]], np.float32)
-    for function in (jnp.linalg.inv, lambda x: jnp.linalg.qr(x)[0]):
-        made = dump(function, (matrix,))
-        for text in (made.unoptimised, made.optimised):
-            assert "{0,1}" in text
-            assert in_steps(mx.jit(mx.import_hlo(text))(matrix), made.results[0]) <= 8
+DUMPED = ("gradient of max pooling", "attention")
 
 
-def sharded(function, *specs):
-    mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
-    mapped = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=P("i"))
-    return jax.jit(mapped)
-
-
-COLLECTIVES = {
-    "psum": (lambda x: x + lax.psum(x, "i"), "all-reduce"),
-    "all_gather": (lambda x: lax.all_gather(x, "i").reshape(4, 6)[:1], "all-gather"),
-    "ppermute": (
-        lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 3), (3, 0)]),
-        "collective-permute",
-    ),
-    "all_to_all": (lambda x: lax.all_to_all(x[:, :4], "i", 1, 0).reshape(1, 4), "all-to-all"),
-    "psum_scatter": (
-        lambda x: lax.psum_scatter(x.reshape(6)[:4], "i").reshape(1, 1),
-        "reduce-scatter",
-    ),
-    "axis_index": (lambda x: x + lax.axis_index("i"), "partition-id"),
-}
-
-
-@pytest.mark.parametrize("name", COLLECTIVES)
-def test_collectives(name):
-    """Each process of the partitioned program, simulated, gives its part of what JAX gives."""
-    function, opcode = COLLECTIVES[name]
-    compiled = sharded(function, P("i")).lower(X).compile()
-    text = compiled.as_text()
-    assert opcode in text
-    wanted = np.asarray(compiled(X))
-    imported = mx.import_hlo(text)
-    programs = [[imported] * 4]  # one replica of four partitions
-    (results,) = mx.simulate(programs, [[(X[at : at + 1],) for at in range(4)]])
-    for at, part in enumerate(results):
-        np.testing.assert_allclose(part, wanted[at : at + 1], rtol=1e-6)
+def test_every_pass_of_xla(tmp_path):
+    """What `--xla_dump_to` writes after each pass of XLA:CPU is read, and gives the same."""
+    script = (
+        "import jax\nfrom tests.minixla.interop.hlo.hlo_programs import PROGRAMS\n"
+        f"for name in {DUMPED}:\n"
+        "    jax.jit(PROGRAMS[name][0]).lower(*PROGRAMS[name][1]).compile()\n"
+    )
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_hlo_pass_re=.* --xla_dump_large_constants"
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, env=environment)
+    numbers = sorted({path.name.split(".")[0] for path in tmp_path.glob("module_*.txt")})
+    assert len(numbers) == len(DUMPED)
+    for number, name in zip(numbers, DUMPED, strict=True):
+        _, arguments, ulp = PROGRAMS[name]
+        paths = sorted(tmp_path.glob(f"{number}.*.txt"))
+        modules = [path for path in paths if path.read_text().lstrip().startswith("HloModule")]
+        assert len(modules) > 15
+        wanted = np.asarray(mx.reference(mx.import_hlo(modules[0]))(*arguments))
+        for path in modules[1:]:
+            assert in_steps(mx.reference(mx.import_hlo(path))(*arguments), wanted) <= ulp, path
 
 
 def test_results_are_compared_by_name_and_number():

@@ -649,6 +649,24 @@ def test_queues():
     np.testing.assert_array_equal(result, -item[0])
 
 
+def test_tokens_are_no_arguments():
+    text = module(
+        """t = token[] parameter(0)
+        x = f32[4] parameter(1)
+        i = (f32[4], token[]) infeed(t)
+        y = f32[4] get-tuple-element(i), index=0
+        u = token[] get-tuple-element(i), index=1
+        z = f32[4] add(x, y)
+        ROOT r = (token[], f32[4]) tuple(u, z)"""
+    )
+    imported = mx.import_hlo(text)
+    assert list(map(str, imported.graph.input_shapes)) == ["token[]", "f32[4]"]
+    ((result,),) = mx.simulate([[imported]], [[RANKS[0]]], infeed=[RANKS[1][0]])
+    np.testing.assert_array_equal(result, RANKS[0][0] + RANKS[1][0])
+    with pytest.raises(mx.TransformError, match="3 arguments for 2 inputs"):
+        mx.reference(imported)(1, 2, 3)
+
+
 # Custom calls.
 
 

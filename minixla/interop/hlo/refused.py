@@ -1,4 +1,4 @@
-"""Constants whose numbers an HLO text leaves out."""
+"""Instructions of HLO that can be looked at, but not evaluated."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from minixla.core.attributes import Integer, ShapeAttribute, Text
-from minixla.core.errors import ImportError_, explain
+from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape
 from minixla.interop.hlo.literals import ELIDED
 from minixla.interop.hlo.text import SUBJECT
+from minixla_ops.custom_call import CustomCall
 
-__all__ = ["ElidedConstant"]
+__all__ = ["ElidedConstant", "ForeignCallback"]
 
 
 @register
@@ -65,4 +66,35 @@ class ElidedConstant(Operation):
             [f"{label} = constant({ELIDED})"],
             "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
             "--xla_dump_large_constants), and import that.",
+        )
+
+
+@register
+class ForeignCallback(CustomCall):
+    """A call of a Python function of the process that made the program.
+
+    Its number means nothing, or something else, in another process, so that nobody may run it.
+
+    Attributes, checks: see CustomCall.
+    """
+
+    spec_names = ()
+    hlo_name = "custom-call"
+
+    def reference(self, *args: Any, target_name: str, **_: Any) -> Any:
+        """Refuses: the function is not here."""
+        self._refuse(target_name)
+
+    def stablehlo(self, *_: Any, target_name: str, **attributes: Any) -> Sequence[str]:
+        """Refuses: the function is not here."""
+        self._refuse(target_name)
+
+    def _refuse(self, target: str) -> NoReturn:
+        raise explain(
+            TransformError,
+            SUBJECT,
+            f"the target {target!r} calls a Python function of the program's maker",
+            (),
+            "It means nothing in another process: leave pure_callback, io_callback and debug "
+            "prints out of the program.",
         )
