@@ -10,6 +10,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.operation import REGISTRY
 from minixla.tools.comparison import compared, relative_error
 from minixla.tools.graph_parts import alone, composition_of, inlined, showing
 from minixla.tools.rounding import Measured, in_double
@@ -150,6 +151,15 @@ def test_calls_are_unfolded():
     assert flat.output_shapes == graph.output_shapes
     x = random(2)
     np.testing.assert_array_equal(reference_graph(flat, [x]), reference_graph(graph, [x]))
+
+
+def test_fusions_are_unfolded():
+    inner = mx.make_graph(lambda x: mnp.sin(x) * 2)(random(2))
+    fusion = REGISTRY["Fusion"]
+    graph = mx.make_graph(lambda x: mx.bind(fusion, x, computation=inner, kind="kLoop"))(random(2))
+    assert [step.op.name for step in inlined(graph).instructions] == [
+        step.op.name for step in inner.instructions
+    ]
 
 
 def test_an_instruction_alone():
