@@ -177,8 +177,8 @@ _HOMES = (
     "minixla.core",
     "minixla.transforms",
     "minixla.tools.gradient_check",
-    "minixla.tools.cross_check",
     "minixla.interop",
+    "minixla.tools.cross_check",
 )
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")

@@ -16,6 +16,7 @@ from minixla.core.graph import Graph, Instruction
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error, shown_element
 from minixla.tools.graph_parts import alone, inlined, is_array, is_call, is_inexact, showing
+from minixla.tools.inner_programs import inner_runs
 from minixla.tools.localization import describe_step
 from minixla.tools.rounding import Measured, in_double
 from minixla.tools.ulp import wide
@@ -132,8 +133,17 @@ def wrong_derivative(graph: Graph, operands: Sequence[np.ndarray]) -> list[Findi
         given = [measured.reference[id(value)] for value in step.operands]
         found = _wrong_rule(step, given, number)
         if found is not None:
-            findings.append(found)
+            findings.extend(_wrong_inside(step, given) or [found])
     return findings
+
+
+def _wrong_inside(step: Instruction, operands: Sequence[Any]) -> list[Finding]:
+    """What is wrong in the first program that an instruction runs in which something is."""
+    for graph, given in inner_runs(step, operands) or ():
+        found = wrong_derivative(graph, given)
+        if found:
+            return found
+    return []
 
 
 def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) -> Finding | None:

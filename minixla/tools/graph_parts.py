@@ -21,6 +21,9 @@ __all__ = [
 ]
 
 
+_CALLS = ("call", "composite-call", "fusion")
+
+
 def is_array(value: Value) -> bool:
     """Whether a value is an array of fixed size: no tuple, token or array of dynamic size."""
     return isinstance(value.shape, Shape) and not value.shape.is_dynamic
@@ -33,7 +36,7 @@ def is_inexact(shape: AnyShape) -> bool:
 
 def is_call(step: Instruction) -> bool:
     """Whether an instruction only runs a program on its operands."""
-    is_called = step.op.hlo_name == "call" and not step.op.spans_devices
+    is_called = step.op.hlo_name in _CALLS and not step.op.spans_devices
     return is_called and len(step.computations) == 1
 
 

@@ -17,6 +17,7 @@ from minixla.tools.check_report import Finding
 from minixla.tools.comparison import Comparison, compared, relative_error, shown_element
 from minixla.tools.evaluators import EVALUATORS, Evaluator, NotEvaluated, known_gap, run_hlo
 from minixla.tools.graph_parts import alone, composition_of, inlined, is_array, showing
+from minixla.tools.inner_programs import inner_runs
 from minixla.tools.rounding import Measured, precision_of
 from minixla.tools.ulp import absolute_error
 from minixla_ops.composed import Composed
@@ -24,7 +25,6 @@ from minixla_ops.evaluation import reference_graph
 
 __all__ = ["Search", "describe_step", "wrong_step"]
 
-_MOST_TRIPS = 8
 _MOST_TRIED = 200
 _REFERENCE = "reference"
 
@@ -188,59 +188,26 @@ def wrong_step(search: Search) -> Finding | None:
 def _wrong_there(
     search: Search, step: Instruction, operands: list[np.ndarray], number: int
 ) -> Finding | None:
-    follow = _FOLLOWED.get(step.op.name)
-    if follow is not None:
-        return follow(search, step, operands)
-    if isinstance(step.op, Composed) and step.computations:
-        composition = composition_of(step)
-        found = _inside(search, composition, operands)
-        if found is not None or _is_as_composed(search, step, composition, operands):
+    runs = inner_runs(step, operands)
+    if runs is None:
+        return _wrong_alone(search.kind, step, operands, number)
+    for graph, given in runs:
+        measured = Measured(inlined(graph).pruned(), given)
+        found = wrong_step(Search(search.kind, measured, list(search.values)))
+        if found is not None:
             return found
-    return _wrong_alone(search.kind, step, operands, number)
+    if isinstance(step.op, Composed) and not _is_as_composed(search, step, operands):
+        return _wrong_alone(search.kind, step, operands, number)
+    return None
 
 
-def _is_as_composed(
-    search: Search, step: Instruction, composition: Graph, operands: list[np.ndarray]
-) -> bool:
+def _is_as_composed(search: Search, step: Instruction, operands: list[np.ndarray]) -> bool:
     """Whether the reference rule gives what the program that the operation stands for gives."""
-    pairs = zip(step.results, reference_graph(composition, operands), strict=True)
+    pairs = zip(step.results, reference_graph(composition_of(step), operands), strict=True)
     return all(
         np.array_equal(np.asarray(each), search.measured.reference[id(value)], equal_nan=True)
         for value, each in pairs
     )
-
-
-def _inside(search: Search, graph: Graph, operands: Sequence[np.ndarray]) -> Finding | None:
-    measured = Measured(inlined(graph).pruned(), operands)
-    return wrong_step(Search(search.kind, measured, list(search.values)))
-
-
-def _in_loop(search: Search, step: Instruction, operands: list[np.ndarray]) -> Finding | None:
-    condition, body = step.attributes["condition"], step.attributes["body"]
-    values: Sequence[Any] = operands
-    for _ in range(_MOST_TRIPS):
-        found = _inside(search, condition, values)
-        if found is not None or not reference_graph(condition, values)[0]:
-            return found
-        found = _inside(search, body, values)
-        if found is not None:
-            return found
-        values = reference_graph(body, values)
-    return None
-
-
-def _in_branch(search: Search, step: Instruction, operands: list[np.ndarray]) -> Finding | None:
-    branches = step.attributes["computations"]
-    index = operands[0]
-    number = int(index)
-    if index.dtype == np.bool_:
-        number = 0 if index else 1
-    if not 0 <= number < len(branches):
-        number = len(branches) - 1
-    return _inside(search, branches[number], operands[1:])
-
-
-_FOLLOWED = {"While": _in_loop, "Conditional": _in_branch}
 
 
 class _Opinion(NamedTuple):

@@ -239,9 +239,14 @@ def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) 
 
 
 def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.ndarray:
-    """For types as wide as double: an element that is whole, or an operand's, is not rounded."""
-    with np.errstate(all="ignore"):
-        is_whole = np.isfinite(given) & (np.round(given) == given)
+    """For types as wide as double: which elements are neither an operand's, nor whole by intent.
+
+    Sums of whole numbers are whole, and so is what rounds an element to an integer.
+    """
     operands = [values[id(value)] for value in step.operands if is_inexact(value.shape)]
     known = np.concatenate([np.ravel(np.asarray(each)) for each in operands] or [np.zeros(0)])
-    return ~(is_whole | np.isin(given, known))
+    with np.errstate(all="ignore"):
+        is_known = np.isin(np.abs(given), np.abs(known))
+        if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
+            return ~is_known
+        return ~(is_known | np.isfinite(given) & (np.round(given) == given))

@@ -60,7 +60,7 @@ class _Process:
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
         with remote:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", module, str(remote.fileno())],
+                [sys.executable, "-P", "-m", module, str(remote.fileno())],
                 # It finds the modules that this process finds.
                 env=_surroundings(),
                 pass_fds=[remote.fileno()],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from minixla.tools.commands.options import (
     BadInput,
     add_json,
     add_program,
+    print_data,
     print_json,
     read_program,
     sixty_four_bits,
@@ -58,7 +58,7 @@ def _convert(options: argparse.Namespace) -> int:
         program = read_program(options)
         data = _WRITERS[form](program)
     if options.output is None:
-        sys.stdout.buffer.write(data)
+        print_data(data)
         return 0
     Path(options.output).write_bytes(data)
     if options.json:

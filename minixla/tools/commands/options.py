@@ -24,6 +24,7 @@ __all__ = [
     "add_program",
     "argument_arrays",
     "named_outputs",
+    "print_data",
     "print_json",
     "progress",
     "read_program",
@@ -188,6 +189,16 @@ def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
 def print_json(value: Any) -> None:
     """Prints JSON; numbers that it lacks become strings."""
     print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def print_data(data: bytes) -> None:
+    """Writes to standard output, which may take text only where Python has replaced it."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(data.decode(errors="replace"))
+    else:
+        sys.stdout.flush()
+        buffer.write(data)
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ from minixla.tools.commands.options import (
     BadInput,
     add_json,
     add_program,
+    print_data,
     print_json,
     read_program,
     sixty_four_bits,
@@ -53,8 +54,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.output is not None:
         Path(options.output).write_bytes(data)
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        print_data(data)
     return 0
 
 

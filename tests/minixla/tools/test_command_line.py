@@ -271,6 +271,13 @@ def test_show_without_graphviz(folder, capsys, monkeypatch):
     assert status == 2 and "--form dot" in err and not Path("p.svg").exists()
 
 
+def test_output_that_takes_text_only(folder, monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["show", "p.mlir"]) == 0 and main(["convert", "p.mlir"]) == 0
+    assert out.getvalue().startswith("HloModule") and "stablehlo.tanh" in out.getvalue()
+
+
 def test_cost(folder, capsys):
     told = results(capsys, "cost", "p.mlir")
     assert told["total"] == {"flops": 203, "transcendentals": 12, "bytes": 424, "is_bound": True}

@@ -173,6 +173,15 @@ def test_a_wrong_derivative(monkeypatch, rule, against):
     assert all(row.value.startswith(start) for row in report.rows if row.verdict == "parts")
 
 
+@pytest.mark.parametrize("function", [in_a_loop, in_a_branch], ids=lambda f: f.__name__)
+def test_a_wrong_derivative_inside(monkeypatch, function):
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), *DERIVATIVES["jvp"])
+    report = mx.cross_check(function, random(3, 4), random(3, 4))
+    finding = next(each for each in report.findings if each.kind == "derivative")
+    assert (finding.operation, finding.suspects) == ("tanh", ("derivative rule",))
+    assert line_of(function, "mnp.tanh").split(" (")[0] in str(finding.source)
+
+
 def jax_planted(x, y):
     return (jnp.tanh(jnp.exp(x * 0.25) + y) ** 2).sum(axis=1)
 
