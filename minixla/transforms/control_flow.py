@@ -320,14 +320,16 @@ def fori_loop(
     if unroll not in (None, False, 1):
         return _unrolled(lower, upper, body_fun, init_val, unroll)
     dtype = _index_type(lower, upper)
-    start, stop = (
-        np.asarray(x, dtype) if isinstance(x, int) else convert_element_type(x, dtype)
-        for x in (lower, upper)
-    )
+    start, stop = lower, upper
+    if not (weak_type_of(lower) and weak_type_of(upper)):
+        start, stop = (
+            np.asarray(x, dtype) if isinstance(x, int) else convert_element_type(x, dtype)
+            for x in (lower, upper)
+        )
 
     def advance(value: Any) -> Any:
         index, limit, inner = value
-        return index + np.ones((), dtype), limit, body_fun(index, inner)
+        return index + 1, limit, body_fun(index, inner)
 
     return while_loop(lambda value: value[0] < value[1], advance, (start, stop, init_val))[2]
 

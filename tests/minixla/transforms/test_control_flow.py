@@ -98,6 +98,25 @@ def functions(name):
     return PROGRAMS[name](mx, mx.numpy), PROGRAMS[name](lax, jnp)
 
 
+# Results for Python numbers, which stay weakly typed outside of transformations too.
+WEAK_RESULTS = {
+    "while": lambda m: m.while_loop(lambda c: c < 3, lambda c: c + 1, 0),
+    "fori": lambda m: m.fori_loop(0, 3, lambda i, c: c + i, 0),
+    "fori, unrolled": lambda m: m.fori_loop(0, 3, lambda i, c: c + i, 0, unroll=True),
+    "scan": lambda m: m.scan(lambda c, _: (c * 2, c), 1.0, None, length=3),
+    "scan, strong": lambda m: m.scan(lambda c, x: (c * x, x), 1.0, np.ones(3, np.float16)),
+    "cond": lambda m: m.cond(True, lambda: 1, lambda: 2),
+    "cond, strong": lambda m: m.cond(True, lambda: np.int8(1), lambda: np.int8(2)),
+    "switch": lambda m: m.switch(1, [lambda: (1.0, True), lambda: (2.0, False)]),
+}
+
+
+@pytest.mark.parametrize("name", WEAK_RESULTS)
+def test_weak_results(name):
+    ours, theirs = (jax.tree.leaves(WEAK_RESULTS[name](m)) for m in (mx, lax))
+    assert [(x.dtype, x.weak_type) for x in ours] == [(x.dtype, x.weak_type) for x in theirs]
+
+
 @pytest.fixture(autouse=True)
 def in_double():
     with jax.enable_x64(True):
@@ -202,6 +221,8 @@ def test_weak_types_give_way():
         ),
         "scan": lambda m: m.scan(lambda c, y: (c + y, None), 0.0, x),
         "fori": lambda m: m.fori_loop(0, 2, lambda i, c: c + x[0], 0.0),
+        "fori, number": lambda m: m.fori_loop(0, 2, lambda i, c: c + i, np.int8(0)),
+        "fori, wide bound": lambda m: m.fori_loop(0, np.int32(2), lambda i, c: c + i, np.int32(0)),
     }
     for program in values.values():
         ours, theirs = map(jax.tree.leaves, (program(mx), program(lax)))
