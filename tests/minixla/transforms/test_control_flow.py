@@ -158,6 +158,15 @@ def test_batches(name):
     )
 
 
+def test_unroll_true_leaves_no_loop():
+    def function(x):
+        return mx.fori_loop(1, 4, lambda i, c: c * i + x, x, unroll=True)
+
+    graph = mx.make_graph(function)(X)
+    assert not [step for step in graph.instructions if step.op.name == "While"]
+    assert_same(mx.jit(function)(X), lax.fori_loop(1, 4, lambda i, c: c * i + X, X, unroll=True))
+
+
 def test_nothing_is_unrolled():
     graph = mx.make_graph(
         lambda x: mx.scan(lambda c, y: (c + y, c), x, np.ones((1000, 5), np.float32))[0]
@@ -207,6 +216,12 @@ def test_associative_scan_of_every_size(size):
 
 
 @pytest.mark.parametrize("index", [-5, 0, 1, 2, 7])
+def test_switch_takes_branches_of_any_iterable(index):
+    branches = [lambda x: x, lambda x: x * 2, lambda x: x * 3]
+    assert mx.switch(index, iter(branches), 1.0) == mx.switch(index, branches, 1.0)
+
+
+@pytest.mark.parametrize("index", [-2, 0, 1, 2, 9])
 def test_switch_clamps_its_index(index):
     branches = [lambda x, i=i: x * i for i in range(3)]
     assert_same(mx.switch(index, branches, X), lax.switch(index, branches, X))
@@ -327,6 +342,31 @@ ERRORS = {
         lambda x: mx.fori_loop(0, x[0].astype(int), lambda i, c: c, x, unroll=2),
         mx.TransformError,
         ["unroll takes bounds that are known while tracing"],
+    ),
+    "fori, negative unroll": (
+        lambda x: mx.fori_loop(0, 3, lambda i, c: c, x, unroll=-1),
+        mx.AttributeValueError,
+        ["fori_loop: unroll is negative", "unroll = -1"],
+    ),
+    "scan, negative unroll": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll=-2),
+        mx.AttributeValueError,
+        ["scan: unroll is negative"],
+    ),
+    "scan, unroll": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll="all"),
+        mx.AttributeValueError,
+        ["scan: unroll is not an integer"],
+    ),
+    "scan, unrolled, no pair": (
+        lambda x: mx.scan(lambda c, y: (c, y, y), x, x, unroll=2),
+        mx.TransformError,
+        ["f does not return the next carry and a result", "PyTreeDef((*, *, *))"],
+    ),
+    "map, batch_size": (
+        lambda x: mx.map(identity, x, batch_size=0),
+        mx.AttributeValueError,
+        ["map: batch_size is less than 1", "batch_size = 0"],
     ),
     "scan, no pair": (
         lambda x: mx.scan(lambda c, y: c, x, x),
