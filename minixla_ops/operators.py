@@ -56,6 +56,7 @@ __all__ = [
     "remainder",
     "right_shift",
     "subtract",
+    "weakly_typed",
 ]
 
 Adjustment = Callable[[ElementType], ElementType]
@@ -208,10 +209,16 @@ def operand_shape(value: Any, subject: str = "operator") -> Shape:
     return shape
 
 
-def _marked(result: Any, weak: bool = True) -> Any:
-    if weak and isinstance(result, Tracer):
+def weakly_typed(result: Any) -> Any:
+    """A result, which nobody else knows yet, as a weakly typed one."""
+    if isinstance(result, Tracer):
         result._mark_weak()
-    return result
+        return result
+    return current_trace().weakly(result)
+
+
+def _marked(result: Any, weak: bool = True) -> Any:
+    return weakly_typed(result) if weak else result
 
 
 # Functions of two operands.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from minixla.core.tuples import TupleValue
 __all__ = [
     "Tracer",
     "WrappingTracer",
+    "can_be_weak",
     "concrete_primal",
     "host_array",
     "leaked",
@@ -67,7 +69,16 @@ class Tracer:
         return False
 
     def _mark_weak(self) -> None:
-        """Sets `weak_type`, where the trace keeps it."""
+        """Sets `weak_type`, where the trace keeps it; booleans are never weak."""
+
+    def _weak_copy(self) -> Tracer:
+        """A tracer of the same value that is weakly typed; this one stays as it is."""
+        kind = type(self)
+        copied = kind.__new__(kind)
+        for name in _slots(kind):
+            setattr(copied, name, getattr(self, name))
+        copied._mark_weak()
+        return copied
 
     def _array_shape(self) -> Shape:
         if not isinstance(self._shape, Shape):
@@ -145,11 +156,23 @@ class WrappingTracer(Tracer):
         return weak_type_of(self.value)
 
     def _mark_weak(self) -> None:
-        if isinstance(self.value, Tracer):
-            self.value._mark_weak()
+        # The value itself may be known elsewhere as a strongly typed one.
+        self.value = self._trace.parent.weakly(self.value)
 
     def _concrete(self, wanted: str) -> Any:
         return concrete_primal(self, self.value, wanted)
+
+
+@cache
+def _slots(kind: type) -> tuple[str, ...]:
+    """The attributes that tracers of a class have."""
+    names = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
+    return tuple([name for name in names if name != "__weakref__"])
+
+
+def can_be_weak(shape: AnyShape) -> bool:
+    """Whether values of a shape may be weakly typed: arrays of numbers."""
+    return isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
 
 def weak_type_of(value: Any) -> bool:

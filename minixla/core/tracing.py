@@ -27,6 +27,7 @@ from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
 from minixla.core.tracer import (
     Tracer,
+    can_be_weak,
     host_array,
     leaked,
     not_a_value,
@@ -91,6 +92,12 @@ class Trace:
         """
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
+    def weakly(self, value: Any) -> Any:
+        """`value` as a weakly typed one; what was given stays as it is."""
+        if not isinstance(value, Tracer):
+            return self.parent.weakly(value)
+        return value if value.weak_type else value._weak_copy()
+
     @property
     def evaluator(self) -> Trace:
         """The trace that does the work: itself, unless it only watches another."""
@@ -118,6 +125,9 @@ class _LoadEvaluator(Trace):
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         return default_trace().lift(value, subject)
+
+    def weakly(self, value: Any) -> Any:
+        return default_trace().weakly(value)
 
 
 ThreadState.trace = _LoadEvaluator(None)
@@ -240,7 +250,7 @@ class GraphTracer(Tracer):
         return self._weak
 
     def _mark_weak(self) -> None:
-        self._weak = True
+        self._weak = can_be_weak(self._shape)
 
     def _concrete(self, wanted: str) -> Any:
         raise _staged(self, wanted)
@@ -324,7 +334,14 @@ class GraphTrace(Trace):
         """A tracer of this trace or an enclosing one."""
         if isinstance(value, Tracer):
             return value
-        return GraphTracer(self, self.capture(value, subject))
+        tracer = GraphTracer(self, self.capture(value, subject))
+        if weak_type_of(value):
+            tracer._mark_weak()
+        return tracer
+
+    def weakly(self, value: Any) -> Any:
+        """A weakly typed tracer of this trace or an enclosing one."""
+        return super().weakly(self.lift(value))
 
     def capture(self, operand: Any, subject: str = "trace") -> Value:
         """The value that stands for something from outside the program.

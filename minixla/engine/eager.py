@@ -21,6 +21,7 @@ from minixla.core.tracing import (
     leaked,
     not_a_value,
     set_default_trace,
+    weak_type_of,
 )
 from minixla.core.tuples import TupleValue
 from minixla.engine.program import stage_for_jax
@@ -78,6 +79,21 @@ class EngineTrace(Trace):
             return _copy(placed) if _is_kept(placed) else placed
         _check(value, subject)
         return jax.numpy.asarray(value)
+
+    def weakly(self, value: Any) -> Any:
+        """`value` as a weakly typed one: JAX decides that when it makes an array."""
+        if isinstance(value, (Tracer, TupleValue)):
+            return super().weakly(value) if isinstance(value, Tracer) else value
+        return value if weak_type_of(value) or value.dtype == bool else _weak_copy(value)
+
+
+def _weak(value: Any) -> Any:
+    tracer = current_trace().lift(value)
+    tracer._mark_weak()
+    return tracer
+
+
+_weak_copy = jax.jit(stage_for_jax(_weak))
 
 
 def _check(operand: Any, subject: str) -> None:

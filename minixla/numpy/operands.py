@@ -27,6 +27,7 @@ from minixla_ops.operators import (
     convert,
     operand_shape,
     promote,
+    weakly_typed,
 )
 from minixla_ops.rules import array_shape
 
@@ -67,10 +68,8 @@ def keep_weak(result: Any, source: Any) -> Any:
 
 
 def marked(result: Any, weak: bool) -> Any:
-    """`result`, marked weakly typed where `weak` says so and the trace keeps it."""
-    if weak and isinstance(result, Tracer):
-        result._mark_weak()
-    return result
+    """`result`, which nobody else knows yet, weakly typed where `weak` says so."""
+    return weakly_typed(result) if weak else result
 
 
 # Element types.

@@ -10,6 +10,7 @@ import numpy as np
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
 from minixla.core.snapshots import snapshot
+from minixla.core.tracer import can_be_weak
 from minixla.core.tracing import (
     Trace,
     Tracer,
@@ -42,7 +43,7 @@ class ReferenceTracer(Tracer):
         return self._weak
 
     def _mark_weak(self) -> None:
-        self._weak = True
+        self._weak = can_be_weak(self._shape)
 
     def _concrete(self, wanted: str) -> Any:
         return self.data

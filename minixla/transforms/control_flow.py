@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
-from minixla.core.errors import ShapeError, TransformError, explain
+from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
+from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.vmap import vmap
@@ -64,6 +65,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         TransformError: no branches, or results that differ in structure.
         ShapeError: the index is no integer scalar, or results that differ in shape.
     """
+    branches = list(branches)
     for function in branches:
         checked_function(function, "switch")
     if not branches:
@@ -82,7 +84,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     lifted = _state.trace.lift(index, "switch")
     last = np.asarray(len(branches) - 1).astype(shape.dtype)
     clamped = minimum(maximum(lifted, np.zeros((), shape.dtype)), last)
-    return _branches("switch", convert_element_type(clamped, "s32"), list(branches), operands)
+    return _branches("switch", convert_element_type(clamped, "s32"), branches, operands)
 
 
 def _scalar(subject: str, name: str, value: Any) -> Shape:
@@ -317,17 +319,20 @@ def fori_loop(
                 [f"{name} {shape}"],
                 "Give an integer scalar.",
             )
-    if unroll not in (None, False, 1):
-        return _unrolled(lower, upper, body_fun, init_val, unroll)
+    size = 1 if unroll is None else _steps_at_a_time("fori_loop", unroll)
+    if size is None or size > 1:
+        return _unrolled(lower, upper, body_fun, init_val, size)
     dtype = _index_type(lower, upper)
-    start, stop = (
-        np.asarray(x, dtype) if isinstance(x, int) else convert_element_type(x, dtype)
-        for x in (lower, upper)
-    )
+    start, stop = lower, upper
+    if not (weak_type_of(lower) and weak_type_of(upper)):
+        start, stop = (
+            np.asarray(x, dtype) if isinstance(x, int) else convert_element_type(x, dtype)
+            for x in (lower, upper)
+        )
 
     def advance(value: Any) -> Any:
         index, limit, inner = value
-        return index + np.ones((), dtype), limit, body_fun(index, inner)
+        return index + 1, limit, body_fun(index, inner)
 
     return while_loop(lambda value: value[0] < value[1], advance, (start, stop, init_val))[2]
 
@@ -338,7 +343,27 @@ def _index_type(lower: Any, upper: Any) -> Any:
     return np.result_type(*(types or [shape_of(0).dtype]))  # type: ignore[union-attr]
 
 
-def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: Any) -> Any:
+def _steps_at_a_time(subject: str, unroll: Any) -> int | None:
+    """How many steps are straight code: 0 and False mean one, True all, which is None here.
+
+    Raises:
+        AttributeValueError: `unroll` is no number of steps.
+    """
+    if unroll is True:
+        return None
+    size = static_int(unroll, subject, "unroll")
+    if size < 0:
+        raise explain(
+            AttributeValueError,
+            subject,
+            "unroll is negative",
+            [f"unroll = {unroll}"],
+            "Give the number of steps at a time, or True for all.",
+        )
+    return max(size, 1)
+
+
+def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:
     if not isinstance(lower, int) or not isinstance(upper, int):
         raise explain(
             TransformError,
@@ -348,7 +373,8 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: Any)
             "Give Python integers, or leave unroll out.",
         )
     count = max(upper - lower, 0)
-    size = count if unroll is True else int(unroll)
+    size = count if unroll is None else unroll
+    init_val = tree_map(lambda leaf: _state.trace.lift(leaf, "fori_loop"), init_val)
 
     def several(start: Any, value: Any) -> Any:
         for offset in range(size):
@@ -398,7 +424,7 @@ def scan(
     elements, xs_tree = tree_flatten(xs)
     elements = [lift(each, "scan") for each in elements]
     count = _length(elements, length)
-    size = count if unroll is True else int(unroll)
+    size = _steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
         return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
     leaves, carry_tree = tree_flatten(init)
@@ -468,15 +494,24 @@ def _length(elements: Sequence[Any], length: int | None) -> int:
 def _check_pair(staged: Staged, carry_tree: Any, count: int) -> None:
     children = staged.result_tree.children()
     is_pair = len(children) == 2 and staged.result_tree.node_data() is not None
-    if is_pair and children[0] == carry_tree:
-        return
-    raise explain(
+    if not is_pair:
+        raise _no_pair(staged.result_tree, carry_tree)
+    if children[0] != carry_tree:
+        raise explain(
+            TransformError,
+            "scan",
+            "f returns a carry of another structure than it takes",
+            [f"it returned {staged.result_tree}", f"the carry is {carry_tree} of {count} arrays"],
+            "Return a pair (carry, result); the result may be None.",
+        )
+
+
+def _no_pair(returned: Any, carry: Any) -> TransformError:
+    return explain(
         TransformError,
         "scan",
-        "f does not return the next carry and a result"
-        if not is_pair
-        else "f returns a carry of another structure than it takes",
-        [f"it returned {staged.result_tree}", f"the carry is {carry_tree} of {count} arrays"],
+        "f does not return the next carry and a result",
+        [f"it returned {returned}", f"the carry is {carry}"],
         "Return a pair (carry, result); the result may be None.",
     )
 
@@ -486,10 +521,16 @@ def _scan_unrolled(
 ) -> tuple[Any, Any]:
     from minixla.numpy import concatenate, stack
 
+    def step(carry: Any, row: Any) -> Any:
+        pair = f(carry, row)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise _no_pair(tree_structure(pair), tree_structure(carry))
+        return pair
+
     def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
         results: list[Any] = [None] * number
         for index in reversed(range(number)) if reverse else range(number):
-            carry, results[index] = f(carry, tree_map(lambda row, i=index: row[i], rows))
+            carry, results[index] = step(carry, tree_map(lambda row, i=index: row[i], rows))
         return carry, tree_map(lambda *each: stack(each), *results)
 
     whole, rest = count // size, count % size
@@ -520,17 +561,27 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Raises:
         ShapeError: arrays of different lengths.
+        AttributeValueError: `batch_size` is no positive integer.
     """
     checked_function(f, "map")
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    size = static_int(batch_size, "map", "batch_size")
+    if size < 1:
+        raise explain(
+            AttributeValueError,
+            "map",
+            "batch_size is less than 1",
+            [f"batch_size = {batch_size}"],
+            "Give the number of elements to take at a time, or leave it out.",
+        )
     from minixla.numpy import concatenate
 
     lifted = tree_map(lambda x: _state.trace.lift(x, "map"), xs)
     count = _length(tree_flatten(lifted)[0], None)
-    whole = count // batch_size
-    cut = whole * batch_size
-    blocks = tree_map(lambda x: x[:cut].reshape((whole, batch_size, *x.shape[1:])), lifted)
+    whole = count // size
+    cut = whole * size
+    blocks = tree_map(lambda x: x[:cut].reshape((whole, size, *x.shape[1:])), lifted)
     ys = scan(lambda _, block: ((), vmap(f)(block)), (), blocks)[1]
     ys = tree_map(lambda y: y.reshape((cut, *y.shape[2:])), ys)
     if cut == count:

@@ -14,7 +14,7 @@ from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Trace, Tracer, _state, shape_of, under
+from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.transforms.arguments import (
     checked_function,
     is_single,
@@ -65,13 +65,19 @@ class _Recorded:
                 results.append(_float0_zeros(leaf))
             else:
                 cotangent = next(found)
-                results.append(lift(zeros_like(leaf) if cotangent is None else cotangent))
+                value = lift(zeros_like(leaf) if cotangent is None else cotangent)
+                results.append(as_weak_as(leaf, value))
         return results
 
 
 def _is_inexact(value: Any) -> bool:
     shape = shape_of(value)
     return isinstance(shape, Shape) and shape.element_type.is_inexact
+
+
+def as_weak_as(primal: Any, derivative: Any) -> Any:
+    """A derivative, weakly typed where the value that it belongs to is."""
+    return _state.trace.weakly(derivative) if weak_type_of(primal) else derivative
 
 
 def _float0_zeros(value: Any) -> np.ndarray:
@@ -359,6 +365,8 @@ def _primal_of(trace: ForwardTrace, value: Any) -> Any:
 
 
 def _tangent_of(trace: ForwardTrace, output: Any, value: Any) -> Any:
-    if _is_own(trace, output):
-        return trace.parent.lift(output.tangent)
-    return trace.parent.lift(zeros_like(value)) if _is_inexact(value) else _float0_zeros(value)
+    if not _is_own(trace, output):
+        if not _is_inexact(value):
+            return _float0_zeros(value)
+        return as_weak_as(value, trace.parent.lift(zeros_like(value)))
+    return as_weak_as(value, trace.parent.lift(output.tangent))

@@ -28,6 +28,7 @@ from minixla.transforms.gradients import (
     _leaving_aux,
     _split_aux,
     _wrong_structure,
+    as_weak_as,
     jvp,
     vjp,
 )
@@ -98,7 +99,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         operands = [each for each, leaf in zip(checked, leaves, strict=True) if _is_inexact(leaf)]
         found = iter(evaluate_graph(graph, [*captured, *operands]))
         results = [
-            _zero_tangent(value, lift) if each is None else lift(next(found))
+            _zero_tangent(value, lift) if each is None else as_weak_as(value, lift(next(found)))
             for each, value in zip(moving, values, strict=True)
         ]
         return tree_unflatten(out_tree, results)
@@ -108,7 +109,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def _zero_tangent(value: Any, lift: Callable[[Any], Any]) -> Any:
-    return lift(zeros_like(value)) if _is_inexact(value) else _float0_zeros(value)
+    if not _is_inexact(value):
+        return _float0_zeros(value)
+    return as_weak_as(value, lift(zeros_like(value)))
 
 
 def jacfwd(

@@ -34,9 +34,10 @@ class Staged(NamedTuple):
 
     def results(self, leaves: Sequence[Any]) -> Any:
         """The function's result for the outputs of the graph."""
-        for leaf, flag in zip(leaves, self.weak, strict=True):
-            if flag and isinstance(leaf, Tracer):
-                leaf._mark_weak()
+        if any(self.weak):
+            weakly = _state.trace.weakly
+            pairs = zip(leaves, self.weak, strict=True)
+            leaves = [weakly(leaf) if flag else leaf for leaf, flag in pairs]
         return tree_unflatten(self.result_tree, leaves)
 
 

@@ -11,7 +11,7 @@ from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
-from minixla.core.tracing import _state, shape_of, under
+from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
 
@@ -146,4 +146,5 @@ def _unbatch(trace: BatchTrace, output: Any, axis: int | None) -> Any:
             [f"result {output!r}"],
             f"Give an axis in [{-rank}, {rank}).",
         )
-    return trace.parent.lift(role("move_batch")(value, source, axis % rank, trace.size))
+    batch = trace.parent.lift(role("move_batch")(value, source, axis % rank, trace.size))
+    return trace.parent.weakly(batch) if weak_type_of(value) else batch

@@ -627,7 +627,7 @@ def test_shapes_of_values():
 
 WEAK = [
     (1.0, True),
-    (True, True),
+    (True, False),
     (jnp.asarray(1.0), True),
     (np.float32(1), False),
     (jnp.ones(2), False),

@@ -23,6 +23,29 @@ from minixla_ops import rules
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
+FUNCTIONS_OF_A_NUMBER = {
+    "sin": lambda n, s: n.sin(s),
+    "multiply": lambda n, s: n.multiply(s, 2),
+    "multiply by an array": lambda n, s: n.multiply(s, np.float16(2)),
+    "where": lambda n, s: n.where(True, s, 1.0),
+    "reshape": lambda n, s: n.reshape(s, (1,)),
+    "stack": lambda n, s: n.stack([s, s]),
+}
+
+
+@pytest.mark.parametrize("disabled", [False, True], ids=["jit", "disable_jit"])
+@pytest.mark.parametrize("name", FUNCTIONS_OF_A_NUMBER)
+def test_results_for_python_numbers_are_weak(name, disabled):
+    with jax.disable_jit(disabled):
+        ours = FUNCTIONS_OF_A_NUMBER[name](mx.numpy, 0.5)
+    theirs = FUNCTIONS_OF_A_NUMBER[name](jnp, 0.5)
+    assert (ours.dtype, ours.shape, ours.weak_type) == (
+        theirs.dtype,
+        theirs.shape,
+        theirs.weak_type and not disabled,
+    )
+
+
 CALLS = [
     (lambda: ops.add(X, X), X + X),
     (lambda: ops.add(jnp.asarray(X), X), X + X),

@@ -98,6 +98,25 @@ def functions(name):
     return PROGRAMS[name](mx, mx.numpy), PROGRAMS[name](lax, jnp)
 
 
+# Results for Python numbers, which stay weakly typed outside of transformations too.
+WEAK_RESULTS = {
+    "while": lambda m: m.while_loop(lambda c: c < 3, lambda c: c + 1, 0),
+    "fori": lambda m: m.fori_loop(0, 3, lambda i, c: c + i, 0),
+    "fori, unrolled": lambda m: m.fori_loop(0, 3, lambda i, c: c + i, 0, unroll=True),
+    "scan": lambda m: m.scan(lambda c, _: (c * 2, c), 1.0, None, length=3),
+    "scan, strong": lambda m: m.scan(lambda c, x: (c * x, x), 1.0, np.ones(3, np.float16)),
+    "cond": lambda m: m.cond(True, lambda: 1, lambda: 2),
+    "cond, strong": lambda m: m.cond(True, lambda: np.int8(1), lambda: np.int8(2)),
+    "switch": lambda m: m.switch(1, [lambda: (1.0, True), lambda: (2.0, False)]),
+}
+
+
+@pytest.mark.parametrize("name", WEAK_RESULTS)
+def test_weak_results(name):
+    ours, theirs = (jax.tree.leaves(WEAK_RESULTS[name](m)) for m in (mx, lax))
+    assert [(x.dtype, x.weak_type) for x in ours] == [(x.dtype, x.weak_type) for x in theirs]
+
+
 @pytest.fixture(autouse=True)
 def in_double():
     with jax.enable_x64(True):
@@ -137,6 +156,15 @@ def test_batches(name):
     assert_same(
         mx.jit(mx.vmap(mx.grad(ours)))(BATCH), jax.vmap(gradient_in_jax(name, theirs))(BATCH)
     )
+
+
+def test_unroll_true_leaves_no_loop():
+    def function(x):
+        return mx.fori_loop(1, 4, lambda i, c: c * i + x, x, unroll=True)
+
+    graph = mx.make_graph(function)(X)
+    assert not [step for step in graph.instructions if step.op.name == "While"]
+    assert_same(mx.jit(function)(X), lax.fori_loop(1, 4, lambda i, c: c * i + X, X, unroll=True))
 
 
 def test_nothing_is_unrolled():
@@ -188,6 +216,12 @@ def test_associative_scan_of_every_size(size):
 
 
 @pytest.mark.parametrize("index", [-5, 0, 1, 2, 7])
+def test_switch_takes_branches_of_any_iterable(index):
+    branches = [lambda x: x, lambda x: x * 2, lambda x: x * 3]
+    assert mx.switch(index, iter(branches), 1.0) == mx.switch(index, branches, 1.0)
+
+
+@pytest.mark.parametrize("index", [-2, 0, 1, 2, 9])
 def test_switch_clamps_its_index(index):
     branches = [lambda x, i=i: x * i for i in range(3)]
     assert_same(mx.switch(index, branches, X), lax.switch(index, branches, X))
@@ -202,6 +236,8 @@ def test_weak_types_give_way():
         ),
         "scan": lambda m: m.scan(lambda c, y: (c + y, None), 0.0, x),
         "fori": lambda m: m.fori_loop(0, 2, lambda i, c: c + x[0], 0.0),
+        "fori, number": lambda m: m.fori_loop(0, 2, lambda i, c: c + i, np.int8(0)),
+        "fori, wide bound": lambda m: m.fori_loop(0, np.int32(2), lambda i, c: c + i, np.int32(0)),
     }
     for program in values.values():
         ours, theirs = map(jax.tree.leaves, (program(mx), program(lax)))
@@ -306,6 +342,31 @@ ERRORS = {
         lambda x: mx.fori_loop(0, x[0].astype(int), lambda i, c: c, x, unroll=2),
         mx.TransformError,
         ["unroll takes bounds that are known while tracing"],
+    ),
+    "fori, negative unroll": (
+        lambda x: mx.fori_loop(0, 3, lambda i, c: c, x, unroll=-1),
+        mx.AttributeValueError,
+        ["fori_loop: unroll is negative", "unroll = -1"],
+    ),
+    "scan, negative unroll": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll=-2),
+        mx.AttributeValueError,
+        ["scan: unroll is negative"],
+    ),
+    "scan, unroll": (
+        lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll="all"),
+        mx.AttributeValueError,
+        ["scan: unroll is not an integer"],
+    ),
+    "scan, unrolled, no pair": (
+        lambda x: mx.scan(lambda c, y: (c, y, y), x, x, unroll=2),
+        mx.TransformError,
+        ["f does not return the next carry and a result", "PyTreeDef((*, *, *))"],
+    ),
+    "map, batch_size": (
+        lambda x: mx.map(identity, x, batch_size=0),
+        mx.AttributeValueError,
+        ["map: batch_size is less than 1", "batch_size = 0"],
     ),
     "scan, no pair": (
         lambda x: mx.scan(lambda c, y: c, x, x),

@@ -36,6 +36,56 @@ def product(x, y, z=2.0):
     return (x * y * z).sum()
 
 
+# Weak types.
+
+WEAK = {
+    "grad": lambda m, n, s: m.grad(n.sin)(s),
+    "grad of a constant": lambda m, n, s: m.grad(lambda x: 2.0)(s),
+    "value": lambda m, n, s: m.value_and_grad(lambda x: n.sin(x) * 2)(s),
+    "grad of grad": lambda m, n, s: m.grad(m.grad(n.sin))(s),
+    "both arguments": lambda m, n, s: m.grad(lambda x, y: x * y, (0, 1))(s, np.float32(2)),
+    "vjp": lambda m, n, s: m.vjp(n.sin, s)[1](s),
+    "jvp": lambda m, n, s: m.jvp(lambda x: (n.sin(x), n.ones(())), (s,), (s,))[0],
+    "tangents": lambda m, n, s: m.jvp(lambda x: (n.sin(x), 1.0), (s,), (s,))[1],
+    "linearize": lambda m, n, s: m.linearize(n.sin, s)[1](s),
+    "jacfwd": lambda m, n, s: m.jacfwd(n.sin)(s),
+    "jacrev": lambda m, n, s: m.jacrev(n.sin)(s),
+    "vmap": lambda m, n, s: m.vmap(lambda x: (s * x, 1.0, True))(np.arange(2)),
+    "grad in vmap": lambda m, n, s: m.grad(lambda x: m.vmap(lambda y: x * y)(n.ones(2)).sum())(s),
+}
+
+
+@pytest.mark.parametrize("outer", ["alone", "jit", "an array"])
+@pytest.mark.parametrize("name", WEAK)
+def test_derivatives_of_python_numbers_stay_weak(name, outer):
+    def found(m, n):
+        types = []
+
+        def call(s):
+            results = jax.tree.leaves(WEAK[name](m, n, s))
+            types.extend([(x.dtype, x.weak_type) for x in results])
+            return s
+
+        if outer == "jit":
+            m.jit(call)(0.5)
+        else:
+            call(0.5 if outer == "alone" else jnp.asarray(0.5))
+        return types
+
+    assert found(mx, mnp) == found(jax, jnp)
+
+
+def test_a_weak_derivative_leaves_the_value_strong():
+    """The gradient of x * y by x is y itself, whose type must not change with it."""
+
+    def function(x, y):
+        gradient = mx.grad(lambda x: x * y)(x)
+        return gradient * np.float16(1), y * np.float16(1)
+
+    weak, strong = mx.jit(function)(2.0, np.float32(3))
+    assert (weak.dtype, strong.dtype) == (np.float16, np.float32)
+
+
 # Which arguments.
 
 ARGNUMS = [0, 1, 2, -1, -3, (0,), (1, 0), (0, 2), (-1, 0), [0, 1], np.int64(1), (np.int8(2), 0)]
