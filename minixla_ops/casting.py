@@ -1,4 +1,4 @@
-"""Conversion of NumPy arrays between element types, as XLA converts them.
+"""Conversion between element types, as XLA converts them: of NumPy arrays, and in StableHLO.
 
 NumPy and ml_dtypes leave gaps: some pairs of types have no cast, floats that do not fit an integer
 give anything, and wide numbers are rounded twice on their way to a narrow float.
@@ -6,11 +6,14 @@ give anything, and wide numbers are rounded twice on their way to a narrow float
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 
-__all__ = ["cast", "widened"]
+__all__ = ["cast", "emit_in_bytes", "widened"]
 
 _BYTES = {"signed": ELEMENT_TYPES["s8"], "unsigned": ELEMENT_TYPES["u8"]}
 _F32, _F64, _C128 = (ELEMENT_TYPES[name] for name in ("f32", "f64", "c128"))
@@ -105,3 +108,27 @@ def _without_low_bits(array: np.ndarray) -> np.ndarray:
     """64-bit integers, each that is no multiple of 2**11 as the odd multiple next to it."""
     low = array & np.array(0x7FF, array.dtype)
     return (array - low) | ((low != 0).astype(array.dtype) << np.array(11, array.dtype))
+
+
+def emit_in_bytes(
+    emit: Any,
+    name: str,
+    operands: Sequence[str],
+    shapes: Sequence[Any],
+    results: Sequence[Any],
+    regions: Sequence[str] = (),
+    **attributes: Any,
+) -> Sequence[str]:
+    """Writes an operation on integers of 2 or 4 bits as one on bytes, and conversions around it."""
+    wide = _BYTES[shapes[0].element_type.kind]
+    given, outcome = ([each.with_element_type(wide) for each in some] for some in (shapes, results))
+    names = _emit_converted(emit, operands, shapes, given)
+    names = emit.operation(name, names, given, outcome, regions, **attributes)
+    return _emit_converted(emit, names, outcome, results)
+
+
+def _emit_converted(
+    emit: Any, names: Sequence[str], shapes: Sequence[Any], targets: Sequence[Any]
+) -> list[str]:
+    rows = zip(names, shapes, targets, strict=True)
+    return [emit.operation("stablehlo.convert", [n], [s], [t])[0] for n, s, t in rows]
