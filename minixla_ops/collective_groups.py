@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.processes import ProcessId, current_process
 from minixla.core.shapes import Shape
-from minixla_ops.casting import emit_in_bytes
+from minixla_ops.casting import emit_widened
 
 __all__ = ["CHANNEL", "GLOBAL_IDS", "GROUPS", "Collective", "Groups", "channel_text", "groups_text"]
 __all__ += ["check_count", "check_dimension", "group_attributes", "scaled"]
@@ -191,7 +192,8 @@ class Collective(Operation):
         if emit.platform != "cpu" or kind.bits != 2:
             return emit.operation(name, operands, shapes, results, regions, **attributes)
         # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
-        return emit_in_bytes(emit, name, operands, shapes, results, regions, **attributes)
+        write = partial(self.emit_collective, emit, regions=regions, **attributes)
+        return emit_widened(emit, write, operands, shapes, results)
 
     def group_text(
         self,
