@@ -1,4 +1,4 @@
-"""Conversion of NumPy arrays between element types, as XLA converts them.
+"""Conversion between element types, as XLA converts them: of NumPy arrays, and in StableHLO.
 
 NumPy and ml_dtypes leave gaps: some pairs of types have no cast, floats that do not fit an integer
 give anything, and wide numbers are rounded twice on their way to a narrow float.
@@ -6,11 +6,14 @@ give anything, and wide numbers are rounded twice on their way to a narrow float
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 
-__all__ = ["cast", "widened"]
+__all__ = ["cast", "emit_widened", "widened"]
 
 _BYTES = {"signed": ELEMENT_TYPES["s8"], "unsigned": ELEMENT_TYPES["u8"]}
 _F32, _F64, _C128 = (ELEMENT_TYPES[name] for name in ("f32", "f64", "c128"))
@@ -105,3 +108,43 @@ def _without_low_bits(array: np.ndarray) -> np.ndarray:
     """64-bit integers, each that is no multiple of 2**11 as the odd multiple next to it."""
     low = array & np.array(0x7FF, array.dtype)
     return (array - low) | ((low != 0).astype(array.dtype) << np.array(11, array.dtype))
+
+
+def emit_widened(
+    emit: Any,
+    write: Callable[[Sequence[str], Sequence[Any], Sequence[Any]], Sequence[str]],
+    operands: Sequence[str],
+    shapes: Sequence[Any],
+    results: Sequence[Any],
+) -> Sequence[str]:
+    """Writes an operation on elements of 2 to 6 bits as one on their `widened` type.
+
+    Args:
+        emit: the emitter.
+        write: writes the operation, given the names and shapes of operands, and result shapes.
+        operands: the operands' names.
+        shapes: their shapes.
+        results: the shapes of results; those of wider elements stay.
+
+    Returns:
+        The results' names.
+    """
+    given, outcome = [_widened_shape(each) for each in shapes], [*map(_widened_shape, results)]
+    names = _emit_converted(emit, operands, shapes, given)
+    return _emit_converted(emit, write(names, given, outcome), outcome, results)
+
+
+def _widened_shape(shape: Any) -> Any:
+    kind = shape.element_type
+    return shape if kind.bits >= 8 else shape.with_element_type(widened(kind))
+
+
+def _emit_converted(
+    emit: Any, names: Sequence[str], shapes: Sequence[Any], targets: Sequence[Any]
+) -> list[str]:
+    converted = []
+    for name, shape, target in zip(names, shapes, targets, strict=True):
+        if shape is not target:
+            (name,) = emit.operation("stablehlo.convert", [name], [shape], [target])
+        converted.append(name)
+    return converted

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from minixla.core.attributes import Boolean, Integer, Integers, Literal, Optional
 from minixla.core.attributes import Sequence as SequenceAttribute
-from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.processes import ProcessId, current_process
 from minixla.core.shapes import Shape
+from minixla_ops.casting import emit_widened
 
 __all__ = ["CHANNEL", "GLOBAL_IDS", "GROUPS", "Collective", "Groups", "channel_text", "groups_text"]
 __all__ += ["check_count", "check_dimension", "group_attributes", "scaled"]
@@ -191,12 +192,8 @@ class Collective(Operation):
         if emit.platform != "cpu" or kind.bits != 2:
             return emit.operation(name, operands, shapes, results, regions, **attributes)
         # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
-        wide = ELEMENT_TYPES["s8" if kind.kind == "signed" else "u8"]
-        given, (result,) = [shapes[0].with_element_type(wide)], results
-        outcome = [result.with_element_type(wide)]
-        names = emit.operation("stablehlo.convert", operands, shapes, given)
-        names = emit.operation(name, names, given, outcome, regions, **attributes)
-        return emit.operation("stablehlo.convert", names, outcome, results)
+        write = partial(self.emit_collective, emit, regions=regions, **attributes)
+        return emit_widened(emit, write, operands, shapes, results)
 
     def group_text(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -15,6 +15,7 @@ from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.calls import Call
+from minixla_ops.casting import emit_widened
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers, ConvolutionDimensions
 from minixla_ops.convolution_lowering import cpu_program
 from minixla_ops.convolution_rules import (
@@ -23,7 +24,13 @@ from minixla_ops.convolution_rules import (
     cotangent_of_lhs,
     cotangent_of_rhs,
 )
-from minixla_ops.products import PrecisionAttribute, Product, matrix_product, precision_hlo
+from minixla_ops.products import (
+    PrecisionAttribute,
+    Product,
+    is_too_narrow,
+    matrix_product,
+    precision_hlo,
+)
 from minixla_ops.rules import array_shape
 from minixla_ops.windows import PaddingPairs, Window, padded_base, window_view
 
@@ -238,6 +245,9 @@ class ConvGeneralDilated(Product):
         /,
         **attributes: Any,
     ) -> Sequence[str]:
+        if emit.platform == "cpu" and is_too_narrow(shapes):
+            write = partial(self.stablehlo, emit, **attributes)
+            return emit_widened(emit, write, operands, shapes, results)
         it = Convolution(**attributes)
         lhs, rhs = self.array_shapes(shapes)
         (result,) = results

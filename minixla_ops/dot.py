@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -15,6 +15,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, shape_of
+from minixla_ops.casting import emit_widened
 from minixla_ops.dot_dimensions import (
     DotDimensionNumbers,
     DotDimensions,
@@ -29,6 +30,7 @@ from minixla_ops.products import (
     Product,
     SumOfProducts,
     in_common_type,
+    is_too_narrow,
     matrix_product,
     precision_hlo,
     reordered,
@@ -214,6 +216,15 @@ class DotGeneral(Dot, Product):
         precision_config: Precision | None,
         preferred_element_type: ElementType | None,
     ) -> Sequence[str]:
+        if emit.platform == "cpu" and is_too_narrow(shapes):
+            write = partial(
+                self.stablehlo,
+                emit,
+                dimension_numbers=dimension_numbers,
+                precision_config=precision_config,
+                preferred_element_type=preferred_element_type,
+            )
+            return emit_widened(emit, write, operands, shapes, results)
         name = emit.name()
         emit.line(
             f"{name} = stablehlo.dot_general {operands[0]}, {operands[1]}, "

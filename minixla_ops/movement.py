@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
 from minixla_ops.batching import align_batches
+from minixla_ops.casting import emit_widened
 from minixla_ops.padding import pad
 from minixla_ops.reshaping import reshape, transpose
 from minixla_ops.rules import array_shape, operand_list
@@ -85,6 +87,10 @@ class ConcatInDim(Operation):
         *,
         dimension: int,
     ) -> Sequence[str]:
+        # XLA:CPU ends the process where it joins arrays of 2-bit integers.
+        if emit.platform == "cpu" and shapes[0].element_type.bits == 2:  # type: ignore[union-attr]
+            write = partial(self.stablehlo, emit, dimension=dimension)
+            return emit_widened(emit, write, operands, shapes, results)
         return emit.operation(
             "stablehlo.concatenate", operands, shapes, results, dimension=dimension
         )

@@ -20,6 +20,7 @@ __all__ = [
     "Product",
     "SumOfProducts",
     "in_common_type",
+    "is_too_narrow",
     "matrix_product",
     "precision_hlo",
     "reordered",
@@ -148,6 +149,11 @@ class Product(SumOfProducts):
             self.cotangent(index, cotangents, operands, **attributes) if wanted else None
             for index, wanted in enumerate(active)
         ]
+
+
+def is_too_narrow(shapes: Sequence[Any]) -> bool:
+    """Whether XLA:CPU lacks products of such elements, or accumulates them in no other type."""
+    return shapes[0].element_type.bits < 8 and shapes[0].element_type.kind != "pred"
 
 
 def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.numpy_arithmetic import maximum, minimum
 from minixla_ops.rules import array_shape, common_sizes, sum_over, zeros_like
-from minixla_ops.tuples import from_leaves, tuple_leaves
+from minixla_ops.tuples import from_leaves, tuple_leaves, tuple_value
 
 __all__ = ["clamp", "select"]
 
@@ -242,6 +242,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     Raises:
         ShapeError: see Select.
     """
+    on_true, on_false = tuple_value(on_true), tuple_value(on_false)
     if isinstance(shape_of(on_true), TupleShape):
         return _select_tuple(pred, on_true, on_false)
     return bind(Select.instance, *common_sizes(pred, on_true, on_false))

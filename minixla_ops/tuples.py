@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,14 @@ from minixla.core.tracing import (
 from minixla.core.tuples import TupleValue
 from minixla_ops.rules import operand_list
 
-__all__ = ["from_leaves", "get_tuple_element", "tuple", "tuple_leaves", "without_tuples"]
+__all__ = [
+    "from_leaves",
+    "get_tuple_element",
+    "tuple",
+    "tuple_leaves",
+    "tuple_value",
+    "without_tuples",
+]
 
 
 @register
@@ -59,8 +67,14 @@ class Tuple(Operation):
 
 
 def tuple(elements: Sequence[Any]) -> Any:
-    """The tuple of `elements`, values of any shapes."""
-    return bind(Tuple.instance, *operand_list(elements, "tuple", "elements"))
+    """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
+    members = operand_list(elements, "tuple", "elements")
+    return bind(Tuple.instance, *[tuple_value(member) for member in members])
+
+
+def tuple_value(value: Any) -> Any:
+    """`value`, a Python tuple, as an operation with several results returns it, as one value."""
+    return tuple(value) if isinstance(value, builtins.tuple) else value
 
 
 @register
@@ -135,12 +149,12 @@ class GetTupleElement(Operation):
 
 
 def get_tuple_element(tuple_data: Any, index: int) -> Any:
-    """Member `index` of a tuple.
+    """Member `index` of a tuple, be it one value or a Python tuple of values.
 
     Raises:
         ShapeError, AttributeValueError: see GetTupleElement.
     """
-    return bind(GetTupleElement.instance, tuple_data, index=index)
+    return bind(GetTupleElement.instance, tuple_value(tuple_data), index=index)
 
 
 def tuple_leaves(value: Any) -> list[Any]:

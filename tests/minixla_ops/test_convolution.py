@@ -14,13 +14,15 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
+from minixla.core.stablehlo_text import Emitter
 from minixla_ops import ConvolutionDimensionNumbers
 from minixla_ops.convolution_lowering import cpu_program
 from minixla_ops.convolution_rules import Convolution
+from minixla_ops.evaluation import reference_graph
 from tests.harness import check_operation, check_rejected, graph_of
 from tests.minixla_ops.convolutions import CASES, GROUPED, LAST, convolution, reference
 from tests.minixla_ops.products import exact_values, rounding_bound
-from tests.oracles import ALL_TYPES, run_xla
+from tests.oracles import ALL_TYPES, assert_same, run_xla
 
 # "Incompatible index and shape found while flattening index", and the interpreter aborts.
 ABORTS = ["any order", "any order, feature groups", "input features size 0"]
@@ -97,6 +99,20 @@ def test_preferred_element_type(own, preferred):
     # The interpreter aborts where the kinds differ, and gives garbage where floats do.
     (result,) = check(function, operands, interpreter=own.name == "s8" and preferred.is_integer)
     assert result.dtype == preferred.dtype
+
+
+@pytest.mark.parametrize("own", ["s2", "u2", "s4", "u4", "f4e2m1fn"])
+@pytest.mark.parametrize("preferred", [None, "f32", "s32"])
+def test_types_that_xla_cpu_has_no_convolutions_of(own, preferred):
+    # It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
+    if (own, preferred) == ("f4e2m1fn", "s32"):
+        pytest.skip("floats are not accumulated in integers")
+    dtype = mx.element_type(own).dtype
+    operands = [exact_values((1, 2, 4), dtype), exact_values((2, 2, 2), dtype, 1)]
+    graph = graph_of(convolution(padding=[(1, 0)], preferred_element_type=preferred), operands)
+    (result,) = run_xla(Emitter(platform="cpu").module(graph), operands)
+    assert_same(*reference_graph(graph, operands), result, signed_zeros=False)
+    assert "stablehlo.convert" not in graph.stablehlo()
 
 
 def test_sums_are_rounded_once():

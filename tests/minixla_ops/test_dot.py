@@ -11,7 +11,9 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
+from minixla.core.stablehlo_text import Emitter
 from minixla_ops import DotDimensionNumbers
+from minixla_ops.evaluation import reference_graph
 from tests.harness import (
     check_batching,
     check_derivatives,
@@ -20,7 +22,7 @@ from tests.harness import (
     graph_of,
 )
 from tests.minixla_ops.products import exact_values, rounding_bound
-from tests.oracles import ALL_TYPES, run_stablehlo, run_xla
+from tests.oracles import ALL_TYPES, assert_same, run_stablehlo, run_xla
 
 # Shapes of lhs and rhs, ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
 CASES = {
@@ -103,6 +105,20 @@ def test_preferred_element_type(own, preferred):
     function = product(MATRICES, preferred_element_type=preferred)
     (result,) = check(function, operands)
     assert result.dtype == preferred.dtype
+
+
+@pytest.mark.parametrize("own", ["s2", "u2", "s4", "u4", "f4e2m1fn"])
+@pytest.mark.parametrize("preferred", [None, "f32", "s32"])
+def test_types_that_xla_cpu_has_no_products_of(own, preferred):
+    # It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
+    if (own, preferred) == ("f4e2m1fn", "s32"):
+        pytest.skip("floats are not accumulated in integers")
+    dtype = mx.element_type(own).dtype
+    operands = [exact_values((2, 3), dtype), exact_values((3, 4), dtype, 1)]
+    graph = graph_of(product(MATRICES, preferred_element_type=preferred), operands)
+    (result,) = run_xla(Emitter(platform="cpu").module(graph), operands)
+    assert_same(*reference_graph(graph, operands), result, signed_zeros=False)
+    assert "stablehlo.convert" not in graph.stablehlo()
 
 
 def test_preferred_element_type_is_that_of_the_sum():

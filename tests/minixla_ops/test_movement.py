@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -11,6 +12,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.shapes import Shape
+from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import trace_to_graph
 from tests.harness import (
     check_batching,
@@ -19,7 +21,7 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
-from tests.oracles import ALL_TYPES, random_values
+from tests.oracles import ALL_TYPES, random_values, run_xla
 
 # What XLA:CPU of jaxlib 0.10.2 cannot hold: "Invalid XLA PrimitiveType".
 NOT_ON_XLA_CPU = ("f6E2M3FN", "f6E3M2FN")
@@ -157,6 +159,19 @@ def every_operation(x, v):
 def test_every_element_type(name, dtype):
     operands = [random_values(dtype, (2, 3), 0), random_values(dtype, (), 1)]
     check_operation(every_operation, operands, xla=name not in NOT_ON_XLA_CPU)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.int2, ml_dtypes.uint2, ml_dtypes.int4])
+def test_joined_integers_of_few_bits(dtype):
+    # XLA:CPU ends the process where it joins arrays of 2-bit integers.
+    operands = [
+        counted(2, 3, dtype=np.int32).astype(dtype),
+        np.ones((1, 3), np.int32).astype(dtype),
+    ]
+    graph = graph_of(lambda x, y: ops.concat_in_dim([x, y], 0), operands)
+    (result,) = run_xla(Emitter(platform="cpu").module(graph), operands)
+    np.testing.assert_array_equal(result, np.concatenate(operands))
+    assert graph.stablehlo().count("stablehlo.") == 1
 
 
 # What the specification says.

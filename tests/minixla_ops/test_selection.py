@@ -70,6 +70,16 @@ def test_select_between_tuples():
     check_batching(function, [np.True_, a[0], b, c[0], d])
 
 
+def test_select_between_several_results():
+    def function(pred, x):
+        chosen = ops.select(pred, ops.top_k(x, 1), ops.top_k(x, 1, largest=False))
+        return ops.get_tuple_element(chosen, 0), ops.get_tuple_element(chosen, 1)
+
+    for pred, expected in [(np.True_, (3.0, 2)), (np.False_, (1.0, 1))]:
+        values = check_operation(function, [pred, np.array([2, 1, 3], np.float32)])
+        assert [each.item() for each in values] == list(expected)
+
+
 def test_select_of_tuples_has_the_shape_of_on_true():
     pair = TupleShape([Shape("f32", (2,)), Shape("s32")])
     graph, _ = trace_to_graph(lambda p, x, y: [ops.select(p, x, y)], [Shape("pred"), pair, pair])

@@ -197,11 +197,38 @@ def test_without_tuples():
     assert without_tuples(flat) is flat
 
 
+# What operations with several results return is taken apart like a tuple.
+RESULTS = {
+    "reduce": lambda x: ops.reduce([x, x], [0.0, 1.0], lambda a, b, c, d: (a + c, b * d), [0]),
+    "sort": lambda x: ops.sort([-x, x], lambda a, b, c, d: ops.lt(a, b)),
+    "all_reduce": lambda x: ops.all_reduce(ops.tuple([x + 1, x]), ops.add, [[0]]),
+    "top_k": lambda x: ops.top_k(x, 2, largest=False),
+    "in a tuple": lambda x: ops.get_tuple_element(ops.tuple([x, (-x, x)]), 1),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_members_of_several_results(case):
+    function = RESULTS[case]
+
+    def members(x):
+        return [ops.get_tuple_element(function(x), index) for index in (0, 1)]
+
+    results = check_operation(members, [A], interpreter=case != "all_reduce")
+    for actual, expected in zip(results, mx.reference(members)(A), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    for actual, expected in zip(members(A), results, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
 REJECTED = {
     "C1": (lambda a: first(a), ShapeError, "f32[3]"),
     "C2 high": (lambda a: ops.get_tuple_element(ops.tuple([a]), 1), AttributeValueError, "[0, 1)"),
     "C2 negative": (
         lambda a: ops.get_tuple_element(ops.tuple([a]), -1), AttributeValueError, "member -1",
+    ),
+    "C2 results": (
+        lambda a: ops.get_tuple_element(ops.top_k(a, 1), 2), AttributeValueError, "member 2",
     ),
 }  # fmt: skip
 
