@@ -252,6 +252,11 @@ class GraphTracer(Tracer):
     def _mark_weak(self) -> None:
         self._weak = can_be_weak(self._shape)
 
+    def _weak_copy(self) -> GraphTracer:
+        copied = GraphTracer(self._trace, self._value)
+        copied._mark_weak()
+        return copied
+
     def _concrete(self, wanted: str) -> Any:
         raise _staged(self, wanted)
 

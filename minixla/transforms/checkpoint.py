@@ -335,14 +335,36 @@ def save_anything_except_these_names(*names: str) -> Policy:
     return policy
 
 
+def save_any_names_but_these(*names: str) -> Policy:
+    """A policy that keeps values that `checkpoint_name` gave a name which is none of `names`."""
+
+    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        return operation is CHECKPOINT_NAME and attributes["name"] not in names
+
+    return policy
+
+
+def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+    """A policy that keeps what either of two keeps."""
+
+    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        return first(operation, *shapes, **attributes) or second(operation, *shapes, **attributes)
+
+    return policy
+
+
 #: The policies (JAX: checkpoint_policies).
 checkpoint_policies = SimpleNamespace(
     nothing_saveable=nothing_saveable,
     everything_saveable=everything_saveable,
     dots_saveable=dots_saveable,
+    checkpoint_dots=dots_saveable,
     dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
+    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
     save_only_these_names=save_only_these_names,
     save_anything_except_these_names=save_anything_except_these_names,
+    save_any_names_but_these=save_any_names_but_these,
+    save_from_both_policies=save_from_both_policies,
 )
 
 

@@ -16,7 +16,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
-from minixla.transforms.arguments import checked_function, named_after, positions
+from minixla.transforms.arguments import checked_function, is_single, named_after, positions
 from minixla.transforms.custom_calls import (
     CUSTOM_JVP,
     CUSTOM_VJP,
@@ -47,9 +47,16 @@ class _Custom:
 
     __name__: str
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] | int = ()) -> None:
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] | int = (),
+        nondiff_argnames: Sequence[str] | str = (),
+    ) -> None:
         self.fun = checked_function(fun, type(self).__name__)
-        self.nondiff_argnums = nondiff_argnums
+        named = _positions_of(type(self).__name__, fun, nondiff_argnames)
+        numbers = (nondiff_argnums,) if is_single(nondiff_argnums) else nondiff_argnums
+        self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])  # type: ignore[misc, operator]
         named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
     def _apply(
@@ -96,6 +103,31 @@ class _Custom:
                 "Make them positional, or close over them.",
             )
         return bound.args
+
+
+def _positions_of(
+    subject: str, fun: Callable[..., Any], names: Sequence[str] | str
+) -> tuple[int, ...]:
+    """Where parameters stand that are named.
+
+    Raises:
+        TransformError: the function has no such positional parameter.
+    """
+    listed = [names] if isinstance(names, str) else list(names)
+    if not listed:
+        return ()
+    parameters = inspect.signature(fun).parameters
+    positional = [name for name, each in parameters.items() if each.kind <= each.VAR_POSITIONAL]
+    for name in listed:
+        if name not in positional:
+            raise explain(
+                TransformError,
+                subject,
+                f"nondiff_argnames names {name!r}, which is no positional parameter",
+                [f"the function takes {inspect.signature(fun)}"],
+                "Name a parameter that can be given by position.",
+            )
+    return tuple([positional.index(name) for name in listed])
 
 
 class _Flat:
@@ -157,10 +189,16 @@ class custom_jvp(_Custom):
     Args:
         fun: a function of pytrees of arrays.
         nondiff_argnums: positions of arguments that are no arrays; the rule gets them first.
+        nondiff_argnames: names of such arguments.
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] | int = ()) -> None:
-        super().__init__(fun, nondiff_argnums)
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] | int = (),
+        nondiff_argnames: Sequence[str] | str = (),
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
@@ -179,7 +217,7 @@ class custom_jvp(_Custom):
         Raises:
             TransformError: the function has nondiff_argnums; use `defjvp`.
         """
-        if self.nondiff_argnums not in ((), []):
+        if self.nondiff_argnums:
             raise explain(
                 TransformError,
                 "custom_jvp",
@@ -235,16 +273,26 @@ class custom_vjp(_Custom):
         fun: a function of pytrees of arrays.
         nondiff_argnums: positions of arguments that are no arrays; the rules get them first
             (`bwd`) or in place (`fwd`).
+        nondiff_argnames: names of such arguments.
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] | int = ()) -> None:
-        super().__init__(fun, nondiff_argnums)
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] | int = (),
+        nondiff_argnames: Sequence[str] | str = (),
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
     def defvjp(
-        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
     ) -> None:
         """Sets the rules.
 
@@ -255,6 +303,7 @@ class custom_vjp(_Custom):
             symbolic_zeros: whether a cotangent that is zero reaches `bwd` as None, and arrays
                 reach `fwd` as `jax.custom_derivatives.CustomVJPPrimal`, which tells in
                 `perturbed` whether the array is differentiated and holds it in `value`.
+            optimize_remat: JAX's; it changes nothing here.
         """
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jax import ShapeDtypeStruct
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
-from minixla.core.errors import ConcretizationError, TransformError, explain
+from minixla.core.errors import ConcretizationError, ShapeError, TransformError, explain
 from minixla.core.graph import Graph
-from minixla.core.shapes import shape_of_data
+from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracing import (
     Tracer,
     _state,
@@ -100,13 +101,18 @@ def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
 
 
 def make_graph(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
-) -> Callable[..., Graph]:
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    *,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
     """A function that returns the graph of `fun` for given arguments (JAX: make_jaxpr).
 
     Args:
         fun: a function of pytrees of arrays.
         static_argnums: positions of arguments that are passed on as they are.
+        return_shape: whether to return the pair of the graph and a tree like the result, which
+            has a `jax.ShapeDtypeStruct` for each array.
 
     Returns:
         A function of the same arguments; arrays may be replaced by anything with `shape` and
@@ -114,16 +120,19 @@ def make_graph(
     """
     checked_function(fun, "make_graph")
 
-    def graph_of(*args: Any, **kwargs: Any) -> Graph:
+    def graph_of(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
         leaves, tree = tree_flatten((dynamic, kwargs))
+        trees: list[Any] = []
 
         def flat(*tracers: Any) -> list[Any]:
             for tracer, leaf in zip(tracers, leaves, strict=True):
                 if weak_type_of(leaf):
                     tracer._mark_weak()
             positional, named = tree_unflatten(tree, tracers)
-            return tree_flatten(fun(*rebuild(positional), **named))[0]
+            results, result_tree = tree_flatten(fun(*rebuild(positional), **named))
+            trees.append((result_tree, list(map(weak_type_of, results))))
+            return results
 
         name = getattr(fun, "__name__", "main")
         shapes = [shape_of(leaf, "make_graph") for leaf in leaves]
@@ -136,6 +145,24 @@ def make_graph(
                 [repr(tracer) for tracer in captured],
                 "A graph is closed: pass the values as arguments.",
             )
-        return graph
+        return (graph, _described(graph, *trees[0])) if return_shape else graph
 
     return named_after(graph_of, fun)
+
+
+def _described(graph: Graph, tree: Any, weak: Sequence[bool]) -> Any:
+    """A tree like a function's result with JAX's descriptions of arrays."""
+    pairs = zip(graph.output_shapes, weak, strict=True)
+    return tree_unflatten(tree, [_description(shape, flag) for shape, flag in pairs])
+
+
+def _description(shape: Any, weak: bool) -> ShapeDtypeStruct:
+    if isinstance(shape, Shape):
+        return ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
+    raise explain(
+        ShapeError,
+        "make_graph",
+        "return_shape describes arrays, and a result is none",
+        [f"result {shape}"],
+        "Take the members out of a tuple with get_tuple_element.",
+    )

@@ -38,7 +38,7 @@ def wide():
 LIFTED = [
     (1.5, "f32[]", True),
     (3, "s32[]", True),
-    (True, "pred[]", True),
+    (True, "pred[]", False),
     (1j, "c64[]", True),
     (np.float64(1), "f32[]", False),
     (np.arange(3), "s32[3]", False),

@@ -225,6 +225,24 @@ def test_arguments_that_are_not_differentiated(nondiff, args, kwargs):
         same(found, X * 0 + 300)
 
 
+@pytest.mark.parametrize("names", ["n", ("n",), ["n"]], ids=str)
+@pytest.mark.parametrize("numbers", [(), (1,)], ids=str)
+def test_arguments_that_are_not_differentiated_by_name(numbers, names):
+    @functools.partial(mx.custom_jvp, nondiff_argnums=numbers, nondiff_argnames=names)
+    def function(x, n):
+        return x**n
+
+    function.defjvp(lambda n, p, t: (function(p[0], n), 100 * n * t[0]))
+    assert mx.grad(lambda x: function(x, 3))(2.0) == 300
+    assert mx.grad(lambda x: function(x, n=3))(2.0) == 300
+
+
+def test_names_must_be_those_of_parameters():
+    for name in ("m", "flag"):
+        with pytest.raises(TransformError, match=f"names '{name}', which is no positional"):
+            mx.custom_jvp(lambda x, n, *, flag=True: x, nondiff_argnames=name)
+
+
 def test_functions_as_arguments():
     @functools.partial(mx.custom_jvp, nondiff_argnums=(0, 2))
     def apply(f, x, g):

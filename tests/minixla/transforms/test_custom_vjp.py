@@ -231,6 +231,28 @@ def test_arguments_that_are_not_differentiated(nondiff, args, kwargs):
         same(found, X * 0 + 300)
 
 
+@pytest.mark.parametrize("names", ["n", ("n",), ["n"]], ids=str)
+@pytest.mark.parametrize("numbers", [(), (1,)], ids=str)
+def test_arguments_that_are_not_differentiated_by_name(numbers, names):
+    @functools.partial(mx.custom_vjp, nondiff_argnums=numbers, nondiff_argnames=names)
+    def function(x, n):
+        return x**n
+
+    function.defvjp(
+        lambda x, n: (function(x, n), None),
+        lambda n, _, cotangent: (100 * n * cotangent,),
+        optimize_remat=True,
+    )
+    assert mx.grad(lambda x: function(x, 3))(2.0) == 300
+    assert mx.grad(lambda x: function(x, n=3))(2.0) == 300
+
+
+def test_names_must_be_those_of_parameters():
+    for name in ("m", "flag"):
+        with pytest.raises(TransformError, match=f"names '{name}', which is no positional"):
+            mx.custom_vjp(lambda x, n, *, flag=True: x, nondiff_argnames=name)
+
+
 def test_several_arguments_that_are_not_differentiated():
     @functools.partial(mx.custom_vjp, nondiff_argnums=(0, 2))
     def apply(f, x, g):

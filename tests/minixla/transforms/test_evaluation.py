@@ -58,6 +58,21 @@ def test_static_arguments(numbers):
     assert len(graph.inputs) == 1
 
 
+def test_shapes_of_results():
+    def function(x, y):
+        return {"a": x * y, "b": (x > 0, None)}, 2.0
+
+    graph, ours = mx.make_graph(function, return_shape=True)(np.ones(3, np.float16), 1.0)
+    theirs = jax.make_jaxpr(function, return_shape=True)(np.ones(3, np.float16), 1.0)[1]
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    assert [str(each) for each in jax.tree.leaves(ours)] == [
+        str(each) for each in jax.tree.leaves(theirs)
+    ]
+    assert graph == mx.make_graph(function)(np.ones(3, np.float16), 1.0)
+    with pytest.raises(ShapeError, match="return_shape describes arrays"):
+        mx.make_graph(lambda x: ops.tuple([x, x]), return_shape=True)(1.0)
+
+
 def test_weak_types():
     def function(x, h):
         return x * h
