@@ -200,7 +200,7 @@ class Scan(Composed):
     ) -> dict[str, Any]:
         return {
             "to_apply": to_apply,
-            "scan_dimension": scan_dimension,
+            "dimensions": (scan_dimension,),
             "num_carries": carries,
             "is_reverse": "true" if is_reverse else None,
             "is_associative": None if is_associative is None else str(is_associative).lower(),
