@@ -147,9 +147,8 @@ def test_every_operation_is_in_some_program():
     for row in (*INEXACT.values(), *TABLE.values()):
         draws = given(programs([row], 3))(note)
         settings(max_examples=3, database=None, suppress_health_check=SLOW)(draws)()
-    without = {
-        operation.name
-        for operation in REGISTRY.values()
-        if operation.builder_name in EXCLUDED.keys() - INEXACT.keys()
-    }
-    assert drawn | without == REGISTRY.keys(), (drawn | without) ^ REGISTRY.keys()
+    # Importing programs of others brings operations of its own, which are no entries of XLA's.
+    entries = {each.name: each for each in REGISTRY.values() if each.spec_names}
+    excluded = EXCLUDED.keys() - INEXACT.keys()
+    without = {name for name, each in entries.items() if each.builder_name in excluded}
+    assert drawn | without == entries.keys(), (drawn | without) ^ entries.keys()

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
@@ -170,7 +171,8 @@ def test_hlo_text():
         mx.make_graph(lambda x: ops.scan(x, x[0], lambda a, c: (a, c + a), is_reverse=True))(X)
     )
     assert "scan(%arg0.1, %" in text
-    assert "dimensions={0}, num_carries=1, is_reverse=true" in text
+    read = _hlo.hlo_module_from_text(text).to_string()
+    assert "dimensions={0}, num_carries=1, is_reverse=true" in read
 
 
 def element(shape):
