@@ -163,7 +163,7 @@ def scaled_dot(
     lhs_scale: Any,
     rhs: Any,
     rhs_scale: Any,
-    dimension_numbers: Any,
+    dimension_number: Any,
     precision_config: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
@@ -175,7 +175,7 @@ def scaled_dot(
             size divides that of lhs.
         rhs: an array of the type of lhs.
         rhs_scale: the same for rhs.
-        dimension_numbers: see `dot_general`.
+        dimension_number: see `dot_general`.
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
         preferred_element_type: the type to return; default: that of lhs, but f32 for types of
             fewer than 16 bits.
@@ -192,7 +192,7 @@ def scaled_dot(
         lhs_scale,
         rhs,
         rhs_scale,
-        dimension_numbers=dimension_numbers,
+        dimension_numbers=dimension_number,
         precision_config=precision_config,
         preferred_element_type=preferred_element_type,
     )
