@@ -13,7 +13,7 @@ from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer
+from minixla.core.tracing import Tracer, not_a_value
 from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
 from minixla.numpy.operands import (
     axis_of,
@@ -228,6 +228,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         AttributeValueError: a bound is no real number, or `step` is 0.
     """
     given = [bound for bound in (start, stop, step) if bound is not None]
+    if not given:
+        raise not_a_value(start, "arange", "start")
     kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
     start, stop, step = _numbers("arange", start, stop, step)
     if stop is None:

@@ -167,8 +167,10 @@ def column_stack(tup: Any) -> Any:
 
 def block(arrays: Any) -> Any:
     """An array put together from nested lists of blocks: the innermost along the last axis."""
-    joined, _ = _block(arrays)
-    return joined
+    if not isinstance(arrays, list):
+        operand_shape(arrays, "block")
+        return lifted(arrays)
+    return _block(arrays)[0]
 
 
 def _block(arrays: Any) -> tuple[Any, int]:

@@ -14,6 +14,7 @@ from minixla.numpy.arithmetic import of_two_operands
 from minixla.numpy.operands import (
     convert_all,
     lifted,
+    listed,
     marked,
     operand_shape,
     promote_any,
@@ -229,9 +230,12 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """From the first choice whose condition is true, element by element; else the default.
 
+    An array in place of a list is taken apart along its first axis.
+
     Raises:
         AttributeValueError: there are not as many conditions as choices, or none.
     """
+    condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
         raise explain(
             AttributeValueError,

@@ -10,7 +10,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import check, check_gradient, values
+from tests.minixla.numpy.tables import assert_close, check, check_gradient, values
 
 BF16 = ml_dtypes.bfloat16
 F32, S32, U8, PRED, C64 = np.float32, np.int32, np.uint8, np.bool_, np.complex64
@@ -178,6 +178,9 @@ def test_select() -> None:
     check("select", conditions, [np.float32(1), x])
     with pytest.raises(ValueError, match="one choice for each condition"):
         mnp.select(conditions, [x])
+    check("select", np.stack([x > 1, x > 0]), np.stack([x, x * 2]), 7)
+    stacked = mx.jit(mnp.select)(np.stack([x > 1, x > 0]), [x, 1.0])
+    assert_close(stacked, mnp.select([x > 1, x > 0], [x, 1.0]))
 
 
 def test_closeness_and_equality() -> None:

@@ -186,6 +186,7 @@ def test_questions_about_dtypes() -> None:
 
 
 ERRORS = [
+    ("arange", (None,), mx.ShapeError, "start of type NoneType is not an array"),
     ("array", ([[1, 2], [3]],), TypeError, "no array can be made of this"),
     ("array", (["a"],), TypeError, "an operand of type str is not an array"),
     ("arange", (0, 1, 0), ValueError, "step is 0"),

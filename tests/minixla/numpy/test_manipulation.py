@@ -117,6 +117,11 @@ def test_call(name: str, args: tuple, options: dict) -> None:
     check(name, *args, **options)
 
 
+@pytest.mark.parametrize("arrays", [2.5, np.float32(2.5), M, [1, 2.5]], ids=str)
+def test_blocks_of_few_dimensions(arrays) -> None:
+    check("block", arrays)
+
+
 DIFFERENTIABLE = [
     call
     for call in CALLS
