@@ -17,6 +17,7 @@ from minixla.interop.chlo import CHLO
 from minixla.interop.deprecated import DEPRECATED
 from minixla.interop.dynamic import DYNAMIC
 from minixla.interop.operations import TABLE, Translation
+from minixla.interop.order import callees_first
 from minixla.interop.programs import PROGRAMS
 from minixla.interop.reading import SUBJECT, located
 from minixla.interop.step import Step
@@ -196,25 +197,14 @@ class Module:
 
     def _order(self) -> list[str]:
         """The functions' names, callees first."""
+
+        def recursive(name: str) -> ImportError_:
+            advice = "XLA's programs do not recurse: use stablehlo.while."
+            location = self.functions[name].location
+            return located(location, f"function {name} calls itself", (), advice)
+
         callees = {name: _callees(each) for name, each in self.functions.items()}
-        order: dict[str, None] = {}
-        for start in self.functions:
-            stack, on_path = [(start, iter(callees[start]))], {start}
-            while stack and start not in order:
-                name, rest = stack[-1]
-                callee = next((each for each in rest if each not in order), None)
-                if callee is None:
-                    stack.pop()
-                    on_path.discard(name)
-                    order[name] = None
-                elif callee in on_path:
-                    location = self.functions[callee].location
-                    advice = "XLA's programs do not recurse: use stablehlo.while."
-                    raise located(location, f"function {callee} calls itself", (), advice)
-                elif callee in callees:
-                    on_path.add(callee)
-                    stack.append((callee, iter(callees[callee])))
-        return list(order)
+        return callees_first(callees, recursive)
 
     def _measure(self, graph: Graph, location: Any) -> None:
         """Notes how deep the programs within a graph are nested; refuses what is too deep."""

@@ -14,6 +14,7 @@ from minixla.interop.hlo.sources import Sources
 from minixla.interop.hlo.step import Nest, Step, leaf_shapes, leaves_of, nest_of, shape_of_nest
 from minixla.interop.hlo.syntax import Computation, HloModule, Instruction, Layout
 from minixla.interop.hlo.table import IGNORED, OPCODES
+from minixla.interop.order import callees_first
 
 __all__ = ["Module"]
 
@@ -60,27 +61,17 @@ class Module:
     def _order(self) -> list[str]:
         """The computations' names, callees first."""
         computations = self._module.computations
-        order: dict[str, None] = {}
-        for start in computations:
-            stack, on_path = [(start, iter(computations[start].callees))], {start}
-            while stack and start not in order:
-                name, rest = stack[-1]
-                callee = next((each for each in rest if each not in order), None)
-                if callee is None:
-                    stack.pop()
-                    on_path.discard(name)
-                    order[name] = None
-                elif callee in on_path:
-                    position = computations[callee].position
-                    problem = f"computation {callee} calls itself"
-                    advice = "XLA's programs do not recurse: use while."
-                    raise self.text.error(position, problem, (), advice)
-                elif callee in computations:
-                    on_path.add(callee)
-                    stack.append((callee, iter(computations[callee].callees)))
-                else:
-                    raise self._undefined(computations[name], callee)
-        return list(order)
+
+        def recursive(name: str) -> ImportError_:
+            advice = "XLA's programs do not recurse: use while."
+            problem = f"computation {name} calls itself"
+            return self.text.error(computations[name].position, problem, (), advice)
+
+        def missing(caller: str, callee: str) -> ImportError_:
+            return self._undefined(computations[caller], callee)
+
+        callees = {name: each.callees for name, each in computations.items()}
+        return callees_first(callees, recursive, missing)
 
     def _undefined(self, computation: Computation, callee: str) -> ImportError_:
         caller = next(each for each in computation.instructions if callee in each.callees)

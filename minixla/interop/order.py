@@ -1,0 +1,40 @@
+"""The order in which functions that call each other are translated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["callees_first"]
+
+
+def callees_first(
+    callees: Mapping[str, Iterable[str]],
+    recursive: Callable[[str], Exception],
+    missing: Callable[[str, str], Exception] | None = None,
+) -> list[str]:
+    """The names of functions, each after those that it calls.
+
+    Args:
+        callees: for each name those that it calls; chains may be of any length.
+        recursive: the error for one that calls itself.
+        missing: the error for a caller and a name that it calls and nobody has; default: such
+            names are left out.
+    """
+    order: dict[str, None] = {}
+    for start in callees:
+        stack, on_path = [(start, iter(callees[start]))], {start}
+        while stack and start not in order:
+            name, rest = stack[-1]
+            callee = next((each for each in rest if each not in order), None)
+            if callee is None:
+                stack.pop()
+                on_path.discard(name)
+                order[name] = None
+            elif callee in on_path:
+                raise recursive(callee)
+            elif callee in callees:
+                on_path.add(callee)
+                stack.append((callee, iter(callees[callee])))
+            elif missing is not None:
+                raise missing(name, callee)
+    return list(order)
