@@ -225,12 +225,12 @@ def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
     """The numbers of the inputs that a branch reads, and its program with these alone."""
     found = branch.memo.get("own_inputs")
     if found is None:
-        live = branch.pruned()
-        steps = [operand for step in live.instructions for operand in step.operands]
-        read = {id(value) for value in [*steps, *live.outputs]}
-        numbers = [number for number, value in enumerate(live.inputs) if id(value) in read]
-        inputs = [live.inputs[number] for number in numbers]
-        own = Graph(inputs, live.instructions, live.outputs, live.name)
+        # Also by instructions whose results nobody reads: they are printed too.
+        read = {id(value) for step in branch.instructions for value in step.operands}
+        read.update(map(id, branch.outputs))
+        numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
+        inputs = [branch.inputs[number] for number in numbers]
+        own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
         found = branch.memo["own_inputs"] = numbers, own
     return found
 
