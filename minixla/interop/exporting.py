@@ -8,6 +8,7 @@ from typing import Any
 import jax.export
 
 from minixla.core.errors import TransformError, explain
+from minixla.interop.exported_files import require_flatbuffers
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.jit import jit
 
@@ -37,9 +38,11 @@ def export(
 
     Raises:
         TransformError: the function calls back into Python, or reads and writes queues of this
-            process; or takes pytrees that jax.export cannot write.
+            process; or takes pytrees that jax.export cannot write; or the package flatbuffers,
+            which jax.export needs, is not installed.
     """
     checked_function(fun, "export")
+    require_flatbuffers(TransformError, "export")
     jitted = fun if hasattr(fun, "lower") else jit(fun)
     compiled = jax.jit(lambda *a, **k: jitted(*a, **k))
     try:

@@ -14,6 +14,7 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, explain
+from minixla.interop.exported_files import require_flatbuffers
 from minixla.interop.reader import parse_error, text_of_binary
 
 __all__ = ["SUBJECT", "legalised", "located", "opened", "read_module"]
@@ -65,6 +66,7 @@ def opened(source: Any) -> tuple[str, jax.export.Exported | None]:
         try:
             return source.decode(), None
         except UnicodeDecodeError:
+            require_flatbuffers(ImportError_, SUBJECT)
             return _text(source), jax.export.deserialize(bytearray(source))
     return _text(source), None
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.interop import exported_files
 
 READER = """
 import sys
@@ -132,3 +133,12 @@ def test_what_belongs_to_this_process_is_refused():
     assert "leave them out" in str(caught.value)
     with pytest.raises(mx.TransformError, match="export"):
         mx.export(3, X)
+
+
+def test_without_flatbuffers(data, monkeypatch):
+    monkeypatch.setattr(exported_files, "find_spec", lambda name: None)
+    message = r"need the package flatbuffers.*\n.*\n.*pip install 'minixla\[export\]'"
+    with pytest.raises(mx.TransformError, match=message):
+        mx.export(lambda x: x, np.float32(1))
+    with pytest.raises(mx.ImportError_, match=message):
+        mx.import_stablehlo(data)
