@@ -62,7 +62,7 @@ def _lowered(staged: Any) -> Any:
     """The StableHLO module: without a backend's libraries where JAX can do without them."""
     try:
         lowered = staged.lower(lowering_platforms=(_PORTABLE,))
-    except (NotImplementedError, ValueError):
+    except (NotImplementedError, ValueError):  # JAX has no rule for a platform but the backend's
         lowered = staged.lower(lowering_platforms=(jax.default_backend(),))
     return lowered.compiler_ir("stablehlo")
 
@@ -167,7 +167,7 @@ class FlatFunction:
             pull = tree_unflatten(tree, values[:count])
             found = iter(values[count:])
             cotangents = [
-                next(found) if flag else np.zeros(shape.dimensions, jax.dtypes.float0)  # type: ignore[union-attr]
+                next(found) if flag else np.zeros(shape.dimensions, jax.dtypes.float0)  # type: ignore[union-attr]  # an array
                 for shape, flag in zip(outputs, self.moving, strict=True)
             ]
             return list(pull(cotangents))

@@ -59,7 +59,7 @@ def _all_gather(step: Step) -> Sequence[Value]:
     dimension, groups = step.get("all_gather_dim"), _over_groups(step)
     results = []
     for operand, shape in zip(step.operands, step.results, strict=True):
-        small, large = _dimensions(operand)[dimension], shape.dimensions[dimension]  # type: ignore[union-attr]
+        small, large = _dimensions(operand)[dimension], shape.dimensions[dimension]  # type: ignore[union-attr]  # an array
         count = _shards(step, groups["replica_groups"], large, small)
         results.append(
             step.bind(

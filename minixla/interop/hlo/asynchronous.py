@@ -94,7 +94,7 @@ def _done(name: str, member: int | None) -> Any:
             return start
         if len(start) <= member:  # type: ignore[arg-type]  # a tuple
             step.reject("its operand is not what the start gives", "Give what the start gave.")
-        return start[member]  # type: ignore[index]
+        return start[member]  # type: ignore[index]  # a tuple
 
     return translation
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
 from minixla.interop.hlo.step import Nest, Step
@@ -33,10 +33,11 @@ def groups_of(step: Step, global_ids: bool = True) -> dict[str, Any]:
     return given
 
 
-def _size(value: Value, dimension: int) -> int:
-    shape = value.shape
-    inside = isinstance(shape, Shape) and 0 <= dimension < shape.rank
-    return shape.dimensions[dimension] if inside else 0  # type: ignore[union-attr]
+def _size(shape: AnyShape, dimension: int) -> int:
+    """The size of an array's dimension; 0 of what has no such."""
+    if isinstance(shape, Shape) and 0 <= dimension < shape.rank:
+        return shape.dimensions[dimension]
+    return 0
 
 
 def _declared(step: Step, index: int, dimension: int) -> int:
@@ -44,14 +45,13 @@ def _declared(step: Step, index: int, dimension: int) -> int:
     shape = step.shape
     if isinstance(shape, TupleShape):
         shape = shape.elements[index] if index < len(shape.elements) else shape
-    inside = isinstance(shape, Shape) and 0 <= dimension < shape.rank
-    return shape.dimensions[dimension] if inside else 0  # type: ignore[union-attr]
+    return _size(shape, dimension)
 
 
 def gathered(step: Step, large: int, index: int = 0) -> dict[str, Any]:
     """The attributes of an all-gather whose result has `large` elements along the dimension."""
     dimension, groups = step.dimension(), groups_of(step)
-    small = _size(step.values[index], dimension)
+    small = _size(step.values[index].shape, dimension)
     members = len(groups["replica_groups"][0]) if groups["replica_groups"] else 1
     count = large // small if small else members
     return {"all_gather_dimension": dimension, "shard_count": count, **groups}
@@ -73,7 +73,7 @@ def _all_reduce(step: Step) -> Nest:
 
 def _reduce_scatter(step: Step) -> Nest:
     dimension, groups = step.dimension(), groups_of(step)
-    large = _size(step.values[0], dimension) if step.values else 0
+    large = _size(step.values[0].shape, dimension) if step.values else 0
     small = _declared(step, 0, dimension)
     members = len(groups["replica_groups"][0]) if groups["replica_groups"] else 1
     given = {

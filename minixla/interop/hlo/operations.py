@@ -198,7 +198,7 @@ def _starts(step: Step, count: int, rank: int) -> list[Value]:
     if len(values) != count + 1 or not isinstance(values[-1].shape, Shape):
         return values
     vector = values[-1]
-    if vector.shape.rank != 1 or vector.shape.dimensions != (rank,):  # type: ignore[union-attr]
+    if vector.shape.rank != 1 or vector.shape.dimensions != (rank,):  # type: ignore[union-attr]  # an array
         return values
     found = values[:count]
     for index in range(rank):
@@ -291,8 +291,8 @@ def _get_tuple_element(step: Step) -> Nest:
     if type(whole) is Value:
         return step.bind("GetTupleElement", whole, index=index)
     if not 0 <= index < len(whole):  # type: ignore[arg-type]  # a tuple
-        step.reject(f"there is no member {index}", f"index is below {len(whole)}.")  # type: ignore[arg-type]
-    return whole[index]  # type: ignore[index]
+        step.reject(f"there is no member {index}", f"index is below {len(whole)}.")  # type: ignore[arg-type]  # a tuple
+    return whole[index]  # type: ignore[index]  # a tuple
 
 
 def by_leaf(name: str, names: str = "") -> Entry:

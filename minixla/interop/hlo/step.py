@@ -24,7 +24,7 @@ _NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
 
 def shape_of_nest(nest: Nest) -> AnyShape:
     """Its shape."""
-    return nest.shape if type(nest) is Value else TupleShape(map(shape_of_nest, nest))  # type: ignore[arg-type]
+    return nest.shape if type(nest) is Value else TupleShape(map(shape_of_nest, nest))  # type: ignore[arg-type]  # a tuple
 
 
 def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
@@ -38,7 +38,7 @@ def leaves_of(builder: Builder, nest: Nest) -> list[Value]:
     """The arrays and tokens in it, in order; `builder` takes packed tuples apart."""
     if type(nest) is Value:
         return builder.leaves(nest) if type(nest.shape) is TupleShape else [nest]
-    return [leaf for each in nest for leaf in leaves_of(builder, each)]  # type: ignore[union-attr]
+    return [leaf for each in nest for leaf in leaves_of(builder, each)]  # type: ignore[union-attr]  # a tuple
 
 
 def nest_of(shape: AnyShape, leaves: Iterator[Value]) -> Nest:
