@@ -16,10 +16,34 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
     os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}=4".lstrip()
 
+# Without the code generators of fusions, which are the most of the work on a small program.
+QUICKLY = "--xla_cpu_use_fusion_emitters=false"
+
 # No deadline in either: the first example of a shape pays for a compilation.
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the choice of how XLA compiles the programs of the tests' own processes."""
+    parser.addoption(
+        "--optimized",
+        action="store_true",
+        help="compile every program as jax.jit does, not only those of oracles and other processes",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Has XLA compile quickly in this process alone: those that tests start do as users' do."""
+    if config.getoption("optimized"):
+        return
+    import jax
+
+    flags = os.environ["XLA_FLAGS"]
+    os.environ["XLA_FLAGS"] = f"{flags} {QUICKLY}"
+    jax.devices()  # reads them
+    os.environ["XLA_FLAGS"] = flags
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,6 +20,7 @@ from tests.oracles.xla import run_xla
 
 __all__ = [
     "QUICKLY",
+    "by_jax",
     "check_batching",
     "check_derivatives",
     "check_operation",
@@ -32,6 +33,11 @@ Function = Callable[..., Any]
 #: Options with which XLA compiles a small program in half the time; its results may be rounded
 #: otherwise.
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+def by_jax(function: Function, *arguments: Any) -> Any:
+    """What JAX gives, in one program: outside of `jax.jit` it would compile each operation."""
+    return jax.jit(function, compiler_options=QUICKLY)(*arguments)
 
 
 def graph_of(function: Function, operands: Sequence[np.ndarray]) -> Graph:

@@ -163,7 +163,9 @@ def test_where_xla_rounds_twice(source, target):
     graph = graph_of(lambda x: ops.convert_element_type(x, target), [operand])
     expected = cast(operand, ELEMENT_TYPES[target])
     assert_same(run_stablehlo(graph.stablehlo(), [operand])[0], expected)
-    assert ulp_distance(run_xla(graph.stablehlo(), [operand])[0], expected) == 1
+    # Processors with f16 arithmetic convert f64 to f16 at once.
+    possible = (0, 1) if target == "f16" else (1,)
+    assert ulp_distance(run_xla(graph.stablehlo(), [operand])[0], expected) in possible
 
 
 CONVERT_FACTS = [
