@@ -202,6 +202,16 @@ def test_derivatives_neither_overflow_nor_cancel(name, operands, derivative):
     np.testing.assert_allclose(slope, derivative(points), rtol=1e-12)
 
 
+@pytest.mark.parametrize("way", [mx.reference, mx.jit])
+def test_second_derivative_of_cosh_overflows_where_cosh_does(way):
+    slope = mx.grad(ops.cosh)
+    both = way(lambda x: (mx.grad(slope)(x), mx.jvp(slope, (x,), (np.ones_like(x),))[1]))
+    with jax.enable_x64(True):
+        for x in np.array([710.4, -710.4, 709.9]):
+            second = both(x)
+            np.testing.assert_allclose(second, [np.cosh(x)] * 2, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["sin", "cos"])
 def test_accuracy_is_asked_of_the_derivative_too(name):
     graph = mx.make_graph(lambda x: mx.jvp(lambda y: getattr(ops, name)(y, "HIGHEST"), (x,), (x,)))(
