@@ -86,7 +86,7 @@ class Call(Operation):
     def hlo_attributes(self, shapes: Sequence[AnyShape], *, computation: Graph) -> dict[str, Any]:
         return {"to_apply": computation}
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph
     ) -> tuple[Any, Any]:
         active = tuple(tangent is not None for tangent in tangents)
@@ -98,7 +98,7 @@ class Call(Operation):
             next(found) if flag else None for flag in derived.active_outputs
         )
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], *, computation: Graph
     ) -> tuple[Any, Callable[..., Any]]:
         graphs = vjp_graphs(computation, tuple(active))
@@ -109,7 +109,7 @@ class Call(Operation):
         # Only a jvp rule applies a call to tangents, and such a rule is linear in them.
         return True
 
-    def dependent(self, variables: Sequence[bool], *, computation: Graph) -> Sequence[bool]:  # type: ignore[override]  # a hook: None or a method
+    def dependent(self, variables: Sequence[bool], *, computation: Graph) -> Sequence[bool]:
         return jvp_graph(computation, tuple(variables)).active_outputs
 
     def transpose(
@@ -126,7 +126,7 @@ class Call(Operation):
         _, pullback = call_vjp_graphs(graphs, len(computation.outputs), point)
         return pullback(dict(enumerate(cotangents)))
 
-    def batch_within(  # type: ignore[override]  # a hook: None or a method
+    def batch_within(
         self, trace: Any, operands: Any, dimensions: Any, *, computation: Graph
     ) -> tuple[Any, Any]:
         return self._batch(trace.size, operands, dimensions, computation)

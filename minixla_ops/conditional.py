@@ -136,7 +136,7 @@ class Conditional(RunsPrograms):
             programs = {"branch_computations": f"{{{', '.join(names)}}}"}
         return emit.instruction("conditional", [operands[0], *packed], result, **programs)
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, computations: tuple[Graph, ...]
     ) -> tuple[Any, Any]:
         count = len(computations[0].outputs)
@@ -150,7 +150,7 @@ class Conditional(RunsPrograms):
         found = iter(results[count:])
         return results[:count], tuple(next(found) if flag else None for flag in moving)
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], *, computations: tuple[Graph, ...]
     ) -> tuple[Any, Callable[..., Any]]:
         index, *rest = operands
@@ -170,7 +170,7 @@ class Conditional(RunsPrograms):
 
         return results, pullback
 
-    def dependent(  # type: ignore[override]  # a hook: None or a method
+    def dependent(
         self, variables: Sequence[bool], *, computations: tuple[Graph, ...]
     ) -> Sequence[bool]:
         active = tuple(variables[1:])

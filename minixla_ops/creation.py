@@ -38,7 +38,7 @@ class Constant(Operation):
     def shape(self, *, literal: Literal) -> Shape:
         return literal.shape
 
-    def run(self, *, literal: Any) -> Any:  # type: ignore[override]  # a hook is None or a method
+    def run(self, *, literal: Any) -> Any:
         # Not a program of its own: the engine would keep every literal alive.
         return current_trace().lift(LiteralAttribute().canonical(literal).data)
 

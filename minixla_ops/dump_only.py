@@ -70,7 +70,7 @@ class Internal(Composed):
         graph = program_of(self, tuple(shapes), tuple(attributes.items()))
         return emit.expand(graph, operands)
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], **attributes: Any
     ) -> tuple[Any, Any]:
         _, attributes = self.infer(tuple(map(shape_of, primals)), attributes)
@@ -81,7 +81,7 @@ class Internal(Composed):
             outputs = self.composition(*mixed, **attributes)
         return _split(outputs, trace, "tangent")
 
-    def batch_within(  # type: ignore[override]  # a hook: None or a method
+    def batch_within(
         self, trace: BatchTrace, operands: Any, dimensions: Any, **attributes: Any
     ) -> tuple[Any, Any]:
         pairs = zip(operands, dimensions, strict=True)
@@ -334,7 +334,7 @@ class Fusion(Internal):
     def composition(self, *operands: Any, computation: Graph, kind: str) -> tuple[Any, ...]:
         return call(computation, *operands)
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], *, computation: Graph, **_: Any
     ) -> tuple[Any, Callable[..., Any]]:
         return Call.instance.linearize(operands, active, computation=computation)

@@ -125,7 +125,7 @@ class While(RunsPrograms):
         names = {key: emit.computation(each, by_tuple=True) for key, each in programs.items()}
         return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, condition: Graph, body: Graph
     ) -> tuple[Any, Any]:
         given = [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
@@ -140,14 +140,14 @@ class While(RunsPrograms):
         found = iter(results[len(primals) :])
         return results[: len(primals)], tuple(next(found) if flag else None for flag in active)
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], *, condition: Graph, body: Graph
     ) -> tuple[Any, Callable[..., Any]]:
         from minixla_ops.loop_reverse import linearize_while  # it is made of loops
 
         return linearize_while(condition, body, operands, active)
 
-    def dependent(  # type: ignore[override]  # a hook: None or a method
+    def dependent(
         self, variables: Sequence[bool], *, condition: Graph, body: Graph
     ) -> Sequence[bool]:
         return _with_tangents(body, tuple(variables))[0]

@@ -58,7 +58,7 @@ class RunsPrograms(Operation):
     ) -> tuple[Any, Any]:
         return self.batch_of(batch_size(operands, dimensions), operands, dimensions, **attributes)
 
-    def batch_within(  # type: ignore[override]  # a hook: None or a method
+    def batch_within(
         self, trace: Any, operands: Any, dimensions: Any, **attributes: Any
     ) -> tuple[Any, Any]:
         return self.batch_of(trace.size, operands, dimensions, **attributes)

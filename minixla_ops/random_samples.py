@@ -149,7 +149,7 @@ class _Samples(Operation):
     def hlo_attributes(self, shapes: Sequence[AnyShape], /, *, shape: Shape) -> dict[str, Any]:
         return {"distribution": f"rng_{self.distribution}"}
 
-    def batch_within(  # type: ignore[override]  # a hook: None or a method
+    def batch_within(
         self, trace: Any, operands: Any, dimensions: Any, /, *, shape: Shape
     ) -> tuple[Any, int]:
         whole = shape.with_dimension(0, trace.size)

@@ -206,7 +206,7 @@ class Scan(Composed):
             "is_associative": None if is_associative is None else str(is_associative).lower(),
         }
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], **attributes: Any
     ) -> tuple[Any, Any]:
         to_apply, carries = attributes["to_apply"], attributes["carries"]
@@ -230,7 +230,7 @@ class Scan(Composed):
         tangents_out = tuple([next(found_dots) if flag else None for flag in flags])
         return (*outputs, *rest[dots : dots + carries]), tangents_out
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], **attributes: Any
     ) -> tuple[Any, Callable[..., Any]]:
         given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))

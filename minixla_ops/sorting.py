@@ -130,7 +130,7 @@ class Sort(Operation):
         stable = {"is_stable": True} if is_stable else {}
         return {"dimensions": (dimension,), **stable, "to_apply": comparator}
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],

@@ -50,7 +50,7 @@ class Tuple(Operation):
     def reference(self, *elements: Any) -> Any:
         return elements
 
-    def run(self, *elements: Any) -> TupleValue:  # type: ignore[override]  # a hook is None or a method
+    def run(self, *elements: Any) -> TupleValue:
         return TupleValue([current_trace().lift(element) for element in elements])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> TupleValue:
@@ -110,7 +110,7 @@ class GetTupleElement(Operation):
     def reference(self, tuple_data: Any, *, index: int) -> Any:
         return tuple_data[index]
 
-    def run(self, tuple_data: Any, **attributes: Any) -> Any:  # type: ignore[override]
+    def run(self, tuple_data: Any, **attributes: Any) -> Any:
         _, attributes = self.infer((shape_of(tuple_data),), attributes)
         return tuple_data.elements[attributes["index"]]
 

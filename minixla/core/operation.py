@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from minixla.core.attributes import REQUIRED, Attribute, spelling
@@ -28,6 +28,8 @@ __all__ = ["EVERY_OPERAND", "REGISTRY", "Operation", "operation_named", "registe
 
 Shapes = AnyShape | tuple[AnyShape, ...]
 OperationClass = TypeVar("OperationClass", bound="Operation")
+#: None or a method, whose attributes differ from class to class.
+Hook = Any
 
 #: The `linear_operands` of a variadic operation that is linear in all of them.
 EVERY_OPERAND = range(sys.maxsize)
@@ -251,23 +253,23 @@ class Operation:
 
         return role("batch_by_loop")(self, operands, dimensions, attributes)
 
-    # Hooks for operations that hold programs.
+    # Hooks for operations that hold programs: None, or a method of the class.
 
     #: `run(*operands, **attributes)`: evaluates in Python instead of by the `reference` rule or
     #: the engine, where the current trace evaluates.
-    run: ClassVar[Callable[..., Any] | None] = None
+    run: Hook = None
     #: `stage_operands(operands, attributes)`: both, as a graph holds them.
-    stage_operands: ClassVar[Callable[..., Any] | None] = None
+    stage_operands: Hook = None
     #: `forward(primals, tangents, **attributes) -> (results, tangents)`: result and jvp in one.
-    forward: ClassVar[Callable[..., Any] | None] = None
+    forward: Hook = None
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
-    linearize: ClassVar[Callable[..., Any] | None] = None
+    linearize: Hook = None
     #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a
     #: jvp rule may apply it to tangents beside values that they do not depend on.
-    dependent: ClassVar[Callable[..., Sequence[bool]] | None] = None
+    dependent: Hook = None
     #: `batch_within(trace, operands, dimensions, **attributes)`: `batch` for functions that may
     #: read values of the batching trace, which is told.
-    batch_within: ClassVar[Callable[..., Any] | None] = None
+    batch_within: Hook = None
 
     def _lacks(self, kind: type[ErrorType], rule: str, advice: str = "") -> ErrorType:
         if rule in self.missing_rules:

@@ -228,7 +228,7 @@ class JaxCall(Call):
         """See Call."""
         return super().hlo_attributes(shapes, computation=computation)
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, function: FlatFunction, **_: Any
     ) -> tuple[Any, Any]:
         """Results and tangents, by jax.jvp."""
@@ -239,7 +239,7 @@ class JaxCall(Call):
         moved = tuple([next(found) if flag else None for flag in function.moving])
         return everything[:count], moved
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], *, function: FlatFunction, **_: Any
     ) -> tuple[Any, Callable[..., Any]]:
         """Results and pullback, by jax.vjp."""
@@ -260,7 +260,7 @@ class JaxCall(Call):
 
         return results, pullback
 
-    def dependent(  # type: ignore[override]  # a hook: None or a method
+    def dependent(
         self, variables: Sequence[bool], *, function: FlatFunction, **_: Any
     ) -> Sequence[bool]:
         """All results that have tangents."""
@@ -282,7 +282,7 @@ class JaxCall(Call):
         _, pullback = self.linearize(point, linear, function=function)
         return pullback(dict(enumerate(cotangents)))
 
-    def batch_within(  # type: ignore[override]  # a hook: None or a method
+    def batch_within(
         self, trace: Any, operands: Any, dimensions: Any, *, function: FlatFunction, **_: Any
     ) -> tuple[Any, Any]:
         """The function over a batch, by jax.vmap."""

@@ -95,7 +95,7 @@ class CheckpointCall(Call):
         """As Call."""
         return {"to_apply": computation}
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph, **rest: Any
     ) -> tuple[Any, Any]:
         """As Call; the derivative is checkpointed, too."""
@@ -107,7 +107,7 @@ class CheckpointCall(Call):
         tangents_out = [next(found) if flag else None for flag in derived.active_outputs]
         return everything[:count], tuple(tangents_out)
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self,
         operands: Sequence[Any],
         active: Sequence[bool],

@@ -129,7 +129,7 @@ class CustomDerivativeCall(Operation):
         assert computation is not None, "a staged call has a graph"
         return computation.output_shapes
 
-    def stage_operands(  # type: ignore[override]  # a hook: None or a method
+    def stage_operands(
         self, operands: Sequence[Any], attributes: dict[str, Any]
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         """Operands and attributes for a graph: the function becomes a computation."""
@@ -143,7 +143,7 @@ class CustomDerivativeCall(Operation):
         count = attributes["captured"] + len(read)
         return (*read, *operands), {**attributes, "computation": graph, "captured": count}
 
-    def run(self, *operands: Any, **attributes: Any) -> Any:  # type: ignore[override]
+    def run(self, *operands: Any, **attributes: Any) -> Any:
         """The function's results, where the current trace evaluates."""
         if any(isinstance(operand, JaxTracer) for operand in operands):
             # JAX must see one program: else it would differentiate the function, not ask the rule.
@@ -180,7 +180,7 @@ class CustomDerivativeCall(Operation):
         """The computation."""
         return {"to_apply": computation}
 
-    def batch_within(  # type: ignore[override]  # a hook: None or a method
+    def batch_within(
         self,
         trace: BatchTrace,
         operands: Sequence[Any],
@@ -244,7 +244,7 @@ class CustomJvpCall(CustomDerivativeCall):
     builder_name = "custom_jvp"
     hlo_name = "call"
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
@@ -271,9 +271,7 @@ class CustomVjpCall(CustomDerivativeCall):
     builder_name = "custom_vjp"
     hlo_name = "call"
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
-        self, primals: Sequence[Any], tangents: Sequence[Any], **_: Any
-    ) -> Any:
+    def forward(self, primals: Sequence[Any], tangents: Sequence[Any], **_: Any) -> Any:
         """Raises DerivativeError: there is no forward derivative."""
         raise explain(
             DerivativeError,
@@ -282,7 +280,7 @@ class CustomVjpCall(CustomDerivativeCall):
             advice="Use grad or vjp, or define the rule with mx.custom_jvp, which serves both.",
         )
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self,
         operands: Sequence[Any],
         active: Sequence[bool],

@@ -74,7 +74,7 @@ class DebugCallback(Operation):
         """No results."""
         return ()
 
-    def run(self, *args: Any, **attributes: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def run(self, *args: Any, **attributes: Any) -> tuple[Any, ...]:
         """The call, at once; where JAX is tracing, in JAX's program."""
         if isinstance(jax.numpy.zeros(()), JaxTracer) or _any_of(JaxTracer, args):
             return stage_for_jax(lambda *xs: bind(self, *xs, **attributes))(*args)

@@ -64,7 +64,7 @@ class MappedCall(RunsPrograms):
         size = own_count(devices)
         return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
 
-    def run(  # type: ignore[override]  # a hook: None or a method
+    def run(
         self, *operands: Any, computation: Graph, donated: tuple[int, ...] = (), **given: Any
     ) -> Any:
         """The results, on the devices, or in NumPy by processes that meet."""
@@ -110,7 +110,7 @@ class MappedCall(RunsPrograms):
         shown = {k: f'"{axes[k]}"' for k in ("in_axes", "out_axes")}
         return {"to_apply": computation, "num_partitions": len(devices), **shown}
 
-    def forward(  # type: ignore[override]  # a hook: None or a method
+    def forward(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
@@ -139,7 +139,7 @@ class MappedCall(RunsPrograms):
         flags = derived.active_outputs
         return everything[:count], tuple([next(found) if flag else None for flag in flags])
 
-    def linearize(  # type: ignore[override]  # a hook: None or a method
+    def linearize(
         self,
         operands: Sequence[Any],
         active: Sequence[bool],
@@ -189,7 +189,7 @@ class MappedCall(RunsPrograms):
 
         return results, pullback
 
-    def dependent(  # type: ignore[override]  # a hook: None or a method
+    def dependent(
         self, variables: Sequence[bool], *, computation: Graph, **_: Any
     ) -> Sequence[bool]:
         """As the computation's."""
