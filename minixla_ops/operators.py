@@ -279,7 +279,7 @@ def promoting(
         return _marked(bind(operation, *operands), weak)
 
     promoted.__name__ = name
-    whole = one_program(promoted)
+    whole = one_program()(promoted)
     return function
 
 
@@ -300,7 +300,7 @@ less_equal = promoting(comparison.Le.instance)
 _power = promoting(binary.Pow.instance, numeric_type, _NUMERIC_KINDS)
 
 
-@one_program
+@one_program()
 def right_shift(lhs: Any, rhs: Any) -> Any:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
@@ -309,7 +309,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     return _marked(bind(operation.instance, lhs, rhs), weak)
 
 
-@one_program
+@one_program()
 def floor_divide(lhs: Any, rhs: Any) -> Any:
     """The quotient lhs / rhs rounded down.
 
@@ -331,7 +331,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
     return _marked(rounding.round_nearest_afz(select(is_above, whole - 1, whole)), weak)
 
 
-@one_program
+@one_program()
 def remainder(lhs: Any, rhs: Any) -> Any:
     """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0.
 

@@ -11,7 +11,8 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ClassVar
+from inspect import signature
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -50,6 +51,7 @@ __all__ = [
     "host_array",
     "leaked",
     "not_a_value",
+    "one_program",
     "set_default_trace",
     "shape_of",
     "trace_to_graph",
@@ -57,6 +59,8 @@ __all__ = [
     "under",
     "weak_type_of",
 ]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Trace:
@@ -69,8 +73,9 @@ class Trace:
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
-    #: `at_once(function, operands)`: the result of a function of arrays and Python numbers, as one
-    #: program, or NotImplemented. None where functions run operation by operation.
+    #: `at_once(function, operands, names, options)`: the result of a function of arrays and Python
+    #: numbers (of those names, if any) and options, as one program, or NotImplemented. None where
+    #: functions run operation by operation.
     at_once: ClassVar[Callable[..., Any] | None] = None
     __slots__ = ("alive", "parent")
 
@@ -159,22 +164,38 @@ def bind(operation: Operation, *operands: Any, **attributes: Any) -> Any:
     return _state.trace.process(operation, operands, attributes)
 
 
-def one_program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of arrays and Python numbers that evaluators may run as one program.
+def one_program(*names: str) -> Callable[[Function], Function]:
+    """Marks a function of arrays and Python numbers that evaluators may run as one program.
 
     Its results must depend on nothing else; what it does with tracers stays as it is.
+
+    Args:
+        names: the parameters that are operands (arrays, numbers or None); the others are options,
+            whose values a program is made for. None given: all are operands, by position.
     """
 
-    @wraps(function)
-    def called(*operands: Any) -> Any:
-        at_once = _state.trace.at_once
-        if at_once is not None:
-            result = at_once(function, operands)
-            if result is not NotImplemented:
-                return result
-        return function(*operands)
+    def marked(function: Function) -> Function:
+        positions = tuple(signature(function).parameters)
 
-    return called
+        @wraps(function)
+        def called(*given: Any, **options: Any) -> Any:
+            at_once = _state.trace.at_once
+            if at_once is None:
+                return function(*given, **options)
+            result = NotImplemented
+            if not names:
+                result = at_once(function, given, names, options)
+            else:
+                named = {**dict(zip(positions, given)), **options}  # noqa: B905 (may be too many)
+                if len(named) == len(given) + len(options):
+                    present = tuple([name for name in names if name in named])
+                    operands = tuple([named.pop(name) for name in present])
+                    result = at_once(function, operands, present, named)
+            return function(*given, **options) if result is NotImplemented else result
+
+        return cast(Function, called)
+
+    return marked
 
 
 @contextmanager

@@ -28,7 +28,9 @@ from minixla.engine.program import stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace"]
 
-_NUMBERS = {bool, int, float, complex}
+_NUMBERS = {bool, int, float, complex, type(None)}
+# JAX narrows constants of rules, and takes containers for several arrays.
+_NOT_ONE_ARRAY = {DeclaredArray, list, tuple, dict}
 
 
 class EngineTrace(Trace):
@@ -55,7 +57,11 @@ class EngineTrace(Trace):
             raise
 
     def at_once(  # type: ignore[override]  # a method here
-        self, function: Callable[..., Any], operands: tuple[Any, ...]
+        self,
+        function: Callable[..., Any],
+        operands: tuple[Any, ...],
+        names: tuple[str, ...],
+        options: dict[str, Any],
     ) -> Any:
         """The results of a function in one program, compiled for the operands' types.
 
@@ -63,10 +69,11 @@ class EngineTrace(Trace):
         change, and where it raises an error: the function itself says what is wrong.
         """
         kinds = set(map(type, operands))
-        if kinds <= _NUMBERS or DeclaredArray in kinds:
+        if kinds <= _NUMBERS or not kinds.isdisjoint(_NOT_ONE_ARRAY):
             return NotImplemented
         try:
-            return _whole(function)(*operands)
+            items = tuple(options.items())
+            return _whole(function, names, items, spelling(items))(*operands)
         except (TypeError, ValueError, OverflowError):
             return NotImplemented
 
@@ -176,8 +183,18 @@ def _compiled(operation: Operation, attributes: tuple[Any, ...], _: Any) -> Call
 
 
 @lru_cache(maxsize=1024)
-def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
-    return jax.jit(stage_for_jax(function))
+def _whole(
+    function: Callable[..., Any], names: tuple[str, ...], options: tuple[Any, ...], _: Any
+) -> Callable[..., Any]:
+    given = dict(options)
+
+    def whole(*operands: Any) -> Any:
+        if names:
+            return function(**dict(zip(names, operands, strict=True)), **given)
+        return function(*operands, **given)
+
+    whole.__name__ = function.__name__
+    return jax.jit(stage_for_jax(whole))
 
 
 ENGINE = EngineTrace(None)

@@ -12,7 +12,7 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import numeric_type
-from minixla.core.tracing import weak_type_of
+from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.operands import axis_of, inexact_operand, lifted, marked, operand_shape
 from minixla_ops.operators import convert
 from minixla_ops.rules import full_like
@@ -46,6 +46,7 @@ Activation = TypeVar("Activation", bound=Callable[..., Any])
 def _of_floats(function: Activation) -> Activation:
     """`function` of a float array, for any array or number."""
 
+    @one_program("x", "negative_slope", "alpha", "b")
     @wraps(function)
     def activation(x: Any, *args: Any, **kwargs: Any) -> Any:
         result = function(inexact_operand(x, function.__name__), *args, **kwargs)
@@ -57,6 +58,7 @@ def _of_floats(function: Activation) -> Activation:
 def _of_numbers(function: Activation) -> Activation:
     """Like `_of_floats`, but integers stay integers."""
 
+    @one_program("x")
     @wraps(function)
     def activation(x: Any) -> Any:
         kind = operand_shape(x, function.__name__).element_type

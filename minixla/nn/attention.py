@@ -10,6 +10,7 @@ import ml_dtypes
 import minixla.numpy as np
 from minixla.core.errors import ShapeError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.nn.soft_functions import softmax
 from minixla.numpy.operands import convert_all, operand_shape, widened
 from minixla_ops.operators import convert
@@ -17,6 +18,7 @@ from minixla_ops.operators import convert
 __all__ = ["dot_product_attention"]
 
 
+@one_program("query", "key", "value", "bias", "mask")
 def dot_product_attention(
     query: Any,
     key: Any,

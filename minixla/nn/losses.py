@@ -9,6 +9,7 @@ import minixla_ops as ops
 from minixla.core.element_types import S32
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.nn.soft_functions import log_softmax
 from minixla.numpy.operands import (
     axis_of,
@@ -63,6 +64,7 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     )
 
 
+@one_program("logits", "labels")
 def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
     """The cross-entropy of softmax(logits) with the labels, one value for each example.
 

@@ -8,6 +8,7 @@ from typing import Any
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
+from minixla.core.tracing import one_program
 from minixla.nn.axes import spread
 from minixla.numpy.operands import (
     axes_of,
@@ -23,6 +24,7 @@ from minixla_ops.operators import convert
 __all__ = ["batch_norm", "batch_norm_inference", "layer_norm"]
 
 
+@one_program("inputs", "scale", "offset")
 def batch_norm(
     inputs: Any, scale: Any, offset: Any, epsilon: float = 1e-5, axis: int = -1
 ) -> tuple[Any, Any, Any]:
@@ -47,6 +49,7 @@ def batch_norm(
     return ops.batch_norm_training(inputs, scale, offset, epsilon, feature)
 
 
+@one_program("inputs", "scale", "offset", "mean", "variance")
 def batch_norm_inference(
     inputs: Any,
     scale: Any,
@@ -67,6 +70,7 @@ def _feature_axis(inputs: Any, axis: int, subject: str) -> int:
     return axis_of(axis, operand_shape(inputs, subject).rank, subject)
 
 
+@one_program("inputs", "scale", "offset")
 def layer_norm(
     inputs: Any,
     scale: Any = None,

@@ -7,6 +7,7 @@ from typing import Any
 
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.core.tracing import one_program
 from minixla.nn.axes import Axis, spread
 from minixla.numpy.operands import axes_of, inexact_operand, promote_inexact
 from minixla.transforms import stop_gradient
@@ -14,6 +15,7 @@ from minixla.transforms import stop_gradient
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
+@one_program("x", "where")
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum over `axis` (JAX: nn.softmax).
 
@@ -28,6 +30,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     return result if where is None else np.where(where, result, 0)
 
 
+@one_program("x", "where")
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     """log(softmax(x)), accurate where softmax underflows (JAX: nn.log_softmax).
 
@@ -40,6 +43,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     return result if where is None else np.where(where, result, -math.inf)
 
 
+@one_program("a", "b", "where")
 def logsumexp(
     a: Any,
     axis: Axis = None,

@@ -10,6 +10,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.numpy.logic import isnan, where
 from minixla.numpy.manipulation import broadcast_to, reshape, transpose
 from minixla.numpy.operands import (
@@ -40,6 +41,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
     return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
 
 
+@one_program("a", "where")
 def mean(
     a: Any,
     axis: Axis = None,
@@ -102,6 +104,7 @@ def _correction(ddof: Any, correction: Any, subject: str) -> Any:
     return correction
 
 
+@one_program("a", "where", "mean")
 def var(
     a: Any,
     axis: Axis = None,
@@ -163,6 +166,7 @@ def _where_positive(count: Any, total: Any, kind: ElementType) -> Any:
     return where(count > 0, result, full_like(result, math.nan))
 
 
+@one_program("a", "where", "mean")
 def std(
     a: Any,
     axis: Axis = None,
@@ -235,6 +239,7 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
 # Without NaN.
 
 
+@one_program("a", "where")
 def nanmean(
     a: Any,
     axis: Axis = None,
@@ -254,6 +259,7 @@ def nanmean(
     return lifted(convert(nansum(a, axis, work, None, keepdims, None, where) / count, kind))
 
 
+@one_program("a", "where", "mean")
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -278,6 +284,7 @@ def _select(mask: Any, x: Any, y: Any) -> Any:
     return where(mask, x, y)
 
 
+@one_program("a", "where", "mean")
 def nanstd(
     a: Any,
     axis: Axis = None,

@@ -85,7 +85,7 @@ def of_inexact(name: str, function: Callable[[Any], Any], text: str) -> Any:
         return keep_weak(function(inexact_operand(x, name)), x)
 
     converted.__name__ = name
-    whole = one_program(converted)
+    whole = one_program()(converted)
     return named(of_one, name, text)
 
 

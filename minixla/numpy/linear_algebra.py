@@ -9,7 +9,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.core.tracing import weak_type_of
+from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.elementwise import conjugate
 from minixla.numpy.joining import stack
 from minixla.numpy.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, transpose
@@ -60,6 +60,7 @@ def _product(
     return marked(ops.dot_general(lhs, rhs, numbers, precision, wanted), weak)
 
 
+@one_program("a", "b")
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
 
@@ -84,6 +85,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 _MATRICES = ops.DotDimensionNumbers((1,), (0,), (), ())
 
 
+@one_program("a", "b")
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The matrix product, `a @ b`; leading axes broadcast.
 
@@ -177,6 +179,7 @@ def _unequal(left: Shape, right: Shape) -> ShapeError:
     )
 
 
+@one_program("a", "b")
 def tensordot(
     a: Any,
     b: Any,
@@ -220,6 +223,7 @@ def tensordot(
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 
 
+@one_program("a", "b")
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axes; with a scalar the product."""
     if not operand_shape(a, "inner").rank or not operand_shape(b, "inner").rank:
@@ -237,6 +241,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
 
+@one_program("a", "b")
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
     return dot(
@@ -247,6 +252,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     )
 
 
+@one_program("x1", "x2")
 def vecdot(
     x1: Any,
     x2: Any,

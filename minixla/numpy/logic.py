@@ -216,7 +216,7 @@ def where(
     return _chosen(condition, x, y)
 
 
-@one_program
+@one_program()
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
     mask = as_bool(condition, "where")
     (x, y), _, weak = promote_any("where", x, y)

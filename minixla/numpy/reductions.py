@@ -13,6 +13,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.numpy.logic import as_bool, isnan, where
 from minixla.numpy.manipulation import broadcast_to, expand_dims
 from minixla.numpy.operands import (
@@ -136,6 +137,7 @@ def _sum_or_product(
     return lifted(convert(result, kind))
 
 
+@one_program("a", "where")
 def sum(
     a: Any,
     axis: Axis = None,
@@ -165,6 +167,7 @@ def sum(
     return _sum_or_product("sum", "add", a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
+@one_program("a", "where")
 def prod(
     a: Any,
     axis: Axis = None,
@@ -216,6 +219,7 @@ def _complex_extremum(
     return expand_dims(result, axes) if keepdims and axes else result
 
 
+@one_program("a", "where")
 def max(
     a: Any,
     axis: Axis = None,
@@ -241,6 +245,7 @@ def max(
     return _extremum("max", "max", a, axis, keepdims, initial, where)
 
 
+@one_program("a", "where")
 def min(
     a: Any,
     axis: Axis = None,
@@ -257,12 +262,14 @@ def min(
 amax, amin = max, min
 
 
+@one_program("a")
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """The greatest minus the least element over axes."""
     refuse_out("ptp", out)
     return ops.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
 
 
+@one_program("a", "where")
 def all(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -271,6 +278,7 @@ def all(
     return _folded("all", "and", as_bool(a, "all"), axis, keepdims, None, where)
 
 
+@one_program("a", "where")
 def any(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -321,6 +329,7 @@ def _extreme_index(
     return expand_dims(found, dropped) if keepdims else found
 
 
+@one_program("a")
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the first greatest element along an axis; of the first NaN where there is one.
 
@@ -337,6 +346,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _extreme_index("argmax", "max", a, axis, keepdims)
 
 
+@one_program("a")
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """The index of the first least element along an axis; arguments as for `argmax`."""
     refuse_out("argmin", out)
@@ -351,6 +361,7 @@ def _without_nan(a: Any, subject: str, number: float) -> Any:
     return where(isnan(a), convert(number, kind), a) if kind.is_inexact else lifted(a)
 
 
+@one_program("a", "where")
 def nansum(
     a: Any,
     axis: Axis = None,
@@ -364,6 +375,7 @@ def nansum(
     return sum(_without_nan(a, "nansum", 0), axis, dtype, out, keepdims, initial, where)
 
 
+@one_program("a", "where")
 def nanprod(
     a: Any,
     axis: Axis = None,
@@ -393,6 +405,7 @@ def _nan_extremum(
     return where(all(isnan(a), axis, None, keepdims), full_like(found, np.nan), found)
 
 
+@one_program("a", "where")
 def nanmax(
     a: Any,
     axis: Axis = None,
@@ -406,6 +419,7 @@ def nanmax(
     return _nan_extremum("nanmax", max, -math.inf, a, axis, keepdims, initial, where)
 
 
+@one_program("a", "where")
 def nanmin(
     a: Any,
     axis: Axis = None,

@@ -251,10 +251,83 @@ def test_functions_run_as_one_program(function, operands):
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
+WITH_OPTIONS = [
+    (mnp.sum, jnp.sum, (X, 1), {}),
+    (mnp.sum, jnp.sum, (), {"a": X, "axis": (0, 1), "keepdims": True}),
+    (mnp.max, jnp.max, (X,), {"axis": 0, "initial": 4.5, "where": X > 2}),
+    (mnp.var, jnp.var, (X, 0), {"correction": 1}),
+    (mnp.matmul, jnp.matmul, (X, X.T), {}),
+    (mx.nn.softmax, jax.nn.softmax, (X,), {"axis": 0}),
+    (mx.nn.leaky_relu, jax.nn.leaky_relu, (X - 2,), {"negative_slope": 0.5}),
+    (mx.nn.leaky_relu, jax.nn.leaky_relu, (X - 2,), {}),
+    (mx.nn.gelu, jax.nn.gelu, (X, False), {}),
+]
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize(
+    ("function", "theirs", "operands", "options"),
+    WITH_OPTIONS,
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_options_of_one_program(function, theirs, operands, options, x64):
+    with jax.enable_x64(x64):
+        operands, options = jax.tree.map(
+            lambda v: (
+                jnp.asarray(v, float if v.dtype == np.float32 else None)
+                if isinstance(v, np.ndarray)
+                else v
+            ),
+            (operands, options),
+        )
+        (equation,) = jax.make_jaxpr(lambda: function(*operands, **options))().eqns
+        assert equation.primitive.name == "jit"
+        actual, expected = function(*operands, **options), theirs(*operands, **options)
+        assert actual.dtype == expected.dtype
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "operands"), ONE_PROGRAM, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_functions_run_as_one_program_in_64_bits(function, operands):
+    with jax.enable_x64(True):
+        wide = [np.asarray(x, np.float64) if isinstance(x, np.ndarray) else x for x in operands]
+        for given in (operands, wide[:1] + list(operands[1:])):
+            if function is mnp.right_shift and given is not operands:
+                continue  # floats have no shifts
+            placed = [jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in given]
+            actual, expected = function(*placed), getattr(jnp, function.__name__)(*placed)
+            assert (actual.dtype, actual.weak_type) == (expected.dtype, expected.weak_type)
+            np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_options_that_are_equal_but_not_the_same():
+    # 0.0 == -0.0 and True == 1, but they are other options.
+    x = jnp.zeros(0)
+    for initial in (0.0, -0.0):
+        found = mnp.prod(x + 1, initial=initial)
+        np.testing.assert_array_equal(
+            np.signbit(found), np.signbit(jnp.prod(x + 1, initial=initial))
+        )
+    assert mnp.sum(jnp.ones((2, 3)), 1).shape == (2,)
+    with pytest.raises(TypeError):
+        mnp.sum(jnp.ones((2, 3)), 1, a=jnp.ones(2))
+    with pytest.raises(TypeError):
+        mnp.sum(jnp.ones((2, 3)), *[None] * 8)
+
+
+def test_options_that_no_program_is_made_for():
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(mnp.sum(x, axis=[0, 1]), 15)  # unhashable
+    np.testing.assert_array_equal(mnp.max(x, initial=jnp.float32(9)), 9)
+
+
 def test_what_does_not_run_as_one_program():
     # JAX would narrow a constant of a rule.
-    assert ENGINE.at_once(mnp.add, (rules.splat(1.0, Shape("f64")),)) is NotImplemented
-    assert ENGINE.at_once(mnp.add, (1, 2)) is NotImplemented
+    constant = rules.splat(1.0, Shape("f64"))
+    assert ENGINE.at_once(mnp.add, (constant,), (), {}) is NotImplemented
+    assert ENGINE.at_once(mnp.add, (1, 2), (), {}) is NotImplemented
     # 2**40 is no int32, which JAX would make it.
     np.testing.assert_array_equal(mnp.add(jnp.ones(2, np.float32), 2**40), np.float32(2**40 + 1))
     with pytest.raises(
