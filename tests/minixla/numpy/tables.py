@@ -174,10 +174,9 @@ def together(
     def everything(given: Sequence[Sequence[Any]]) -> dict[int, Any]:
         traced = {}
         for row, arrays in zip(rows, given, strict=True):
-            function = row.function(namespace, grad)
             for choice in (arrays, row.arrays()):  # the second for values that must be known
                 try:
-                    result = function(*choice)
+                    result = row.function(namespace, grad)(*choice)
                     break
                 except Exception:
                     continue
