@@ -133,10 +133,9 @@ class Row(NamedTuple):
     def function(self, namespace: Any, grad: Callable[..., Any]) -> Callable[..., Any]:
         """What the row asks for, of its arrays."""
         arrays, rebuild = split(self.args)
-        function = named(self.name, namespace)
 
         def value(*xs: Any) -> Any:
-            return function(*rebuild(xs), **self.options)
+            return named(self.name, namespace)(*rebuild(xs), **self.options)
 
         def loss(*xs: Any) -> Any:
             return sum((leaf * leaf).sum() for leaf in jax.tree.leaves(value(*xs)))
@@ -163,20 +162,22 @@ def gradient(name: str, *args: Any, units: float = 64, **options: Any) -> Row:
 
 
 def together(
-    rows: Sequence[Row], jit: Callable[..., Any], namespace: Any, grad: Callable[..., Any]
-) -> dict[int, Any]:
-    """Results of rows in one program, by the rows' identities.
+    jit: Callable[..., Any],
+    functions: Mapping[Any, Callable[..., Any]],
+    arguments: Mapping[Any, Sequence[np.ndarray]],
+) -> dict[Any, Any]:
+    """What each function gives of its own arrays, in one program made by `jit`.
 
     Those that cannot be traced, because their shapes depend on values, say, are left out.
     """
-    found: dict[int, tuple[Any, list[Any]]] = {}
+    found: dict[Any, tuple[Any, list[Any]]] = {}
 
-    def everything(given: Sequence[Sequence[Any]]) -> dict[int, Any]:
+    def everything(given: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
         traced = {}
-        for row, arrays in zip(rows, given, strict=True):
-            for choice in (arrays, row.arrays()):  # the second for values that must be known
+        for key, function in functions.items():
+            for arrays in (given[key], arguments[key]):  # the second for values that must be known
                 try:
-                    result = row.function(namespace, grad)(*choice)
+                    result = function(*arrays)
                     break
                 except Exception:
                     continue
@@ -184,14 +185,14 @@ def together(
                 continue
             leaves, tree = jax.tree.flatten(result)
             places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS)]
-            traced[id(row)] = {at: leaves[at] for at in places}
+            traced[key] = {at: leaves[at] for at in places}
             # What is no array, such as a shape, stays as it is.
-            found[id(row)] = tree, [None if at in places else x for at, x in enumerate(leaves)]
+            found[key] = tree, [None if at in places else x for at, x in enumerate(leaves)]
         return traced
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of narrowed dtypes
-        computed = jit(everything)([row.arrays() for row in rows])
+        computed = jit(everything)(dict(arguments))
     return {
         key: jax.tree.unflatten(
             tree, [computed[key].get(at, leaf) for at, leaf in enumerate(leaves)]
@@ -214,14 +215,22 @@ class Table:
     @functools.cached_property
     def expected(self) -> dict[int, Any]:
         """JAX's results by the rows' identities."""
-        rows = [row for found in self.rows.values() for row in found]
-        return together(rows, functools.partial(jax.jit, compiler_options=QUICKLY), jnp, jax.grad)
+        rows = {id(row): row for found in self.rows.values() for row in found}
+        return together(
+            functools.partial(jax.jit, compiler_options=QUICKLY),
+            {key: row.function(jnp, jax.grad) for key, row in rows.items()},
+            {key: row.arrays() for key, row in rows.items()},
+        )
 
     @functools.cached_property
     def compiled(self) -> dict[int, Any]:
         """Our results, compiled, of the rows that ask for them."""
-        rows = [row for found in self.rows.values() for row in found if row.jit]
-        return together(rows, functools.partial(mx.jit, compiler_options=QUICKLY), mnp, mx.grad)
+        rows = {id(row): row for found in self.rows.values() for row in found if row.jit}
+        return together(
+            functools.partial(mx.jit, compiler_options=QUICKLY),
+            {key: row.function(mnp, mx.grad) for key, row in rows.items()},
+            {key: row.arrays() for key, row in rows.items()},
+        )
 
     def check(self, key: Any) -> None:
         """Asserts that our function and JAX's agree in the rows of a key."""
