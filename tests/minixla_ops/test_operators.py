@@ -1,5 +1,6 @@
 """Python's operators on tracers, against those of JAX's arrays."""
 
+import functools
 import itertools
 import operator
 import subprocess
@@ -17,7 +18,7 @@ from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, trace_to_graph
 from minixla_ops import operators
-from tests.harness import check_derivatives, check_rejected, graph_of
+from tests.harness import QUICKLY, by_jax, check_derivatives, check_rejected, graph_of
 
 TWO_SIDED = {
     "+": operator.add,
@@ -49,13 +50,23 @@ KINDS = ["pred", "u4", "s8", "u8", "s32", "u32", "f8e4m3fn", "bf16", "f16", "f32
 NUMBERS = [True, 3, -2, 0.5, 2j]
 
 
-def type_of_jax(function, *given):
-    """The element type and weakness of JAX's result, or None where it refuses."""
-    try:
-        result = jax.eval_shape(function, *given)
-    except (TypeError, jax.dtypes.TypePromotionError):
-        return None
-    return np.dtype(result.dtype), bool(result.weak_type)
+def types_of_jax(calls):
+    """The element types and weaknesses of JAX's results of functions, or None where it refuses.
+
+    All in one evaluation: outside of one JAX filters the traceback of each error, slowly.
+    """
+
+    def everything(operands):
+        results = []
+        for (function, *_), given in zip(calls, operands, strict=True):
+            try:
+                results.append(function(*given))
+            except (TypeError, jax.dtypes.TypePromotionError):
+                results.append(None)
+        return results
+
+    shapes = jax.eval_shape(everything, [given for _, *given in calls])
+    return [each and (np.dtype(each.dtype), bool(each.weak_type)) for each in shapes]
 
 
 def type_of_ours(function, *given):
@@ -94,8 +105,10 @@ def same(ours, expected):
 @pytest.mark.parametrize("symbol", TWO_SIDED)
 def test_types_of_two_arrays(symbol):
     function = TWO_SIDED[symbol]
-    for pair in itertools.product(map(spec, kinds_for(symbol)), repeat=2):
-        ours, expected = (find(function, *pair) for find in (type_of_ours, type_of_jax))
+    pairs = list(itertools.product(map(spec, kinds_for(symbol)), repeat=2))
+    of_jax = types_of_jax([(function, *pair) for pair in pairs])
+    for pair, expected in zip(pairs, of_jax, strict=True):
+        ours = type_of_ours(function, *pair)
         if symbol in ("<", "<=", ">", ">=") and pair[0].dtype == pair[1].dtype == np.complex64:
             expected = np.dtype(bool), False
         assert same(ours, expected), (symbol, [each.dtype.name for each in pair])
@@ -104,21 +117,27 @@ def test_types_of_two_arrays(symbol):
 @pytest.mark.parametrize("symbol", TWO_SIDED)
 def test_types_with_python_numbers(symbol):
     function = TWO_SIDED[symbol]
-    for kind, number in itertools.product(kinds_for(symbol), NUMBERS):
-        for apply in (lambda x: function(x, number), lambda x: function(number, x)):  # noqa: B023
-            ours, expected = (find(apply, spec(kind)) for find in (type_of_ours, type_of_jax))
-            if (
-                symbol == "**" and ours and expected
-            ):  # JAX's powers are not weak where they could be
-                ours, expected = (ours[0], False), (expected[0], False)
-            assert same(ours, expected), (kind, symbol, number)
+    rows = [
+        (kind, number, apply)
+        for kind, number in itertools.product(kinds_for(symbol), NUMBERS)
+        for apply in (
+            lambda x, number=number: function(x, number),
+            lambda x, number=number: function(number, x),
+        )
+    ]
+    of_jax = types_of_jax([(apply, spec(kind)) for kind, _, apply in rows])
+    for (kind, number, apply), expected in zip(rows, of_jax, strict=True):
+        ours = type_of_ours(apply, spec(kind))
+        if symbol == "**" and ours and expected:  # JAX's powers are not weak where they could be
+            ours, expected = (ours[0], False), (expected[0], False)
+        assert same(ours, expected), (kind, symbol, number)
 
 
 @pytest.mark.parametrize("symbol", ONE_SIDED)
 def test_types_of_one_array(symbol):
-    for kind in KINDS:
-        ours = type_of_ours(ONE_SIDED[symbol], spec(kind))
-        assert same(ours, type_of_jax(ONE_SIDED[symbol], spec(kind))), (symbol, kind)
+    calls = [(ONE_SIDED[symbol], spec(kind)) for kind in KINDS]
+    for kind, call, expected in zip(KINDS, calls, types_of_jax(calls), strict=True):
+        assert same(type_of_ours(*call), expected), (symbol, kind)
 
 
 ARRAYS = {
@@ -158,11 +177,18 @@ def evaluated(expression, arrays):
     return result if isinstance(result, tuple) else (result,)
 
 
+@functools.cache
+def values_by_jax():
+    def everything(arrays):
+        return {expression: evaluated(expression, arrays) for expression in EXPRESSIONS}
+
+    return by_jax(everything, ARRAYS)
+
+
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_values(expression):
-    expected = evaluated(expression, {name: jnp.asarray(x) for name, x in ARRAYS.items()})
     found = mx.reference(lambda arrays: evaluated(expression, arrays))(ARRAYS)
-    for actual, wanted in zip(found, expected, strict=True):
+    for actual, wanted in zip(found, values_by_jax()[expression], strict=True):
         assert actual.dtype == wanted.dtype
         wide = np.complex128 if actual.dtype.kind == "c" else np.float64
         # JAX's powers and complex products are rounded more than once.
@@ -172,19 +198,31 @@ def test_values(expression):
         )
 
 
-@pytest.mark.parametrize(
-    "expression", ["f + 1", "2 * f", "f / g", "f // g", "f % g", "f ** 2", "f < g"]
-)
+TRACED = ["f + 1", "2 * f", "f / g", "f // g", "f % g", "f ** 2", "f < g"]
+
+
+@functools.cache
+def traced_by_jax():
+    def everything(f, g):
+        return {each: evaluated(each, {"f": f, "g": g})[0] for each in TRACED}
+
+    return by_jax(everything, ARRAYS["f"], ARRAYS["g"])
+
+
+@pytest.mark.parametrize("expression", TRACED)
 def test_tracers_of_every_trace(expression):
     f, g = ARRAYS["f"], ARRAYS["g"]
 
     def function(f, g):
         return evaluated(expression, {"f": f, "g": g})[0]
 
-    expected = evaluated(expression, {"f": jnp.asarray(f), "g": jnp.asarray(g)})[0]
-    rows = mx.vmap(function)(f[:, None], g[:, None])[:, 0]
-    for actual in (mx.jit(function)(f, g), rows, mx.jvp(function, (f, g), (f, g))[0]):
-        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    def every_trace(f, g):
+        rows = mx.vmap(function)(f[:, None], g[:, None])[:, 0]
+        return function(f, g), rows, mx.jvp(function, (f, g), (f, g))[0]
+
+    for way in (mx.reference, functools.partial(mx.jit, compiler_options=QUICKLY)):
+        for actual in way(every_trace)(f, g):
+            np.testing.assert_allclose(actual, traced_by_jax()[expression], rtol=1e-6)
 
 
 # Forms of operands.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import minixla as mx
-from tests.harness import check_batching, check_derivatives
-from tests.minixla.numpy.tables import assert_close
+from tests.harness import QUICKLY, check_batching, check_derivatives
+from tests.minixla.numpy.tables import assert_close, together
 
-__all__ = ["check", "check_both", "check_compiled", "draw", "gradients"]
+__all__ = ["Case", "Table", "check", "check_transformed", "draw", "gradients"]
 
 Function = Callable[..., Any]
 
@@ -23,42 +24,76 @@ def draw(*sizes: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng([seed, *sizes]).standard_normal(sizes).astype(dtype)
 
 
-def check(
-    function: Function, jax_function: Function, *arrays: np.ndarray, units: float | None = None
-) -> None:
-    """Asserts that both give the same, ours in NumPy, compiled, and at once on JAX arrays.
+class Case(NamedTuple):
+    """A function of ours and one of JAX's that give the same, and arrays for them.
 
-    Results may be apart by `units` of their type's eps. Only f32 runs at once: other types
-    would compile each operation again.
+    Attributes:
+        function, jax_function: ours and JAX's.
+        arrays: operands.
+        units: how far results may be apart, in their type's eps.
+        others: takes the place of `arrays` in a second comparison.
+        eager: whether ours also runs at once on JAX arrays. That compiles each operation of its
+            own for each shape: it is for one case of a function, of f32.
+        optimized: whether it has a program of its own, compiled with all of XLA's passes, because
+            JAX's result is rounded worse without.
     """
-    expected = check_compiled(function, jax_function, *arrays, units=units)
-    if all(array.dtype == np.float32 for array in arrays):
-        assert_close(function(*map(jnp.asarray, arrays)), expected, units)
+
+    function: Function
+    jax_function: Function
+    arrays: Sequence[np.ndarray]
+    units: float | None = None
+    others: Sequence[np.ndarray] = ()
+    eager: bool = False
+    optimized: bool = False
+
+    def given(self) -> list[Sequence[np.ndarray]]:
+        return [each for each in (self.others, self.arrays) if len(each)]
+
+    def both(self, *xs: Any) -> tuple[Any, Any]:
+        return mx.jit(self.function)(*xs), self.jax_function(*xs)
 
 
-def check_compiled(
-    function: Function,
-    jax_function: Function,
-    *arrays: np.ndarray,
-    units: float | None = None,
-    others: Sequence[np.ndarray] = (),
-) -> Any:
-    """Asserts that both give the same, ours in NumPy and compiled; returns what JAX's gives.
+class Table:
+    """Cases under keys, all of which are compiled in one program, which takes least of the time."""
 
-    `others` takes the place of `arrays` in a second run.
-    """
-    # Both in one program, which compiles in half the time.
-    compiled = jax.jit(lambda *xs: (mx.jit(function)(*xs), jax_function(*xs)))
-    expected: Any = None
-    for given in filter(len, (others, arrays)):
-        actual, expected = compiled(*given)
-        with np.errstate(all="ignore"):
-            assert_close(mx.reference(function)(*given), expected, units)
-        assert_close(actual, expected, units)
-    return expected
+    def __init__(self, cases: Mapping[Any, Case | Sequence[Case]]) -> None:
+        self.cases: dict[Any, list[Case]] = {
+            key: [found] if isinstance(found, Case) else list(found) for key, found in cases.items()
+        }
+
+    @functools.cached_property
+    def compiled(self) -> dict[tuple[int, int], Any]:
+        """Our results and JAX's by the cases' identities and the number of the comparison."""
+        cases = [case for found in self.cases.values() for case in found]
+        pairs = [
+            (case, at) for case in cases if not case.optimized for at in range(len(case.given()))
+        ]
+        return together(
+            functools.partial(jax.jit, compiler_options=QUICKLY),
+            {(id(case), at): case.both for case, at in pairs},
+            {(id(case), at): case.given()[at] for case, at in pairs},
+        )
+
+    def check(self, key: Any) -> None:
+        """Asserts that the functions of a key's cases give the same: in NumPy, compiled, eager."""
+        for case in self.cases[key]:
+            for at, arrays in enumerate(case.given()):
+                found = self.compiled.get((id(case), at))
+                actual, expected = found or jax.jit(case.both)(*arrays)
+                with np.errstate(all="ignore"):
+                    assert_close(mx.reference(case.function)(*arrays), expected, case.units)
+                assert_close(actual, expected, case.units)
+                if case.eager:
+                    actual = case.function(*map(jnp.asarray, arrays))
+                    assert_close(actual, expected, case.units)
 
 
-def check_both(
+def check(*cases: Case) -> None:
+    """Asserts that the functions of each case give the same."""
+    Table({None: cases}).check(None)
+
+
+def check_transformed(
     function: Function,
     jax_function: Function,
     arrays: Sequence[np.ndarray],
@@ -66,7 +101,7 @@ def check_both(
     differences: bool = True,
     batched: Sequence[int] | None = None,
 ) -> None:
-    """Asserts that values, first and second derivatives in both modes, and batches are right.
+    """Asserts that first and second derivatives in both modes, and batches are right.
 
     Args:
         function, jax_function: ours and JAX's.
@@ -75,7 +110,6 @@ def check_both(
         batched: the operands that may be batched; default: all.
     """
     wide = [np.asarray(x, np.float64) if x.dtype.kind == "f" else x for x in arrays]
-    check(function, jax_function, *arrays)
     check_derivatives(function, wide, jax_function, order=1, differences=differences)
     check_derivatives(function, wide, order=2, differences=differences)
     check_batching(function, wide, size=2, batched=batched)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from tests.harness import check_rejected
-from tests.minixla.nn.comparing import check, check_both, check_compiled, draw, gradients
+from tests.harness import by_jax, check_rejected
+from tests.minixla.nn.comparing import Case, Table, check, check_transformed, draw, gradients
 from tests.minixla.numpy.tables import assert_close
 
 NAMES = [
@@ -80,39 +81,84 @@ def edges(dtype: Any) -> np.ndarray:
         return np.array(EDGES).astype(dtype)
 
 
-def named(case: Any) -> str:
-    return case if isinstance(case, str) else "-".join(f"{k}={v}" for k, v in case.items())
+def label(case: tuple[str, dict[str, Any]]) -> str:
+    name, options = case
+    return "-".join([name, *(f"{k}={v}" for k, v in options.items())])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize(("name", "options"), ELEMENTWISE, ids=named)
-def test_edges(name: str, options: dict[str, Any], dtype: Any) -> None:
-    check(*pair(name, options), edges(dtype))
+def over(cases: list[tuple[str, dict[str, Any]]]) -> Any:
+    """Parametrises a test over the labels of functions with options."""
+    return pytest.mark.parametrize("case", list(map(label, cases)))
 
 
-@pytest.mark.parametrize(("name", "options"), ELEMENTWISE, ids=named)
-def test_gradients_at_edges(name: str, options: dict[str, Any]) -> None:
+FLOATS = [np.float32, np.float16, ml_dtypes.bfloat16]
+AT_EDGES = Table(
+    {
+        (label(case), dtype): Case(*pair(*case), [edges(dtype)], eager=dtype is np.float32)
+        for case in ELEMENTWISE
+        for dtype in FLOATS
+    }
+)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@over(ELEMENTWISE)
+def test_edges(case: str, dtype: Any) -> None:
+    AT_EDGES.check((case, dtype))
+
+
+def slopes(name: str, options: dict[str, Any]) -> Case:
     # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus of 1e30 is NaN in JAX.
     points = edges(np.float32)
     points = points[~np.isnan(points)] if name != "squareplus" else points[np.abs(points) < 1e5]
     ours, theirs = pair(name, options)
-    check_compiled(gradients(ours), gradients(theirs, jax), points)
+    optimized = name == "gelu" and not options
+    return Case(gradients(ours), gradients(theirs, jax), [points], optimized=optimized)
 
 
-@pytest.mark.parametrize(("name", "options"), CASES, ids=named)
-def test_derivatives_and_batches(name: str, options: dict[str, Any]) -> None:
-    check_both(*pair(name, options), [2 * draw(2, 4)])
+GRADIENTS = Table({label(case): slopes(*case) for case in ELEMENTWISE})
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_])
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "glu"])
+@over(ELEMENTWISE)
+def test_gradients_at_edges(case: str) -> None:
+    GRADIENTS.check(case)
+
+
+VALUES = Table(
+    {label(case): Case(*pair(*case), [2 * draw(2, 4)], eager=case[0] == "glu") for case in CASES}
+)
+
+
+@over(CASES)
+def test_values_derivatives_and_batches(case: str) -> None:
+    VALUES.check(case)
+    (each,) = VALUES.cases[case]
+    check_transformed(each.function, each.jax_function, each.arrays)
+
+
+INTEGERS = [np.int32, np.uint8, np.bool_]
+OF_INTEGERS = [n for n in NAMES if n != "glu"]
+
+
+@functools.cache
+def of_integers() -> dict[str, list[Any]]:
+    """JAX's results of small integers, by name, for each type of INTEGERS."""
+    arrays = [np.array([0, 1, 2, 5], dtype) for dtype in INTEGERS]
+
+    def results(name: str, xs: list[Any]) -> list[Any]:
+        # JAX does not take integers everywhere, and log_sigmoid(u8) negates them.
+        kept = name in ("relu", "hard_tanh")
+        return [getattr(jax.nn, name)(x if kept else x.astype(np.float32)) for x in xs]
+
+    return by_jax(lambda xs: {name: results(name, xs) for name in OF_INTEGERS}, arrays)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", OF_INTEGERS)
 def test_integers(name: str, dtype: Any) -> None:
     x = np.array([0, 1, 2, 5], dtype)
-    ours, theirs = pair(name, {})
-    if name in ("relu", "hard_tanh"):
-        assert_close(mx.reference(ours)(x), theirs(x))
-    else:  # JAX does not take integers everywhere, and log_sigmoid(u8) negates them
-        assert_close(mx.reference(ours)(x), theirs(x.astype(np.float32)))
+    actual = mx.reference(getattr(mx.nn, name))(x)
+    assert_close(actual, of_integers()[name][INTEGERS.index(dtype)])
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("glu", "gelu")])
@@ -122,24 +168,44 @@ def test_numbers_stay_weakly_typed(name: str) -> None:
     assert (actual.dtype, actual.weak_type) == (expected.dtype, expected.weak_type)
 
 
-@pytest.mark.parametrize("name", ["elu", "leaky_relu", "celu"])
+PARAMETER = np.array([0.1, 0.2, 0.3], np.float32)
+PARAMETRIZED = Table(
+    {
+        name: [
+            # XLA fuses what lies between into f32, the reference rounds it to bf16.
+            Case(
+                getattr(mx.nn, name),
+                getattr(jax.nn, name),
+                [draw(2, 3, dtype=ml_dtypes.bfloat16), PARAMETER],
+                units=2**17,
+            ),
+            Case(getattr(mx.nn, name), getattr(jax.nn, name), [draw(2, 3), PARAMETER], eager=True),
+        ]
+        for name in ["elu", "leaky_relu", "celu"]
+    }
+)
+
+
+@pytest.mark.parametrize("name", PARAMETRIZED.cases)
 def test_array_parameters_promote(name: str) -> None:
-    parameter = np.array([0.1, 0.2, 0.3], np.float32)
-    ours, theirs = getattr(mx.nn, name), getattr(jax.nn, name)
-    # XLA fuses what lies between into f32, the reference rounds it to bf16.
-    check(ours, theirs, draw(2, 3, dtype=ml_dtypes.bfloat16), parameter, units=2**17)
-    check_both(ours, theirs, [draw(2, 3), parameter])
+    PARAMETRIZED.check(name)
+    check_transformed(getattr(mx.nn, name), getattr(jax.nn, name), [draw(2, 3), PARAMETER])
+
+
+OF_SIZE_ZERO = Table(
+    {name: Case(*pair(name, {}), [np.zeros((2, 0), np.float32)]) for name in NAMES}
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_size_zero(name: str) -> None:
-    check(*pair(name, {}), np.zeros((2, 0), np.float32))
+    OF_SIZE_ZERO.check(name)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "tanh", "silu"])
 def test_complex_numbers(name: str) -> None:
     z = (draw(3) + 1j * draw(3, seed=1)).astype(np.complex64)
-    check(*pair(name, {}), z)
+    check(Case(*pair(name, {}), [z]))
 
 
 def test_other_names() -> None:
@@ -150,7 +216,7 @@ def test_other_names() -> None:
 def test_exact_gelu_keeps_digits_in_16_bits() -> None:
     x = np.linspace(-4, -1, 50).astype(ml_dtypes.bfloat16)
     actual = np.asarray(mx.nn.gelu(x, approximate=False)).astype(np.float64)
-    exact = np.asarray(jax.nn.gelu(x.astype(np.float32), approximate=False)).astype(np.float64)
+    exact = by_jax(lambda x: jax.nn.gelu(x.astype(np.float32), approximate=False), x)
     np.testing.assert_allclose(actual, exact, rtol=2**-8)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from tests.harness import check_rejected
-from tests.minixla.nn.comparing import check, check_both, draw
+from tests.harness import by_jax, check_rejected
+from tests.minixla.nn.comparing import Case, Table, check, check_transformed, draw
 from tests.minixla.numpy.tables import assert_close
 
 BATCH, LENGTH, POSITIONS, HEADS, SIZE = 2, 3, 4, 4, 2
@@ -37,14 +37,28 @@ def operands(key_heads: int = HEADS, dtype: Any = np.float32) -> list[np.ndarray
     return [query, key, value]
 
 
-@pytest.mark.parametrize("key_heads", [4, 2, 1])
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda x: "-".join(x) or "default")
-def test_options(options: dict[str, Any], key_heads: int) -> None:
-    check(
+def case(options: dict[str, Any], key_heads: int) -> Case:
+    return Case(
         lambda *xs: mx.nn.dot_product_attention(*xs, **options),
         lambda *xs: jax.nn.dot_product_attention(*xs, **options),
-        *operands(key_heads),
+        operands(key_heads),
+        # The options do the same to scores of any heads.
+        eager=key_heads == 2 or not options,
     )
+
+
+TABLE = Table(
+    {
+        (f"{'-'.join(options)}-{at}", key_heads): case(options, key_heads)
+        for at, options in enumerate(OPTIONS)
+        for key_heads in [4, 2, 1]
+    }
+)
+
+
+@pytest.mark.parametrize(("options", "key_heads"), TABLE.cases)
+def test_options(options: str, key_heads: int) -> None:
+    TABLE.check((options, key_heads))
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
@@ -60,7 +74,7 @@ def test_without_batch_or_with_two() -> None:
     query, key, value = operands()
     one = mx.reference(mx.nn.dot_product_attention)(query[0], key[0], value[0])
     nested = mx.reference(mx.nn.dot_product_attention)(query[None], key[None], value[None])
-    expected = jax.nn.dot_product_attention(query, key, value)
+    expected = by_jax(jax.nn.dot_product_attention, query, key, value)
     np.testing.assert_allclose(one, expected[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(nested[0], expected, rtol=1e-5, atol=1e-6)
 
@@ -73,7 +87,9 @@ def formula(query: Any, key: Any, value: Any) -> Any:
 
 
 def test_derivatives_and_batches() -> None:
-    check_both(mx.nn.dot_product_attention, formula, [x[:1] for x in operands(2)], batched=[0, 2])
+    given = [x[:1] for x in operands(2)]
+    check(Case(mx.nn.dot_product_attention, formula, given))
+    check_transformed(mx.nn.dot_product_attention, formula, given, batched=[0, 2])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 import minixla as mx
 from tests.harness import check_rejected
-from tests.minixla.nn.comparing import check, check_both, draw
+from tests.minixla.nn.comparing import Case, Table, check, check_transformed, draw
 
 
 def jax_batch_norm(
@@ -46,31 +46,47 @@ def jax_layer_norm(
     return (x - mean) * jax.lax.rsqrt(variance + epsilon) * scale + offset
 
 
-@pytest.mark.parametrize(
-    ("sizes", "axis", "epsilon"), [((6, 3), -1, 1e-5), ((4, 3, 2, 2), 1, 0.1), ((3, 8), -2, 1e-3)]
-)
-def test_batch_norm(sizes: tuple[int, ...], axis: int, epsilon: float) -> None:
+def batch_norms(sizes: tuple[int, ...], axis: int, epsilon: float) -> list[Case]:
     count = sizes[axis]
     scale, offset = draw(count, seed=1), draw(count, seed=2)
     mean, variance = draw(count, seed=3), np.abs(draw(count, seed=4)) + 0.1
     options = {"epsilon": epsilon, "axis": axis}
-    check(
-        lambda *xs: mx.nn.batch_norm(*xs, **options),
-        lambda *xs: jax_batch_norm(*xs, **options),
-        draw(*sizes),
-        scale,
-        offset,
-    )
-    check(
-        lambda *xs: mx.nn.batch_norm_inference(*xs, **options),
-        lambda *xs: jax_inference(*xs, **options),
-        *(draw(*sizes), scale, offset, mean, variance),
-    )
+    return [
+        Case(
+            lambda *xs: mx.nn.batch_norm(*xs, **options),
+            lambda *xs: jax_batch_norm(*xs, **options),
+            [draw(*sizes), scale, offset],
+            eager=True,
+        ),
+        Case(
+            lambda *xs: mx.nn.batch_norm_inference(*xs, **options),
+            lambda *xs: jax_inference(*xs, **options),
+            [draw(*sizes), scale, offset, mean, variance],
+            eager=True,
+        ),
+    ]
+
+
+BATCHES = [((6, 3), -1, 1e-5), ((4, 3, 2, 2), 1, 0.1), ((3, 8), -2, 1e-3)]
+BATCH_NORMS = Table({row: batch_norms(*row) for row in BATCHES})
+
+
+@pytest.mark.parametrize(("sizes", "axis", "epsilon"), BATCHES)
+def test_batch_norm(sizes: tuple[int, ...], axis: int, epsilon: float) -> None:
+    BATCH_NORMS.check((sizes, axis, epsilon))
 
 
 def test_batch_norm_derivatives() -> None:
     operands = [draw(5, 2), draw(2, seed=1), draw(2, seed=2)]
-    check_both(lambda *xs: mx.nn.batch_norm(*xs)[0], lambda *xs: jax_batch_norm(*xs)[0], operands)
+
+    def ours(*xs: Any) -> Any:
+        return mx.nn.batch_norm(*xs)[0]
+
+    def theirs(*xs: Any) -> Any:
+        return jax_batch_norm(*xs)[0]
+
+    check(Case(ours, theirs, operands))
+    check_transformed(ours, theirs, operands)
 
 
 def test_batch_norm_promotes() -> None:
@@ -84,47 +100,74 @@ def test_batch_norm_promotes() -> None:
     assert mx.reference(mx.nn.batch_norm_inference)(narrow, *moments).dtype == np.float32
 
 
-@pytest.mark.parametrize("sizes", [(2, 5), (2, 3, 4)])
-def test_layer_norm(sizes: tuple[int, ...]) -> None:
+def layer_norms(sizes: tuple[int, ...]) -> list[Case]:
     x, scale, offset = draw(*sizes), draw(sizes[-1], seed=1), draw(sizes[-1], seed=2)
-    check(mx.nn.layer_norm, jax_layer_norm, x)
-    check(mx.nn.layer_norm, jax_layer_norm, x, scale)
-    check(mx.nn.layer_norm, jax_layer_norm, x, scale, offset)
-    check(
-        lambda x: mx.nn.layer_norm(x, None, offset, 0.1),
-        lambda x: jax_layer_norm(x, 1, offset, 0.1),
-        x,
-    )
+    both, eager = (mx.nn.layer_norm, jax_layer_norm), len(sizes) == 2
+    return [
+        Case(*both, [x], eager=eager),
+        Case(*both, [x, scale], eager=eager),
+        Case(*both, [x, scale, offset], eager=eager),
+        Case(
+            lambda x: mx.nn.layer_norm(x, None, offset, 0.1),
+            lambda x: jax_layer_norm(x, 1, offset, 0.1),
+            [x],
+            eager=eager,
+        ),
+    ]
 
 
-@pytest.mark.parametrize("axis", [0, 1, -2, (0, 1), (2, 1), (0, 2), (-3, -2, -1)])
-def test_layer_norm_axes(axis: Any) -> None:
+LAYER_NORMS = Table({sizes: layer_norms(sizes) for sizes in [(2, 5), (2, 3, 4)]})
+
+
+@pytest.mark.parametrize("sizes", LAYER_NORMS.cases)
+def test_layer_norm(sizes: tuple[int, ...]) -> None:
+    LAYER_NORMS.check(sizes)
+
+
+def layer_norm_over(axis: Any) -> Case:
     sizes = (2, 3, 4)
     axes = [each % 3 for each in np.atleast_1d(axis)]
     x, scale = draw(*sizes), draw(*(sizes[i] for i in sorted(axes)), seed=1)
     spread = scale.reshape([size if i in axes else 1 for i, size in enumerate(sizes)])
-    check(
+    return Case(
         lambda x, scale: mx.nn.layer_norm(x, scale, axis=axis),
         lambda x, _: jax_layer_norm(x, spread, axis=axis),
-        x,
-        scale,
+        [x, scale],
+        eager=axis == (2, 1),
     )
 
 
+AXES = Table(
+    {axis: layer_norm_over(axis) for axis in [0, 1, -2, (0, 1), (2, 1), (0, 2), (-3, -2, -1)]}
+)
+
+
+@pytest.mark.parametrize("axis", AXES.cases)
+def test_layer_norm_axes(axis: Any) -> None:
+    AXES.check(axis)
+
+
 def test_layer_norm_derivatives_and_batches() -> None:
-    check_both(mx.nn.layer_norm, jax_layer_norm, [draw(2, 4), draw(4, seed=1), draw(4, seed=2)])
+    operands = [draw(2, 4), draw(4, seed=1), draw(4, seed=2)]
+    check(Case(mx.nn.layer_norm, jax_layer_norm, operands))
+    check_transformed(mx.nn.layer_norm, jax_layer_norm, operands)
 
 
 def test_layer_norm_of_16_bits() -> None:
     # Squares of 300 overflow f16; the moments are taken in f32.
     x = np.array([[300, -300, 100, 500]], np.float16)
-    check(mx.nn.layer_norm, lambda x: jax_layer_norm(x.astype(np.float32)).astype(np.float16), x)
-    # A scale of f32 makes the result f32, all of whose digits are right.
     check(
-        mx.nn.layer_norm,
-        lambda x, scale: jax_layer_norm(x.astype(np.float32), scale),
-        x,
-        draw(4, seed=1),
+        Case(
+            mx.nn.layer_norm,
+            lambda x: jax_layer_norm(x.astype(np.float32)).astype(np.float16),
+            [x],
+        ),
+        # A scale of f32 makes the result f32, all of whose digits are right.
+        Case(
+            mx.nn.layer_norm,
+            lambda x, scale: jax_layer_norm(x.astype(np.float32), scale),
+            [x, draw(4, seed=1)],
+        ),
     )
 
 

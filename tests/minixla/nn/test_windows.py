@@ -12,7 +12,7 @@ import pytest
 
 import minixla as mx
 from tests.harness import check_rejected
-from tests.minixla.nn.comparing import check, check_both, draw
+from tests.minixla.nn.comparing import Case, Table, check, check_transformed, draw
 from tests.minixla.numpy.tables import assert_close
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
@@ -54,30 +54,53 @@ def jax_conv(inputs: Any, kernel: Any, **options: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize(
-    ("inputs", "kernel", "options"),
-    CONVOLUTIONS,
-    ids=lambda x: "-".join(x) or "default" if isinstance(x, dict) else str(x),
-)
-def test_conv(inputs: tuple[int, ...], kernel: tuple[int, ...], options: dict[str, Any]) -> None:
-    check(
+def convolution(inputs: tuple[int, ...], kernel: tuple[int, ...], options: dict[str, Any]) -> Case:
+    return Case(
         lambda x, k: mx.nn.conv(x, k, **options),
         lambda x, k: jax_conv(x, k, **options),
-        draw(*inputs),
-        draw(*kernel),
+        [draw(*inputs), draw(*kernel)],
         units=64,
+        eager=True,
     )
+
+
+CONVOLVED = Table(
+    {
+        f"{inputs}-{kernel}-{'-'.join(options) or 'default'}": convolution(inputs, kernel, options)
+        for inputs, kernel, options in CONVOLUTIONS
+    }
+)
+
+
+@pytest.mark.parametrize("row", CONVOLVED.cases)
+def test_conv(row: str) -> None:
+    CONVOLVED.check(row)
 
 
 def test_conv_derivatives_and_batches() -> None:
     operands = [draw(1, 4, 3, 2), draw(3, 2, 2, 2)]
-    check_both(lambda x, k: mx.nn.conv(x, k, 2), lambda x, k: jax_conv(x, k, strides=2), operands)
+
+    def ours(x: Any, k: Any) -> Any:
+        return mx.nn.conv(x, k, 2)
+
+    def theirs(x: Any, k: Any) -> Any:
+        return jax_conv(x, k, strides=2)
+
+    check(Case(ours, theirs, operands))
+    check_transformed(ours, theirs, operands)
 
 
 def test_conv_types() -> None:
     images = np.arange(16, dtype=np.uint8).reshape(1, 4, 4, 1)
     kernel = draw(3, 3, 1, 2)
-    check(mx.nn.conv, lambda x, k: jax_conv(x.astype(np.float32), k), images, kernel, units=64)
+    check(
+        Case(
+            mx.nn.conv,
+            lambda x, k: jax_conv(x.astype(np.float32), k),
+            [images, kernel],
+            units=64,
+        )
+    )
     narrow = draw(1, 4, 4, 1, dtype=ml_dtypes.bfloat16)
     assert mx.reference(mx.nn.conv)(narrow, kernel).dtype == np.float32
     same = kernel.astype(ml_dtypes.bfloat16)
@@ -137,36 +160,51 @@ def jax_avg_pool(x: Any, count_include_pad: bool = True, **options: Any) -> Any:
     return total / jax_pool(jnp.ones_like(x), 0.0, jax.lax.add, **options)
 
 
-@pytest.mark.parametrize("options", POOLS, ids=lambda x: "-".join(x))
-@pytest.mark.parametrize("sizes", [(2, 5, 4, 3), (5, 4, 1), (0, 5, 4, 3), (2, 1, 5, 4, 2)])
-def test_pools(sizes: tuple[int, ...], options: dict[str, Any]) -> None:
-    x = draw(*sizes)
-    check(
+def maxima(x: np.ndarray, options: dict[str, Any], **more: Any) -> Case:
+    return Case(
         lambda x: mx.nn.max_pool(x, **options),
         lambda x: jax_pool(x, -np.inf, jax.lax.max, **options),
-        x,
+        [x],
+        **more,
     )
-    for counted in (True, False):
-        check(
-            lambda x, counted=counted: mx.nn.avg_pool(x, **options, count_include_pad=counted),
-            lambda x, counted=counted: jax_avg_pool(x, counted, **options),
-            x,
-        )
+
+
+def means(x: np.ndarray, options: dict[str, Any], counted: bool, **more: Any) -> Case:
+    return Case(
+        lambda x: mx.nn.avg_pool(x, **options, count_include_pad=counted),
+        lambda x: jax_avg_pool(x, counted, **options),
+        [x],
+        **more,
+    )
+
+
+def pools(sizes: tuple[int, ...], options: dict[str, Any]) -> list[Case]:
+    x, eager = draw(*sizes), {"eager": sizes == POOLED[0]}
+    return [
+        maxima(x, options, **eager),
+        means(x, options, True, **eager),
+        means(x, options, False, **eager),
+    ]
+
+
+POOLED = [(2, 5, 4, 3), (5, 4, 1), (0, 5, 4, 3), (2, 1, 5, 4, 2)]
+POOL_TABLE = Table(
+    {(sizes, "-".join(options)): pools(sizes, options) for sizes in POOLED for options in POOLS}
+)
+
+
+@pytest.mark.parametrize(("sizes", "options"), POOL_TABLE.cases)
+def test_pools(sizes: tuple[int, ...], options: str) -> None:
+    POOL_TABLE.check((sizes, options))
 
 
 @pytest.mark.parametrize("options", POOLS[1:3], ids=lambda x: "-".join(x))
 def test_pool_derivatives_and_batches(options: dict[str, Any]) -> None:
     x = np.random.default_rng(0).permutation(32).reshape(2, 4, 4, 1) / 4.0  # no ties
-    check_both(
-        lambda x: mx.nn.max_pool(x, **options),
-        lambda x: jax_pool(x, -np.inf, jax.lax.max, **options),
-        [x],
-    )
-    check_both(
-        lambda x: mx.nn.avg_pool(x, **options, count_include_pad=False),
-        lambda x: jax_avg_pool(x, False, **options),
-        [x],
-    )
+    cases = [maxima(x, options), means(x, options, False)]
+    check(*cases)
+    for case in cases:
+        check_transformed(case.function, case.jax_function, case.arrays)
 
 
 def test_pools_of_other_types() -> None:

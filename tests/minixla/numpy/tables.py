@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,10 @@ import numpy as np
 
 import minixla as mx
 import minixla.numpy as mnp
+from minixla.core import Tracer
+from tests.harness import QUICKLY
 
+ARRAYS = (jax.Array, Tracer)
 # In units of the type's eps: JAX computes f16 and bf16 partly in f32, we round each operation.
 TOLERANCES = {"float16": 8, "bfloat16": 8, "float32": 16, "complex64": 32, "float64": 32}
 
@@ -77,13 +81,11 @@ def split(args: Sequence[Any]) -> tuple[list[np.ndarray], Callable[..., list[Any
     return [leaves[at] for at in places], rebuild
 
 
-def run(
-    name: str, args: Sequence[Any], kwargs: dict[str, Any], by: Callable[..., Any] = mx.reference
-) -> Any:
+def run(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What our function gives, with the arrays among its arguments traced."""
     arrays, rebuild = split(args)
     function = named(name, mnp)
-    return by(lambda *xs: function(*rebuild(xs), **kwargs))(*arrays)
+    return mx.reference(lambda *xs: function(*rebuild(xs), **kwargs))(*arrays)
 
 
 def check_batched(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -104,39 +106,163 @@ def check_batched(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Non
         assert_close(one, mx.reference(call)(member), 64)
 
 
-def check(
+class Row(NamedTuple):
+    """One call that is made of our function and of JAX's of the same name.
+
+    Attributes:
+        name: dotted.
+        args: nests, whose NumPy arrays are traced; all else is known.
+        options: keywords.
+        units: how far results may be apart, in eps.
+        jit: whether ours is also compiled.
+        batch: whether ours is also batched.
+        gradient: whether the derivative of a sum of squares is meant.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    units: float | None = None
+    jit: bool = False
+    batch: bool = False
+    gradient: bool = False
+
+    def arrays(self) -> list[np.ndarray]:
+        return split(self.args)[0]
+
+    def function(self, namespace: Any, grad: Callable[..., Any]) -> Callable[..., Any]:
+        """What the row asks for, of its arrays."""
+        arrays, rebuild = split(self.args)
+
+        def value(*xs: Any) -> Any:
+            return named(self.name, namespace)(*rebuild(xs), **self.options)
+
+        def loss(*xs: Any) -> Any:
+            return sum((leaf * leaf).sum() for leaf in jax.tree.leaves(value(*xs)))
+
+        floats = tuple(at for at, x in enumerate(arrays) if x.dtype.kind in "fc")
+        return grad(loss, argnums=floats) if self.gradient else value
+
+
+def call(
     name: str,
     *args: Any,
     units: float | None = None,
     jit: bool = False,
     batch: bool = True,
-    **kwargs: Any,
-) -> None:
-    """Asserts that our function and JAX's agree, in NumPy evaluation and, with `jit`, compiled.
+    **options: Any,
+) -> Row:
+    """A row for values: in NumPy evaluation, with `jit` compiled, with `batch` batched."""
+    return Row(name, args, options, units, jit, batch)
 
-    With `batch`, also that our function can be batched.
+
+def gradient(name: str, *args: Any, units: float = 64, **options: Any) -> Row:
+    """A row for derivatives of a sum of squares of the result."""
+    return Row(name, args, options, units, gradient=True)
+
+
+def together(
+    jit: Callable[..., Any],
+    functions: Mapping[Any, Callable[..., Any]],
+    arguments: Mapping[Any, Sequence[np.ndarray]],
+) -> dict[Any, Any]:
+    """What each function gives of its own arrays, in one program made by `jit`.
+
+    Those that cannot be traced, because their shapes depend on values, say, are left out.
     """
-    if batch:
-        check_batched(name, args, kwargs)
+    found: dict[Any, tuple[Any, list[Any]]] = {}
+
+    def everything(given: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
+        traced = {}
+        for key, function in functions.items():
+            for arrays in (given[key], arguments[key]):  # the second for values that must be known
+                try:
+                    result = function(*arrays)
+                    break
+                except Exception:
+                    continue
+            else:
+                continue
+            leaves, tree = jax.tree.flatten(result)
+            places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS)]
+            traced[key] = {at: leaves[at] for at in places}
+            # What is no array, such as a shape, stays as it is.
+            found[key] = tree, [None if at in places else x for at, x in enumerate(leaves)]
+        return traced
+
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # JAX's, of narrowed dtypes
-        arrays, rebuild = split(args)
-        expected = named(name, jnp)(*rebuild([jnp.asarray(x) for x in arrays]), **kwargs)
-        assert_close(run(name, args, kwargs), expected, units)
-        if jit:
-            assert_close(run(name, args, kwargs, mx.jit), expected, units)
+        warnings.simplefilter("ignore")  # of narrowed dtypes
+        computed = jit(everything)(dict(arguments))
+    return {
+        key: jax.tree.unflatten(
+            tree, [computed[key].get(at, leaf) for at, leaf in enumerate(leaves)]
+        )
+        for key, (tree, leaves) in found.items()
+    }
 
 
-def check_gradient(name: str, *args: Any, units: float = 64, **kwargs: Any) -> None:
-    """Asserts that derivatives of a sum of squares of the result agree with JAX's."""
-    arrays, rebuild = split(args)
-    floats = tuple(at for at, x in enumerate(arrays) if x.dtype.kind in "fc")
+class Table:
+    """Rows under keys; JAX computes all of them in one program, as ours does where it compiles.
 
-    def loss(namespace: Any, *xs: Any) -> Any:
-        result = named(name, namespace)(*rebuild(xs), **kwargs)
-        leaves = result if isinstance(result, (tuple, list)) else [result]
-        return sum((leaf * leaf).sum() for leaf in leaves)
+    A program of its own for each row, or in JAX for each operation, would take most of the time.
+    """
 
-    expected = jax.grad(lambda *xs: loss(jnp, *xs), argnums=floats)(*arrays)
-    actual = mx.reference(mx.grad(lambda *xs: loss(mnp, *xs), argnums=floats))(*arrays)
-    assert_close(actual, expected, units)
+    def __init__(self, rows: Mapping[Any, Row | Sequence[Row]]) -> None:
+        self.rows: dict[Any, list[Row]] = {
+            key: [found] if isinstance(found, Row) else list(found) for key, found in rows.items()
+        }
+
+    @functools.cached_property
+    def expected(self) -> dict[int, Any]:
+        """JAX's results by the rows' identities."""
+        rows = {id(row): row for found in self.rows.values() for row in found}
+        return together(
+            functools.partial(jax.jit, compiler_options=QUICKLY),
+            {key: row.function(jnp, jax.grad) for key, row in rows.items()},
+            {key: row.arrays() for key, row in rows.items()},
+        )
+
+    @functools.cached_property
+    def compiled(self) -> dict[int, Any]:
+        """Our results, compiled, of the rows that ask for them."""
+        rows = {id(row): row for found in self.rows.values() for row in found if row.jit}
+        return together(
+            functools.partial(mx.jit, compiler_options=QUICKLY),
+            {key: row.function(mnp, mx.grad) for key, row in rows.items()},
+            {key: row.arrays() for key, row in rows.items()},
+        )
+
+    def check(self, key: Any) -> None:
+        """Asserts that our function and JAX's agree in the rows of a key."""
+        for row in self.rows[key]:
+            if row.batch:
+                check_batched(row.name, row.args, row.options)
+            arrays, function = row.arrays(), row.function(mnp, mx.grad)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of narrowed dtypes
+                if id(row) in self.expected:
+                    expected = self.expected[id(row)]
+                else:
+                    expected = row.function(jnp, jax.grad)(*map(jnp.asarray, arrays))
+                assert_close(mx.reference(function)(*arrays), expected, row.units)
+                if row.jit and id(row) in self.compiled:
+                    assert_close(self.compiled[id(row)], expected, row.units)
+                elif row.jit:
+                    assert_close(mx.jit(function)(*arrays), expected, row.units)
+
+
+def numbered(
+    row: Callable[..., Row], calls: Sequence[tuple[str, tuple, dict]], **options: Any
+) -> Table:
+    """A table of `call` or `gradient`, each under its name and its place."""
+    return Table(
+        {
+            f"{name}-{at}": row(name, *args, **options, **keywords)
+            for at, (name, args, keywords) in enumerate(calls)
+        }
+    )
+
+
+def check(*rows: Row) -> None:
+    """Asserts that our functions and JAX's agree in these rows."""
+    Table({None: rows}).check(None)

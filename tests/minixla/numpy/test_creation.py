@@ -10,7 +10,16 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import assert_close, check, check_gradient, run, values
+from tests.minixla.numpy.tables import (
+    Table,
+    assert_close,
+    call,
+    check,
+    gradient,
+    numbered,
+    run,
+    values,
+)
 
 BF16 = ml_dtypes.bfloat16
 F32, S32, PRED = np.float32, np.int32, np.bool_
@@ -95,29 +104,37 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+TABLE = numbered(call, CALLS)
+
+
+@pytest.mark.parametrize("row", TABLE.rows)
+def test_call(row: str) -> None:
+    TABLE.check(row)
+
+
+GRADIENTS = Table(
+    {
+        name: [gradient(name, M), gradient(name, M, 1)]
+        for name in ["diag", "diagonal", "tril", "triu", "trace", "diagflat"]
+    }
 )
-def test_call(name: str, args: tuple, options: dict) -> None:
-    check(name, *args, **options)
 
 
-@pytest.mark.parametrize("name", ["diag", "diagonal", "tril", "triu", "trace", "diagflat"])
+@pytest.mark.parametrize("name", GRADIENTS.rows)
 def test_gradient(name: str) -> None:
-    check_gradient(name, M)
-    check_gradient(name, M, 1)
+    GRADIENTS.check(name)
 
 
 def test_gradient_of_linspace() -> None:
-    check_gradient("linspace", V, V[::-1].copy(), 4)
+    check(gradient("linspace", V, V[::-1].copy(), 4))
 
 
 def test_lists_of_traced_values() -> None:
     def made(x):
         return mnp.array([[x[0], 2.0], [1, x[1] * x[1]]])
 
-    np.testing.assert_allclose(mx.jit(made)(V), [[V[0], 2], [1, V[1] ** 2]], rtol=1e-6)
-    slope = mx.grad(lambda x: made(x).sum())(V)
+    value, slope = mx.jit(lambda x: (made(x), mx.grad(lambda x: made(x).sum())(x)))(V)
+    np.testing.assert_allclose(value, [[V[0], 2], [1, V[1] ** 2]], rtol=1e-6)
     np.testing.assert_allclose(slope, [1, 2 * V[1], 0], rtol=1e-6)
 
 

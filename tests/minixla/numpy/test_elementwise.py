@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -9,7 +14,8 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import assert_close, check, check_gradient, values
+from tests.harness import QUICKLY, by_jax
+from tests.minixla.numpy.tables import Table, assert_close, call, check, gradient, values
 
 BF16 = ml_dtypes.bfloat16
 TYPES = [np.float32, BF16, np.int32, np.bool_, np.complex64]
@@ -73,42 +79,55 @@ UNARY = {
 }
 
 
+VALUES = Table(
+    {
+        name: [
+            *(call(name, values(dtype, 2, 3, low=low, high=high)) for dtype in types),
+            call(name, values(types[0], 0, 2), jit=True),
+        ]
+        for name, (types, low, high) in UNARY.items()
+    }
+)
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
-    types, low, high = UNARY[name]
-    for dtype in types:
-        check(name, values(dtype, 2, 3, low=low, high=high))
-    check(name, values(types[0], 0, 2), jit=True)
+    VALUES.check(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "abs",
-        "ceil",
-        "exp",
-        "floor",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "log",
-        "log1p",
-        "nan_to_num",
-        "round",
-        "sign",
-        "signbit",
-        "sin",
-        "sqrt",
-        "tanh",
-        "trunc",
-        "arctan",
-        "sinh",
-        "arcsinh",
-        "reciprocal",
-    ],
+AT_SPECIAL_VALUES = Table(
+    {
+        name: call(name, SPECIAL)
+        for name in [
+            "abs",
+            "ceil",
+            "exp",
+            "floor",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "log",
+            "log1p",
+            "nan_to_num",
+            "round",
+            "sign",
+            "signbit",
+            "sin",
+            "sqrt",
+            "tanh",
+            "trunc",
+            "arctan",
+            "sinh",
+            "arcsinh",
+            "reciprocal",
+        ]
+    }
 )
+
+
+@pytest.mark.parametrize("name", AT_SPECIAL_VALUES.rows)
 def test_special_values(name: str) -> None:
-    check(name, SPECIAL)
+    AT_SPECIAL_VALUES.check(name)
 
 
 @pytest.mark.parametrize("name", ["sin", "sqrt", "floor", "abs", "round", "reciprocal", "arcsin"])
@@ -120,52 +139,68 @@ def test_python_numbers_stay_weak(name: str) -> None:
     assert getattr(jnp, name)(0.5).weak_type
 
 
-GRADIENTS = [
-    "abs",
-    "arccos",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctanh",
-    "cbrt",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "exp",
-    "exp2",
-    "expm1",
-    "log10",
-    "log1p",
-    "log2",
-    "reciprocal",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "rad2deg",
-    "nan_to_num",
-]
+GRADIENTS = Table(
+    {
+        name: gradient(name, values(np.float32, 3, low=0.2, high=0.9))
+        for name in [
+            "abs",
+            "arccos",
+            "arcsin",
+            "arcsinh",
+            "arctan",
+            "arctanh",
+            "cbrt",
+            "cos",
+            "cosh",
+            "deg2rad",
+            "exp",
+            "exp2",
+            "expm1",
+            "log10",
+            "log1p",
+            "log2",
+            "reciprocal",
+            "sin",
+            "sinc",
+            "sinh",
+            "sqrt",
+            "square",
+            "tan",
+            "tanh",
+            "rad2deg",
+            "nan_to_num",
+        ]
+    }
+    | {"arccosh": gradient("arccosh", values(np.float32, 3, low=1.2, high=3))}
+)
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", GRADIENTS.rows)
 def test_gradient(name: str) -> None:
-    check_gradient(name, values(np.float32, 3, low=0.2, high=0.9))
+    GRADIENTS.check(name)
 
 
-def test_gradient_of_arccosh() -> None:
-    check_gradient("arccosh", values(np.float32, 3, low=1.2, high=3))
+CORNERED = ["arcsin", "arccos", "arcsinh", "arctan", "sinh", "sinc"]
 
 
-@pytest.mark.parametrize("name", ["arcsin", "arccos", "arcsinh", "arctan", "sinh", "sinc"])
+@functools.cache
+def slopes_in_corners() -> list[dict[str, Any]]:
+    """Derivatives at 0, 1 and -1 by name, ours compiled and JAX's."""
+    places = np.array([0.0, 1.0, -1.0], np.float32)
+
+    def slopes(api: Any, namespace: Any) -> Callable[..., dict[str, Any]]:
+        return lambda x: {
+            name: api.vmap(api.grad(getattr(namespace, name)))(x) for name in CORNERED
+        }
+
+    ours = mx.jit(slopes(mx, mnp), compiler_options=QUICKLY)(places)
+    return [ours, by_jax(slopes(jax, jnp), places)]
+
+
+@pytest.mark.parametrize("name", CORNERED)
 def test_derivative_where_the_composition_has_none(name: str) -> None:
-    import jax
-
-    for at in (0.0, 1.0, -1.0):
-        actual = mx.grad(getattr(mnp, name))(at)
-        np.testing.assert_allclose(actual, jax.grad(getattr(jnp, name))(at), rtol=1e-6, atol=1e-6)
+    actual, expected = (each[name] for each in slopes_in_corners())
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_higher_derivatives_of_sinc_at_zero() -> None:
@@ -203,23 +238,46 @@ def test_complex_functions_against_numpy(name: str) -> None:
     assert_close(mx.reference(getattr(mnp, name))(z), expected, 16)
 
 
-CLIPS = [((0, 1), {}), ((None, 1.5), {}), ((), {"min": -1}), ((np.float32([0, 1, 2]), 2), {})]
+CLIPS = {
+    "numbers": ((0, 1), {}),
+    "above": ((None, 1.5), {}),
+    "below": ((), {"min": -1}),
+    "array": ((np.float32([0, 1, 2]), 2), {}),
+}
+CLIPPED = Table(
+    {
+        key: [
+            call("clip", values(dtype, 2, 3), *bounds, **named)
+            for dtype in (np.float32, np.int32, BF16)
+        ]
+        for key, (bounds, named) in CLIPS.items()
+    }
+)
 
 
-@pytest.mark.parametrize(("bounds", "named"), CLIPS)
-def test_clip(bounds: tuple, named: dict) -> None:
-    for dtype in (np.float32, np.int32, BF16):
-        check("clip", values(dtype, 2, 3), *bounds, **named)
+@pytest.mark.parametrize("bounds", CLIPS)
+def test_clip(bounds: str) -> None:
+    CLIPPED.check(bounds)
 
 
-@pytest.mark.parametrize("decimals", [0, 1, 2, -1])
+ROUNDED = Table(
+    {
+        decimals: [
+            call("round", values(dtype, 5, low=-30, high=30), decimals)
+            for dtype in (np.float32, np.float16, np.complex64)
+        ]
+        for decimals in [0, 1, 2, -1]
+    }
+)
+
+
+@pytest.mark.parametrize("decimals", ROUNDED.rows)
 def test_round_to_decimals(decimals: int) -> None:
-    for dtype in (np.float32, np.float16, np.complex64):
-        check("round", values(dtype, 5, low=-30, high=30), decimals)
+    ROUNDED.check(decimals)
 
 
 def test_nan_to_num_with_numbers() -> None:
-    check("nan_to_num", SPECIAL, nan=1.0, posinf=2.0, neginf=-2.0, jit=True)
+    check(call("nan_to_num", SPECIAL, nan=1.0, posinf=2.0, neginf=-2.0, jit=True))
 
 
 def test_complex_numbers_are_refused() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import minixla as mx
 import minixla.numpy as mnp
+from tests.harness import by_jax
 from tests.minixla.numpy.tables import assert_close, values
 
 BF16 = ml_dtypes.bfloat16
@@ -74,7 +77,7 @@ ARRAYS = [
 ]
 
 
-def by_jax(index: Any) -> Any:
+def for_jax(index: Any) -> Any:
     return jax.tree.map(
         lambda leaf: (
             jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype != bool else leaf
@@ -88,14 +91,26 @@ def shown(index: Any) -> str:
     return repr(index).replace("\n", "")[:50]
 
 
-@pytest.mark.parametrize("index", STATIC + ARRAYS, ids=shown)
-def test_read(index: Any) -> None:
-    expected = jnp.asarray(X)[by_jax(index)]
-    assert_close(mx.reference(lambda x: x[index])(X), expected)
+def over(indices: Sequence[Any]) -> Any:
+    """Parametrises a test over the places in a list of indices."""
+    return pytest.mark.parametrize("place", range(len(indices)), ids=list(map(shown, indices)))
 
 
-@pytest.mark.parametrize("index", ARRAYS[:16], ids=shown)
-def test_read_with_traced_indices(index: Any) -> None:
+@functools.cache
+def reads() -> list[Any]:
+    """What JAX reads at each of STATIC and ARRAYS."""
+    return by_jax(lambda x: [x[for_jax(index)] for index in STATIC + ARRAYS], X)
+
+
+@over(STATIC + ARRAYS)
+def test_read(place: int) -> None:
+    index = (STATIC + ARRAYS)[place]
+    assert_close(mx.reference(lambda x: x[index])(X), reads()[place])
+
+
+@over(ARRAYS[:16])
+def test_read_with_traced_indices(place: int) -> None:
+    index = ARRAYS[place]
     members = index if isinstance(index, tuple) else (index,)
     arrays = [each for each in members if isinstance(each, np.ndarray)]
 
@@ -103,8 +118,7 @@ def test_read_with_traced_indices(index: Any) -> None:
         waiting = iter(traced)
         return x[tuple(next(waiting) if isinstance(each, np.ndarray) else each for each in members)]
 
-    expected = jnp.asarray(X)[by_jax(index)]
-    assert_close(mx.reference(read)(X, *arrays), expected)
+    assert_close(mx.reference(read)(X, *arrays), reads()[len(STATIC) + place])
 
 
 @pytest.mark.parametrize("index", STATIC[:16] + ARRAYS[:12] + ARRAYS[16:20], ids=shown)
@@ -138,71 +152,136 @@ UPDATED = [
 ]
 
 
-@pytest.mark.parametrize("index", UPDATED, ids=shown)
-@pytest.mark.parametrize("method", ["set", "add"])
-def test_update(method: str, index: Any) -> None:
+def updated(method: str, index: Any, x: Any) -> Any:
     # Values broadcast over the first axis, so that an element named twice gets one value.
-    taken = np.shape(np.asarray(jnp.asarray(X)[by_jax(index)]))
-    new = values(F32, *taken[1:])
-    expected = getattr(jnp.asarray(X).at[by_jax(index)], method)(new)
-    assert_close(mx.reference(lambda x: getattr(x.at[index], method)(new))(X), expected)
+    taken = jax.eval_shape(lambda x: x[for_jax(index)], X).shape
+    return getattr(x.at[for_jax(index) if isinstance(x, jax.Array) else index], method)(
+        values(F32, *taken[1:])
+    )
+
+
+@functools.cache
+def updates_by_jax(method: str) -> list[Any]:
+    return by_jax(lambda x: [updated(method, index, x) for index in UPDATED], X)
+
+
+@over(UPDATED)
+@pytest.mark.parametrize("method", ["set", "add"])
+def test_update(method: str, place: int) -> None:
+    actual = mx.reference(lambda x: updated(method, UPDATED[place], x))(X)
+    assert_close(actual, updates_by_jax(method)[place])
+
+
+def methods_of_at(x: Any, method: str) -> list[Any]:
+    indices = I2, (slice(0, 2), 1), np.array([1, 1])
+    return [getattr(x.at[index], method)(2.0) for index in indices]
+
+
+@functools.cache
+def methods_by_jax() -> dict[str, list[Any]]:
+    return by_jax(lambda x: {method: methods_of_at(x, method) for method in UPDATES}, X)
 
 
 @pytest.mark.parametrize("method", UPDATES)
 def test_methods_of_at(method: str) -> None:
-    for index in (I2, (slice(0, 2), 1), np.array([1, 1])):
-        expected = getattr(jnp.asarray(X).at[by_jax(index)], method)(2.0)
-        assert_close(mx.reference(lambda x, i=index: getattr(x.at[i], method)(2.0))(X), expected)
+    actual = mx.reference(lambda x: methods_of_at(x, method))(X)
+    assert_close(actual, methods_by_jax()[method])
 
 
 def test_apply() -> None:
-    for index in (I2, (0, slice(1, 3))):
-        expected = jnp.asarray(X).at[by_jax(index)].apply(jnp.sin)
-        assert_close(mx.reference(lambda x, i=index: x.at[i].apply(mnp.sin))(X), expected)
+    def applied(x, sin):
+        return [x.at[index].apply(sin) for index in (I2, (0, slice(1, 3)))]
+
+    actual = mx.reference(lambda x: applied(x, mnp.sin))(X)
+    assert_close(actual, by_jax(lambda x: applied(x, jnp.sin), X))
 
 
-@pytest.mark.parametrize("mode", [None, "clip", "drop", "fill", "promise_in_bounds"])
+MODES = [None, "clip", "drop", "fill", "promise_in_bounds"]
+
+
+def in_mode(x: Any, mode: str | None) -> list[Any]:
+    indices = np.array([0, 7, -9]), 8, (I2, np.array([1, 9]))
+    found = [x.at[index].get(mode=mode) for index in indices]
+    if mode != "promise_in_bounds":
+        found += [x.at[index].set(7.0, mode=mode) for index in indices]
+    return found
+
+
+@functools.cache
+def modes_by_jax() -> list[list[Any]]:
+    return by_jax(lambda x: [in_mode(x, mode) for mode in MODES], X)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_modes(mode: str | None) -> None:
-    for index in (np.array([0, 7, -9]), 8, (I2, np.array([1, 9]))):
-        if mode != "promise_in_bounds":
-            expected = jnp.asarray(X).at[by_jax(index)].set(7.0, mode=mode)
-            assert_close(mx.reference(lambda x, i=index: x.at[i].set(7.0, mode=mode))(X), expected)
-        expected = jnp.asarray(X).at[by_jax(index)].get(mode=mode)
-        assert_close(mx.reference(lambda x, i=index: x.at[i].get(mode=mode))(X), expected)
+    actual = mx.reference(lambda x: in_mode(x, mode))(X)
+    assert_close(actual, modes_by_jax()[MODES.index(mode)])
 
 
-@pytest.mark.parametrize("dtype", [F32, BF16, S32, np.uint8, np.bool_, np.complex64])
-def test_fill(dtype: type) -> None:
-    x = values(dtype, 3, 2)
+FILLED = [F32, BF16, S32, np.uint8, np.bool_, np.complex64]
+
+
+def filled(x: Any) -> list[Any]:
     index = np.array([1, 4])
-    assert_close(
-        mx.reference(lambda x: x.at[index].get(mode="fill"))(x),
-        jnp.asarray(x).at[by_jax(index)].get(mode="fill"),
-    )
-    if dtype is F32:
-        actual = mx.reference(lambda x: x.at[index].get(mode="fill", fill_value=3))(x)
-        assert_close(actual, jnp.asarray(x).at[by_jax(index)].get(mode="fill", fill_value=3))
+    found = [x.at[index].get(mode="fill")]
+    if x.dtype == F32:
+        found.append(x.at[index].get(mode="fill", fill_value=3))
+    return found
+
+
+@functools.cache
+def filled_by_jax() -> list[list[Any]]:
+    arrays = [values(dtype, 3, 2) for dtype in FILLED]
+    return by_jax(lambda arrays: list(map(filled, arrays)), arrays)
+
+
+@pytest.mark.parametrize("dtype", FILLED)
+def test_fill(dtype: type) -> None:
+    actual = mx.reference(filled)(values(dtype, 3, 2))
+    assert_close(actual, filled_by_jax()[FILLED.index(dtype)])
 
 
 def test_types_of_updates() -> None:
-    for dtype, value in [(S32, 2), (S32, np.int8(3)), (BF16, 2.5), (np.bool_, True), (F32, S32(2))]:
-        x = values(dtype, 3, 2)
-        expected = jnp.asarray(x).at[1].set(value)
-        assert_close(mx.reference(lambda x, v=value: x.at[1].set(v))(x), expected)
+    new = [(S32, 2), (S32, np.int8(3)), (BF16, 2.5), (np.bool_, True), (F32, S32(2))]
+
+    def set_in_each(arrays):
+        return [x.at[1].set(value) for x, (_, value) in zip(arrays, new, strict=True)]
+
+    arrays = [values(dtype, 3, 2) for dtype, _ in new]
+    assert_close(mx.reference(set_in_each)(arrays), by_jax(set_in_each, arrays))
 
 
-@pytest.mark.parametrize("index", UPDATED[:6] + UPDATED[8:12], ids=shown)
+DIFFERENTIATED = UPDATED[:6] + UPDATED[8:12]
+
+
+def gradients_of_update(
+    grad: Callable[..., Any], method: str, index: Any, x: Any, new: Any
+) -> tuple[Any, Any]:
+    def loss(x, new):
+        return (getattr(x.at[index], method)(new, unique_indices=True) ** 2).sum()
+
+    return grad(loss, (0, 1))(x, new)
+
+
+@functools.cache
+def gradients_by_jax(method: str) -> list[Any]:
+    def gradients(x, new):
+        return [
+            gradients_of_update(jax.grad, method, for_jax(index), x, each)
+            for index, each in zip(DIFFERENTIATED, new, strict=True)
+        ]
+
+    return by_jax(gradients, X, [values(F32, *X[index].shape) for index in DIFFERENTIATED])
+
+
+@over(DIFFERENTIATED)
 @pytest.mark.parametrize("method", ["set", "add", "multiply"])
-def test_gradient_of_update(method: str, index: Any) -> None:
-    taken = X[index].shape
-    new = values(F32, *taken)
-
-    def loss(x, new, at):
-        return (getattr(x.at[at], method)(new, unique_indices=True) ** 2).sum()
-
-    expected = jax.grad(loss, (0, 1))(jnp.asarray(X), new, by_jax(index))
-    actual = mx.reference(mx.grad(lambda x, new: loss(x, new, index), (0, 1)))(X, new)
-    assert_close(actual, expected, 64)
+def test_gradient_of_update(method: str, place: int) -> None:
+    index = DIFFERENTIATED[place]
+    actual = mx.reference(lambda x, new: gradients_of_update(mx.grad, method, index, x, new))(
+        X, values(F32, *X[index].shape)
+    )
+    assert_close(actual, gradients_by_jax(method)[place], 64)
 
 
 def test_dynamic_indices_become_dynamic_slices() -> None:
@@ -210,9 +289,11 @@ def test_dynamic_indices_become_dynamic_slices() -> None:
     names = [each.op.name for each in graph.instructions]
     assert "DynamicSlice" in names
     assert "Gather" not in names
-    for at in (-9, -1, 0, 2, 7):
-        actual = mx.jit(lambda x, i: x[i, :, 1:3])(X, S32(at))
-        assert_close(actual, jnp.asarray(X)[S32(at), :, 1:3])
+    places = [S32(at) for at in (-9, -1, 0, 2, 7)]
+    expected = by_jax(lambda x, places: [x[at, :, 1:3] for at in places], X, places)
+    sliced = mx.jit(lambda x, i: x[i, :, 1:3])
+    for at, wanted in zip(places, expected, strict=True):
+        assert_close(sliced(X, at), wanted)
 
 
 def test_static_indices_become_slices() -> None:
@@ -231,13 +312,14 @@ def test_compiled_and_batched() -> None:
         return x[i], x[i, 1:3], x[:, i], x.at[i].add(1.0), x.at[i, ::2].set(0.0)
 
     single = (X, np.array([2, 0]))
-    expected = [np.asarray(y) for y in both(jnp.asarray(X), jnp.asarray(single[1]))]
-    assert_close(mx.jit(both)(*single), tuple(expected))
     many = (np.stack([X, X * 2]), np.array([[2, 0], [1, 1]]))
+    expected, *members = by_jax(
+        lambda single, many: [both(*single), *map(both, *many)], single, many
+    )
+    assert_close(mx.jit(both)(*single), expected)
     actual = mx.reference(mx.vmap(both))(*many)
     for at in range(2):
-        expected = both(jnp.asarray(many[0][at]), jnp.asarray(many[1][at]))
-        assert_close(tuple(each[at] for each in actual), tuple(expected))
+        assert_close(tuple(each[at] for each in actual), members[at])
     scalars = mx.reference(mx.vmap(lambda x, i: (x[i], x.at[i].set(0.0))))(
         many[0], np.array([2, 0])
     )

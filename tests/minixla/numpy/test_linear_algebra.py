@@ -8,7 +8,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import check, check_gradient, run, values
+from tests.minixla.numpy.tables import Row, Table, call, check, gradient, numbered, run, values
 
 BF16 = ml_dtypes.bfloat16
 F32, S32, PRED, C64 = np.float32, np.int32, np.bool_, np.complex64
@@ -76,11 +76,12 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
-)
-def test_call(name: str, args: tuple, options: dict) -> None:
-    check(name, *args, units=64, **options)
+TABLE = numbered(call, CALLS, units=64)
+
+
+@pytest.mark.parametrize("row", TABLE.rows)
+def test_call(row: str) -> None:
+    TABLE.check(row)
 
 
 SUBSCRIPTS = [
@@ -113,31 +114,42 @@ SUBSCRIPTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "row", SUBSCRIPTS, ids=[row[0] + str(at) for at, row in enumerate(SUBSCRIPTS)]
-)
-def test_einsum(row: tuple) -> None:
-    subscripts, *shapes = row
+def summed(subscripts: str, *shapes: tuple[int, ...]) -> Row:
     arrays = [values(F32, *shape, seed=at) for at, shape in enumerate(shapes)]
-    check("einsum", subscripts, *arrays, units=64)
+    return call("einsum", subscripts, *arrays, units=64)
+
+
+EINSUMS = Table({row[0] + str(at): summed(*row) for at, row in enumerate(SUBSCRIPTS)})
+
+
+@pytest.mark.parametrize("row", EINSUMS.rows)
+def test_einsum(row: str) -> None:
+    EINSUMS.check(row)
 
 
 @pytest.mark.parametrize("subscripts", ["bij,bjk->bik", "ij,jk,kl->li"])
 def test_einsum_compiled_and_differentiated(subscripts: str) -> None:
     rank = subscripts.index(",")
     arrays = [values(F32, *(2, 3, 3)[-rank:], seed=at) for at in range(subscripts.count(",") + 1)]
-    check("einsum", subscripts, *arrays, units=64, jit=True)
-    check_gradient("einsum", subscripts, *arrays, units=256)
+    check(
+        call("einsum", subscripts, *arrays, units=64, jit=True),
+        gradient("einsum", subscripts, *arrays, units=256),
+    )
 
 
 def test_forms_of_einsum() -> None:
     x, y = a(2, 3), b(3, 4)
-    check("einsum", x, [0, 1], y, [1, 2], [0, 2])
-    check("einsum", x, [Ellipsis, 1], y, [1, 2])
-    for optimize in (False, True, "greedy", [(0, 1), (0, 1)]):
-        check("einsum", "ij,jk,k->i", x, y, b(4), optimize=optimize, units=64)
-    check("einsum", "ij,jk->ik", x.astype(BF16), y.astype(BF16), preferred_element_type=np.float32)
-    check("einsum", "ij,jk->ik", x.astype(BF16), values(S32, 3, 4))
+    narrow = x.astype(BF16), y.astype(BF16)
+    check(
+        call("einsum", x, [0, 1], y, [1, 2], [0, 2]),
+        call("einsum", x, [Ellipsis, 1], y, [1, 2]),
+        *(
+            call("einsum", "ij,jk,k->i", x, y, b(4), optimize=optimize, units=64)
+            for optimize in (False, True, "greedy", [(0, 1), (0, 1)])
+        ),
+        call("einsum", "ij,jk->ik", *narrow, preferred_element_type=np.float32),
+        call("einsum", "ij,jk->ik", narrow[0], values(S32, 3, 4)),
+    )
     path, _ = mnp.einsum_path("ij,jk,kl->il", x, y, b(4, 2))
     assert sorted(len(step) for step in path) == [2, 2]
 
@@ -150,28 +162,55 @@ def test_einsum_is_one_product_without_transposition() -> None:
 TYPES = [(BF16, BF16), (S32, S32), (F32, S32), (PRED, PRED), (C64, F32), (BF16, F32)]
 
 
+PRODUCTS = Table(
+    {
+        (first, second): [
+            call(
+                name,
+                a(2, 3, dtype=first),
+                b(3, 3, dtype=second),
+                **({"axes": 1} if name == "tensordot" else {}),
+            )
+            for name in ("matmul", "dot", "tensordot", "inner")
+        ]
+        for first, second in TYPES
+    }
+)
+
+
 @pytest.mark.parametrize(("first", "second"), TYPES)
 def test_types(first: type, second: type) -> None:
-    for name in ("matmul", "dot", "tensordot", "inner"):
-        args = (a(2, 3, dtype=first), b(3, 3, dtype=second))
-        check(name, *args, **({"axes": 1} if name == "tensordot" else {}))
+    PRODUCTS.check((first, second))
 
 
 def test_accumulation_type() -> None:
     x, y = a(2, 3, dtype=BF16), b(3, 2, dtype=BF16)
-    for name in ("matmul", "dot"):
-        check(name, x, y, preferred_element_type=np.float32, jit=name == "dot")
-    check("matmul", values(np.int8, 2, 3), values(np.int8, 3, 2), preferred_element_type=np.int32)
+    bytes_ = values(np.int8, 2, 3), values(np.int8, 3, 2)
+    check(
+        call("matmul", x, y, preferred_element_type=np.float32),
+        call("dot", x, y, preferred_element_type=np.float32, jit=True),
+        call("matmul", *bytes_, preferred_element_type=np.int32),
+    )
 
 
-@pytest.mark.parametrize("name", ["matmul", "dot", "inner", "outer", "kron", "vdot", "cross"])
+GRADIENTS = Table(
+    {
+        name: gradient(name, a(3, 3), b(3, 3), units=256)
+        for name in ["matmul", "dot", "inner", "outer", "kron", "vdot", "cross"]
+    }
+)
+
+
+@pytest.mark.parametrize("name", GRADIENTS.rows)
 def test_gradient(name: str) -> None:
-    check_gradient(name, a(3, 3), b(3, 3), units=256)
+    GRADIENTS.check(name)
 
 
 def test_gradient_of_a_broadcast_product() -> None:
-    check_gradient("matmul", a(5, 1, 2, 3), b(4, 3, 2), units=256)
-    check_gradient("linalg.norm", a(2, 3), axis=1)
+    check(
+        gradient("matmul", a(5, 1, 2, 3), b(4, 3, 2), units=256),
+        gradient("linalg.norm", a(2, 3), axis=1),
+    )
 
 
 def test_operators() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import check, check_gradient, run, values
+from tests.minixla.numpy.tables import Row, Table, call, check, gradient, numbered, run, values
 
 BF16 = ml_dtypes.bfloat16
 F32, S32, PRED = np.float32, np.int32, np.bool_
@@ -110,22 +110,33 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+TABLE = numbered(call, CALLS)
+
+
+@pytest.mark.parametrize("row", TABLE.rows)
+def test_call(row: str) -> None:
+    TABLE.check(row)
+
+
+BLOCKS = Table(
+    {
+        "number": call("block", 2.5),
+        "scalar": call("block", np.float32(2.5)),
+        "matrix": call("block", M),
+        "list": call("block", [1, 2.5]),
+    }
 )
-def test_call(name: str, args: tuple, options: dict) -> None:
-    check(name, *args, **options)
 
 
-@pytest.mark.parametrize("arrays", [2.5, np.float32(2.5), M, [1, 2.5]], ids=str)
-def test_blocks_of_few_dimensions(arrays) -> None:
-    check("block", arrays)
+@pytest.mark.parametrize("arrays", BLOCKS.rows)
+def test_blocks_of_few_dimensions(arrays: str) -> None:
+    BLOCKS.check(arrays)
 
 
 DIFFERENTIABLE = [
-    call
-    for call in CALLS
-    if call[0]
+    each
+    for each in CALLS
+    if each[0]
     in [
         "append",
         "array_split",
@@ -141,59 +152,75 @@ DIFFERENTIABLE = [
         "moveaxis",
     ]
     # Of integers there is no derivative.
-    and call[2].get("mode") != "maximum"
+    and each[2].get("mode") != "maximum"
 ]
+GRADIENTS = numbered(gradient, DIFFERENTIABLE)
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "options"),
-    DIFFERENTIABLE,
-    ids=[f"{call[0]}-{at}" for at, call in enumerate(DIFFERENTIABLE)],
-)
-def test_gradient(name: str, args: tuple, options: dict) -> None:
-    check_gradient(name, *args, **options)
+@pytest.mark.parametrize("row", GRADIENTS.rows)
+def test_gradient(row: str) -> None:
+    GRADIENTS.check(row)
 
 
-@pytest.mark.parametrize("dtype", [BF16, S32, PRED, np.complex64])
-def test_other_types(dtype: type) -> None:
+def of_type(dtype: type) -> list[Row]:
     x = values(dtype, 2, 3)
-    check("roll", x, 1)
-    check("stack", [x, x])
-    check("tile", x, (2, 2))
-    check("pad", x, 1, mode="reflect")
+    return [
+        call("roll", x, 1),
+        call("stack", [x, x]),
+        call("tile", x, (2, 2)),
+        call("pad", x, 1, mode="reflect"),
+    ]
+
+
+OTHER_TYPES = Table({dtype: of_type(dtype) for dtype in [BF16, S32, PRED, np.complex64]})
+
+
+@pytest.mark.parametrize("dtype", OTHER_TYPES.rows)
+def test_other_types(dtype: type) -> None:
+    OTHER_TYPES.check(dtype)
 
 
 def test_compiled() -> None:
-    check("pad", M, 1, mode="edge", jit=True)
+    check(
+        call("pad", M, 1, mode="edge", jit=True),
+        call("roll", M, (1, 2), axis=(0, 1), jit=True),
+    )
     repeated = mx.jit(lambda x: mnp.repeat(x, [1, 0, 2], 0))(M)
     np.testing.assert_array_equal(repeated, np.repeat(M, [1, 0, 2], 0))
-    check("roll", M, (1, 2), axis=(0, 1), jit=True)
 
 
 def test_traced_shift() -> None:
+    rolled = mx.jit(lambda x, n: mnp.roll(x, n, 1))
     for shift in (-7, -1, 0, 2, 5):
-        actual = mx.jit(lambda x, n: mnp.roll(x, n, 1))(M, np.int32(shift))
-        np.testing.assert_array_equal(actual, np.roll(M, shift, 1))
+        np.testing.assert_array_equal(rolled(M, np.int32(shift)), np.roll(M, shift, 1))
     actual = mx.jit(lambda x, n: mnp.roll(x, n, (0, 1)))(M, np.array([1, 2], S32))
     np.testing.assert_array_equal(actual, np.roll(M, (1, 2), (0, 1)))
 
 
 def test_traced_repeats() -> None:
     counts = np.array([1, 0, 2], S32)
-    for total in (2, 3, 5):
-        check("repeat", M, counts, axis=0, total_repeat_length=total)
+    check(*(call("repeat", M, counts, axis=0, total_repeat_length=total) for total in (2, 3, 5)))
     with pytest.raises(mx.ConcretizationError, match=r"repeat: (.*\n)*.*Give total_repeat_length"):
         mx.jit(lambda x, n: mnp.repeat(x, n, 0))(M, counts)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, BF16, S32, PRED, np.complex64, np.int8])
+CONVERSIONS = Table(
+    {
+        dtype: [
+            call("astype", values(source, 2, 3), np.dtype(dtype)) for source in (F32, S32, PRED)
+        ]
+        for dtype in [np.float16, BF16, S32, PRED, np.complex64, np.int8]
+    }
+)
+
+
+@pytest.mark.parametrize("dtype", CONVERSIONS.rows)
 def test_astype(dtype: type) -> None:
-    for source in (F32, S32, PRED):
-        check("astype", values(source, 2, 3), np.dtype(dtype))
+    CONVERSIONS.check(dtype)
 
 
 def test_astype_of_complex_numbers() -> None:
-    check("astype", np.array([1j, 0, 2], np.complex64), np.bool_)
+    check(call("astype", np.array([1j, 0, 2], np.complex64), np.bool_))
 
 
 ERRORS = [

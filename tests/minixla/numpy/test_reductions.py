@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import check, check_gradient, values
+from tests.minixla.numpy.tables import Row, Table, call, check, gradient, values
 
 BF16 = ml_dtypes.bfloat16
 F32, F16, S32, U8, PRED, C64 = np.float32, np.float16, np.int32, np.uint8, np.bool_, np.complex64
@@ -38,99 +40,156 @@ REDUCTIONS = {
 AXES = [{}, {"axis": 1}, {"axis": (0, -1), "keepdims": True}, {"axis": 0}, {"axis": ()}]
 
 
+REDUCED = Table(
+    {
+        name: [
+            *(
+                call(name, values(dtype, 2, 3), **AXES[number % len(AXES)], jit=number == 0)
+                for number, dtype in enumerate(types)
+            ),
+            call(name, values(types[0], 2, 3), axis=0),
+        ]
+        for name, types in REDUCTIONS.items()
+    }
+)
+
+
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reduction(name: str) -> None:
-    for number, dtype in enumerate(REDUCTIONS[name]):
-        check(name, values(dtype, 2, 3), **AXES[number % len(AXES)], jit=number == 0)
-    check(name, values(REDUCTIONS[name][0], 2, 3), axis=0)
+    REDUCED.check(name)
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "all", "any", "mean", "count_nonzero", "nansum"])
+EMPTY_AXES = Table(
+    {
+        name: [call(name, values(F32, 2, 0, 3), axis=1), call(name, values(F32, 0, 3), axis=1)]
+        for name in ["sum", "prod", "all", "any", "mean", "count_nonzero", "nansum"]
+    }
+)
+
+
+@pytest.mark.parametrize("name", EMPTY_AXES.rows)
 def test_empty_axes(name: str) -> None:
-    check(name, values(F32, 2, 0, 3), axis=1)
-    check(name, values(F32, 0, 3), axis=1)
+    EMPTY_AXES.check(name)
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
-def test_initial_and_where(name: str) -> None:
+def with_initial(name: str) -> Iterator[Row]:
     for dtype in (F32, S32):
         x = values(dtype, 2, 3)
-        check(name, x, axis=1, initial=2, where=MASK)
-        check(name, x, initial=1)
+        yield call(name, x, axis=1, initial=2, where=MASK)
+        yield call(name, x, initial=1)
 
 
-@pytest.mark.parametrize("name", ["mean", "var", "std", "all", "any", "nanmean"])
+WITH_INITIAL = Table({name: list(with_initial(name)) for name in ["sum", "prod", "max", "min"]})
+
+
+@pytest.mark.parametrize("name", WITH_INITIAL.rows)
+def test_initial_and_where(name: str) -> None:
+    WITH_INITIAL.check(name)
+
+
+MASKED = Table(
+    {
+        name: call(name, values(F32, 2, 3), axis=1, where=MASK)
+        for name in ["mean", "var", "std", "all", "any", "nanmean"]
+    }
+)
+
+
+@pytest.mark.parametrize("name", MASKED.rows)
 def test_where(name: str) -> None:
-    check(name, values(F32, 2, 3), axis=1, where=MASK)
+    MASKED.check(name)
 
 
 NANS = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]], F32)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "max",
-        "min",
-        "argmax",
-        "argmin",
-        "nanmax",
-        "nanmin",
-        "nansum",
-        "nanprod",
-        "nanmean",
-        "nanvar",
-        "nanargmax",
-        "nanargmin",
-    ],
+OF_NANS = Table(
+    {
+        name: call(name, NANS, axis=1)
+        for name in [
+            "max",
+            "min",
+            "argmax",
+            "argmin",
+            "nanmax",
+            "nanmin",
+            "nansum",
+            "nanprod",
+            "nanmean",
+            "nanvar",
+            "nanargmax",
+            "nanargmin",
+        ]
+    }
 )
+
+
+@pytest.mark.parametrize("name", OF_NANS.rows)
 def test_nan(name: str) -> None:
-    check(name, NANS, axis=1)
+    OF_NANS.check(name)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var"])
-def test_dtype(name: str) -> None:
-    check(name, values(S32, 2, 3), dtype=np.float32)
-    check(name, values(BF16, 2, 3), dtype=np.float32)
+def with_dtype(name: str) -> Iterator[Row]:
+    yield call(name, values(S32, 2, 3), dtype=np.float32)
+    yield call(name, values(BF16, 2, 3), dtype=np.float32)
     if name in ("sum", "prod"):
-        check(name, values(F32, 2, 3), dtype=np.int32)
-        check(name, values(U8, 2, 3), promote_integers=False)
+        yield call(name, values(F32, 2, 3), dtype=np.int32)
+        yield call(name, values(U8, 2, 3), promote_integers=False)
+
+
+WITH_DTYPE = Table({name: list(with_dtype(name)) for name in ["sum", "mean", "prod", "var"]})
+
+
+@pytest.mark.parametrize("name", WITH_DTYPE.rows)
+def test_dtype(name: str) -> None:
+    WITH_DTYPE.check(name)
 
 
 def test_options_of_var() -> None:
     x = values(F32, 3, 4)
-    check("var", x, axis=0, ddof=1)
-    check("std", x, correction=1)
-    check("var", x, axis=1, mean=x.mean(1, keepdims=True))
-    check("var", x[:1], axis=0, ddof=1)
+    check(
+        call("var", x, axis=0, ddof=1),
+        call("std", x, correction=1),
+        call("var", x, axis=1, mean=x.mean(1, keepdims=True)),
+        call("var", x[:1], axis=0, ddof=1),
+    )
     with pytest.raises(ValueError, match="ddof and correction are both given"):
         mnp.var(x, ddof=1, correction=1)
 
 
 def test_average_with_weights() -> None:
     x = values(F32, 2, 3)
-    check("average", x, axis=1, weights=np.float32([1, 2, 3]), returned=True)
-    check("average", x, weights=np.abs(x))
+    check(
+        call("average", x, axis=1, weights=np.float32([1, 2, 3]), returned=True),
+        call("average", x, weights=np.abs(x)),
+    )
     with pytest.raises(TypeError, match="the weights do not fit"):
         mnp.average(x, weights=np.ones(3, F32))
 
 
 def test_covariance() -> None:
     x, y = values(F32, 3, 5), values(F32, 3, 5, seed=1)
-    check("cov", x)
-    check("cov", x[0], y[0], ddof=0)
-    check("cov", x, y, rowvar=False)
-    check("corrcoef", x)
+    check(
+        call("cov", x),
+        call("cov", x[0], y[0], ddof=0),
+        call("cov", x, y, rowvar=False),
+        call("corrcoef", x),
+    )
 
 
-@pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_index_of_extreme(name: str) -> None:
+def extremes(name: str) -> Iterator[Row]:
     for dtype in (F32, S32, PRED, U8):
         x = values(dtype, 3, 4)
-        check(name, x, axis=0)
-        check(name, x, jit=dtype is F32)
-    check(name, values(F32, 2, 3, 2), axis=-2, keepdims=True)
-    check(name, values(F32, 2, 3), keepdims=True)
+        yield call(name, x, axis=0)
+        yield call(name, x, jit=dtype is F32)
+    yield call(name, values(F32, 2, 3, 2), axis=-2, keepdims=True)
+    yield call(name, values(F32, 2, 3), keepdims=True)
+
+
+EXTREMES = Table({name: list(extremes(name)) for name in ["argmax", "argmin"]})
+
+
+@pytest.mark.parametrize("name", EXTREMES.rows)
+def test_index_of_extreme(name: str) -> None:
+    EXTREMES.check(name)
     with pytest.raises(ValueError, match=f"{name}: there is no element"):
         getattr(mnp, name)(np.ones((2, 0)), axis=1)
 
@@ -149,19 +208,39 @@ CUMULATIVE = {
 }
 
 
+SCANNED = Table(
+    {
+        name: [
+            *(
+                call(name, values(dtype, 2, 5), **AXES[number % 2], jit=number == 0)
+                for number, dtype in enumerate(types)
+            ),
+            call(name, values(F32, 2, 5), axis=0, dtype=np.int32),
+            call(name, np.float32(3)),
+            call(name, values(F32, 2, 0), axis=1),
+        ]
+        for name, types in CUMULATIVE.items()
+    }
+)
+
+
 @pytest.mark.parametrize("name", CUMULATIVE)
 def test_cumulative(name: str) -> None:
-    for number, dtype in enumerate(CUMULATIVE[name]):
-        check(name, values(dtype, 2, 5), **AXES[number % 2], jit=number == 0)
-    check(name, values(F32, 2, 5), axis=0, dtype=np.int32)
-    check(name, np.float32(3))
-    check(name, values(F32, 2, 0), axis=1)
+    SCANNED.check(name)
 
 
-@pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 1000])
+LONG_SCANS = Table(
+    {
+        size: call("cumprod", values(F32, size, low=0.99, high=1.01), units=size)
+        for size in [1, 2, 255, 256, 257, 1000]
+    }
+)
+
+
+@pytest.mark.parametrize("size", LONG_SCANS.rows)
 def test_long_scans(size: int) -> None:
+    LONG_SCANS.check(size)
     x = values(F32, size, low=0.99, high=1.01)
-    check("cumprod", x, units=size)
     np.testing.assert_array_equal(mx.reference(mnp.cummax)(x), np.maximum.accumulate(x))
     np.testing.assert_array_equal(mx.reference(mnp.cummin)(x), np.minimum.accumulate(x))
 
@@ -169,43 +248,46 @@ def test_long_scans(size: int) -> None:
 def test_cumulative_of_the_array_api() -> None:
     x = values(U8, 2, 3)
     for name in ("cumulative_sum", "cumulative_prod"):
-        check(name, x, axis=1, include_initial=True)
-        check(name, x[0])
+        check(call(name, x, axis=1, include_initial=True), call(name, x[0]))
     with pytest.raises(ValueError, match="axis is not given"):
         mnp.cumulative_sum(x)
 
 
-def _gradient_cases() -> list:
-    names = [
-        "sum",
-        "mean",
-        "prod",
-        "max",
-        "min",
-        "var",
-        "std",
-        "nansum",
-        "nanmean",
-        "average",
-        "ptp",
-        "cumsum",
-        "cumprod",
-    ]
-    return [(name, axis) for name in names for axis in ({}, {"axis": 1})]
+GRADIENTS = Table(
+    {
+        name + str(options): gradient(name, values(F32, 2, 3, low=0.5), **options)
+        for name in [
+            "sum",
+            "mean",
+            "prod",
+            "max",
+            "min",
+            "var",
+            "std",
+            "nansum",
+            "nanmean",
+            "average",
+            "ptp",
+            "cumsum",
+            "cumprod",
+        ]
+        for options in ({}, {"axis": 1})
+    }
+)
 
 
-@pytest.mark.parametrize(("name", "options"), _gradient_cases())
-def test_gradient(name: str, options: dict) -> None:
-    check_gradient(name, values(F32, 2, 3, low=0.5), **options)
+@pytest.mark.parametrize("row", GRADIENTS.rows)
+def test_gradient(row: str) -> None:
+    GRADIENTS.check(row)
 
 
 def test_gradient_of_nanvar_has_no_nan() -> None:
-    slope = mx.grad(lambda x: mnp.nanvar(x))(np.float32([1, np.nan, 3]))
+    slope = mx.jit(mx.grad(lambda x: mnp.nanvar(x)))(np.float32([1, np.nan, 3]))
     np.testing.assert_allclose(slope, [-1, 0, 1])
 
 
 def test_gradient_of_cumprod_through_zero() -> None:
-    check_gradient("cumprod", np.float32([2, 0, 3, 0, 4]))
+    check(gradient("cumprod", np.float32([2, 0, 3, 0, 4])))
 
 
 ERRORS = [

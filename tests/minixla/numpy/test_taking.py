@@ -8,7 +8,16 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.minixla.numpy.tables import assert_close, check, check_gradient, run, values
+from tests.minixla.numpy.tables import (
+    Table,
+    assert_close,
+    call,
+    check,
+    gradient,
+    numbered,
+    run,
+    values,
+)
 
 F32, S32, PRED = np.float32, np.int32, np.bool_
 X = values(F32, 3, 4)
@@ -66,25 +75,33 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "options"), CALLS, ids=[f"{call[0]}-{at}" for at, call in enumerate(CALLS)]
+TABLE = numbered(call, CALLS)
+
+
+@pytest.mark.parametrize("row", TABLE.rows)
+def test_call(row: str) -> None:
+    TABLE.check(row)
+
+
+FIRST_CALLS = {each[0]: each for each in reversed(CALLS)}
+GRADIENTS = Table(
+    {
+        name: gradient(name, *FIRST_CALLS[name][1], **FIRST_CALLS[name][2])
+        for name in ["diff", "gradient", "interp", "polyval", "trapezoid", "ediff1d"]
+    }
 )
-def test_call(name: str, args: tuple, options: dict) -> None:
-    check(name, *args, **options)
 
 
-GRADIENTS = ["diff", "gradient", "interp", "polyval", "trapezoid", "ediff1d"]
-
-
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", GRADIENTS.rows)
 def test_gradient(name: str) -> None:
-    call = next(each for each in CALLS if each[0] == name)
-    check_gradient(*call[:1], *call[1], **call[2])
+    GRADIENTS.check(name)
 
 
 def test_gradients_of_taking() -> None:
-    check_gradient("take", X, np.array([2, 2]), axis=1)
-    check_gradient("take_along_axis", X, I, axis=1)
+    check(
+        gradient("take", X, np.array([2, 2]), axis=1),
+        gradient("take_along_axis", X, I, axis=1),
+    )
 
 
 def test_batched_and_compiled() -> None:
@@ -99,9 +116,13 @@ def test_batched_and_compiled() -> None:
 
 
 def test_other_types() -> None:
-    for dtype in (ml_dtypes.bfloat16, PRED, np.complex64):
-        check("take", values(dtype, 3), np.array([0, 8]))
-        check("take_along_axis", values(dtype, 3), np.array([0, 8]))
+    check(
+        *(
+            call(name, values(dtype, 3), np.array([0, 8]))
+            for dtype in (ml_dtypes.bfloat16, PRED, np.complex64)
+            for name in ("take", "take_along_axis")
+        )
+    )
 
 
 ERRORS = [
