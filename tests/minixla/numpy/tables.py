@@ -165,17 +165,20 @@ def together(
     jit: Callable[..., Any],
     functions: Mapping[Any, Callable[..., Any]],
     arguments: Mapping[Any, Sequence[np.ndarray]],
+    *,
+    known: bool = False,
 ) -> dict[Any, Any]:
     """What each function gives of its own arrays, in one program made by `jit`.
 
-    Those that cannot be traced, because their shapes depend on values, say, are left out.
+    Those that cannot be traced are left out. With `known` they get their arrays' values instead,
+    on which shapes may depend.
     """
     found: dict[Any, tuple[Any, list[Any]]] = {}
 
     def everything(given: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
         traced = {}
         for key, function in functions.items():
-            for arrays in (given[key], arguments[key]):  # the second for values that must be known
+            for arrays in (given[key], arguments[key])[: 1 + known]:
                 try:
                     result = function(*arrays)
                     break
@@ -220,6 +223,7 @@ class Table:
             functools.partial(jax.jit, compiler_options=QUICKLY),
             {key: row.function(jnp, jax.grad) for key, row in rows.items()},
             {key: row.arrays() for key, row in rows.items()},
+            known=True,
         )
 
     @functools.cached_property
