@@ -8,7 +8,6 @@ from jax.extend.mlir import ir
 from minixla.tools.mlir import make_context
 from minixla.tools.worker import serve
 
-
 # Making one takes longer than all else.
 CONTEXT = make_context()
 
