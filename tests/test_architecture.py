@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import subprocess
@@ -77,8 +78,13 @@ def test_a_package_loads_only_what_it_needs():
         assert name not in loaded
 
 
+@functools.cache
 def imports_of(path):
     """(module, line) for each import in a file, relative ones made absolute."""
+    return list(_imports_of(path))
+
+
+def _imports_of(path):
     tree = ast.parse(path.read_text(), str(path))
     package = list(path.relative_to(ROOT).with_suffix("").parts[:-1])
     for node in ast.walk(tree):

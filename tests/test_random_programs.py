@@ -10,7 +10,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
 from minixla.core.tracing import evaluate_graph
-from tests.harness import check_batching, check_derivatives
+from tests.harness import QUICKLY, check_batching, check_derivatives
 from tests.oracles import assert_same, run_stablehlo, run_xla
 from tests.programs.draft import Program, programs
 from tests.programs.inexact import INEXACT, REAL, USUAL, assert_within
@@ -37,7 +37,8 @@ def by_xla(program: Program) -> list[np.ndarray]:
     """The results of `mx.jit`."""
     if IS_LONG:  # a program that kills XLA kills a worker, which reports it
         run_xla(program.graph.stablehlo(), program.inputs)
-    return [np.asarray(each) for each in mx.jit(as_function(program))(*program.inputs)]
+    compiled = mx.jit(as_function(program), compiler_options=None if IS_LONG else QUICKLY)
+    return [np.asarray(each) for each in compiled(*program.inputs)]
 
 
 def check_exact(program: Program, interpreted: bool = True) -> None:

@@ -14,8 +14,17 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from tests.harness import QUICKLY
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def compiled_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of an example's time is XLA's; with --optimized it is compiled as by users."""
+    if not request.config.getoption("optimized"):
+        flags = [f"--{name}={value}".lower() for name, value in QUICKLY.items()]
+        monkeypatch.setenv("XLA_FLAGS", " ".join([os.environ.get("XLA_FLAGS", ""), *flags]))
 
 
 def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -6,6 +6,7 @@ table can ask for operands that hold numbers for which all evaluators promise th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,10 @@ from tests.programs.domains import ANY, KINDS, Domain
 
 #: Larger values, and those of more than four dimensions, are not used again.
 MOST_ELEMENTS = 96
+
+
+# Made once: hypothesis' own look-up of a strategy that it has made takes as long as the draw.
+_integers = functools.cache(st.integers)
 
 
 class Entry(NamedTuple):
@@ -64,7 +69,7 @@ class Draft:
 
     def integer(self, low: int, high: int) -> int:
         """An integer of [low, high]."""
-        return self.draw(st.integers(low, high))
+        return self.draw(_integers(low, high))
 
     def choice(self, given: Any) -> Any:
         """One of a sequence."""
