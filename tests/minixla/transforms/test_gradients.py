@@ -150,8 +150,8 @@ SCALAR_FUNCTIONS = {
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
 def test_value_and_gradient(name):
     function, x = SCALAR_FUNCTIONS[name]
-    same(mx.value_and_grad(function)(x), jax.value_and_grad(function)(x))
     expected = jax.value_and_grad(function)(x)
+    same(mx.value_and_grad(function)(x), expected)
     with_numpy = mx.reference(mx.value_and_grad(function))(x)
     same(with_numpy, expected)
     same(mx.jit(mx.value_and_grad(function))(x), expected)
