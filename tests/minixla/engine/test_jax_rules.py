@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -14,6 +15,7 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError
+from tests.harness import by_jax, compiled_together
 
 X = np.array([0.3, -1.2, 0.7], np.float32)
 W = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]], np.float32)
@@ -113,9 +115,32 @@ FORWARD = {
 
 
 def compare(ours, theirs, *arguments):
+    expected = by_jax(theirs, *arguments)
     for one, other in zip(
-        jax.tree.leaves(ours(*arguments)), jax.tree.leaves(theirs(*arguments)), strict=True
+        jax.tree.leaves(ours(*arguments)), jax.tree.leaves(expected), strict=True
     ):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-5)
+
+
+@functools.cache
+def results(name):
+    """Ours and JAX's of every transformation and pair that is asked for, in one program each."""
+    wanted = {t: (REVERSE | FORWARD)[t] for n, t in REVERSE_ROWS + FORWARD_ROWS if n == name}
+    if name == PAIRED:
+        wanted |= {
+            f"{outer} of {inner}": lambda f, o=REVERSE[outer], i=REVERSE[inner]: o(i(f))
+            for outer, inner in PAIRS
+        }
+    ours, theirs = PROGRAMS[name]
+    return tuple(
+        compiled_together({t: apply(f) for t, apply in wanted.items()}, X, jit=jax.jit)
+        for f in (mx.jit(ours), theirs)
+    )
+
+
+def compare_results(name, transform):
+    ours, theirs = (jax.tree.leaves(result_of(transform)) for result_of in results(name))
+    for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-5)
 
 
@@ -129,28 +154,35 @@ def chosen(table, first, names):
     return [(n, t) for n, t in rows if t in first or n in FEW]
 
 
-@pytest.mark.parametrize(
-    ("name", "transform"), chosen(REVERSE, ["grad", "vmap"], PROGRAMS), ids=str
-)
-def test_reverse_mode_batching_and_compilation(name, transform):
-    ours, theirs = PROGRAMS[name]
-    compare(REVERSE[transform](mx.jit(ours)), REVERSE[transform](theirs), X)
-
-
-@pytest.mark.parametrize(("name", "transform"), chosen(FORWARD, ["jvp"], FORWARD_ONLY), ids=str)
-def test_forward_mode(name, transform):
-    ours, theirs = PROGRAMS[name]
-    compare(FORWARD[transform](mx.jit(ours)), FORWARD[transform](theirs), X)
-
-
 PAIRS = list(itertools.product(["grad", "vmap", "vjp"], ["grad", "vmap", "vjp"]))
+PAIRED = "custom_vjp, nested"
+REVERSE_ROWS = chosen(REVERSE, ["grad", "vmap"], PROGRAMS)
+FORWARD_ROWS = chosen(FORWARD, ["jvp"], FORWARD_ONLY)
+
+
+@pytest.mark.parametrize(("name", "transform"), REVERSE_ROWS, ids=str)
+def test_reverse_mode_batching_and_compilation(name, transform):
+    compare_results(name, transform)
+
+
+@pytest.mark.parametrize(("name", "transform"), FORWARD_ROWS, ids=str)
+def test_forward_mode(name, transform):
+    compare_results(name, transform)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_outside_of_any_compilation(name):
+    """JAX's eager transformations: each program of its own."""
+    ours, _ = PROGRAMS[name]
+    for transform in ("grad", "vmap", *(["jvp"] if name in FORWARD_ONLY else [])):
+        found = (REVERSE | FORWARD)[transform](mx.jit(ours))(X)
+        np.testing.assert_allclose(found, results(name)[1](transform), rtol=2e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("outer", "inner"), PAIRS, ids=str)
-@pytest.mark.parametrize("name", ["custom_vjp, nested"])
+@pytest.mark.parametrize("name", [PAIRED])
 def test_pairs_with_custom_rules(name, outer, inner):
-    ours, theirs = PROGRAMS[name]
-    compare(REVERSE[outer](REVERSE[inner](mx.jit(ours))), REVERSE[outer](REVERSE[inner](theirs)), X)
+    compare_results(name, f"{outer} of {inner}")
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jax.jit"])

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 import minixla as mx
+from tests.harness import QUICKLY, by_jax
 
 __all__ = [
     "INSIDE",
@@ -98,9 +99,9 @@ def check(ours: Function, theirs: Function, y: Any = Y, derivatives: bool = True
     reference.
     """
     weights = weights_of(theirs, y) if derivatives else None
-    expected = jax.jit(value_and_derivatives(jax, theirs, weights))(y)
+    expected = by_jax(value_and_derivatives(jax, theirs, weights), y)
     assert_same(ours(y), expected[0])
     program = value_and_derivatives(mx, ours, weights)
     jax.tree.map(assert_same, mx.reference(program)(y), expected)
     if derivatives:
-        jax.tree.map(assert_same, tuple(mx.jit(program)(y)), expected)
+        jax.tree.map(assert_same, tuple(mx.jit(program, compiler_options=QUICKLY)(y)), expected)

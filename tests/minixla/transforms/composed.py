@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -154,9 +155,16 @@ def composed(names: Names, program: Function) -> Function:
 
 def expected(names: Names, known: Derivatives) -> np.ndarray:
     """What `composed` of a program with these derivatives returns at POINT."""
+    found = _expected(names, known.values.shape[-1])
+    is_jacobian = TRANSFORMATIONS[names[0]].ends_in_argument
+    return found.jacobian(known) if is_jacobian else found.value(known)
+
+
+@functools.cache
+def _expected(names: Names, size: int) -> Expected:
+    """The same of any program whose result is a vector of `size`."""
     outermost, *inner = [TRANSFORMATIONS[name] for name in names]
-    found = Expected.program(known.values.shape[-1])
+    found = Expected.program(size)
     for each in reversed(inner):
         found = each.expect_closed(found)
-    found = outermost.expect(found)
-    return found.jacobian(known) if outermost.ends_in_argument else found.value(known)
+    return outermost.expect(found)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.harness import QUICKLY
+from tests.harness import by_jax
 
 #: x -> SCALES * roll(x, -1): a turn of order four, since the scales multiply to one.
 SCALES = np.array([1.25, -0.8, 1.0, -1.0])
@@ -45,13 +45,22 @@ class Derivatives(NamedTuple):
     slopes: np.ndarray
 
 
-def derivatives(fun: Callable[..., Any], has_forward: bool = True) -> Derivatives:
+def derivatives(
+    fun: Callable[..., Any], has_forward: bool = True, has_flow: bool = False
+) -> Derivatives:
     """The derivatives of a JAX function from f64[4] to a vector, by one compiled program.
 
     Args:
         fun: the function.
         has_forward: whether it has a forward derivative; else reverse mode is used throughout.
+        has_flow: whether it holds loops or branches, which JAX runs in Python where it inlines.
     """
+    size = len(POINT)
+
+    def inlined(x: Any) -> Any:
+        # JAX would differentiate and batch each of its small jitted functions of its own.
+        with jax.disable_jit(not has_flow):
+            return fun(x)
 
     def along(f: Callable[..., Any]) -> Callable[..., Any]:
         if has_forward:
@@ -60,14 +69,20 @@ def derivatives(fun: Callable[..., Any], has_forward: bool = True) -> Derivative
         return lambda x: (f(x), jax.tree.map(lambda j: j @ jnp.asarray(DIRECTION), slope(x)))
 
     def orders(x: Any) -> Any:
-        (first, second), (_, third) = along(along(fun))(x)
+        (first, second), (_, third) = along(along(inlined))(x)
         return jnp.stack([first, second, third])
 
-    jacobian = jax.jacfwd if has_forward else jax.jacrev
-    both = jax.vmap(jacobian(lambda x: (orders(x),) * 2, has_aux=True))
+    def forward(points: Any) -> Any:
+        """By one batch of all points and units together: batching costs more than members."""
+        operands = jnp.repeat(points, size, 0), jnp.tile(jnp.eye(size), (len(points), 1))
+        found = jax.vmap(lambda x, unit: jax.jvp(orders, (x,), (unit,)))(*operands)
+        values, slopes = (each.reshape(len(points), size, *each.shape[1:]) for each in found)
+        return jnp.moveaxis(slopes, 1, -1), values[:, 0]
+
+    backward = jax.vmap(jax.jacrev(lambda x: (orders(x),) * 2, has_aux=True))
     with jax.enable_x64(True):
-        compiled = jax.jit(both, compiler_options=QUICKLY)
-        slopes, values = (np.asarray(each) for each in compiled(TURNS @ POINT))
+        compiled = by_jax(forward if has_forward else backward, TURNS @ POINT)
+        slopes, values = (np.asarray(each) for each in compiled)
     highest = slopes[:, -1:] @ DIRECTION
     return Derivatives(np.concatenate([values, highest], 1), slopes)
 

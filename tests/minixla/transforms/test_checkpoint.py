@@ -1,11 +1,14 @@
 """checkpoint: same derivatives, fewer values kept."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import minixla as mx
+from tests.harness import by_jax, compiled_together
 
 R = np.random.default_rng(0)
 W, X = R.normal(size=(4, 4)).astype(np.float32), R.normal(size=4).astype(np.float32)
@@ -40,18 +43,32 @@ def assert_same(ours, theirs):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, theirs)
 
 
+BATCH = np.stack([X, 2 * X])
+
+
+def derivatives(m, function):
+    """What is compared with JAX: functions of W, X and BATCH."""
+    return {
+        "hessian": lambda w, x, _: m.hessian(function, 1)(w, x),
+        "jacfwd": lambda w, x, _: m.jacfwd(function, 1)(w, x),
+        "batch": lambda w, _, batch: m.vmap(m.grad(function, 1), (None, 0))(w, batch),
+        "grad": lambda w, x, _: m.grad(function, (0, 1))(w, x),
+    }
+
+
+@functools.cache
+def expected():
+    return compiled_together(derivatives(jax, theirs), W, X, BATCH, jit=jax.jit)
+
+
 @pytest.mark.parametrize("prevent_cse", [False, True])
 @pytest.mark.parametrize("policy", ["default", "everything", "dots", "named", "dots and named"])
 def test_derivatives(policy, prevent_cse):
     function = ours(POLICIES[policy], prevent_cse)
-    assert_same(mx.reference(mx.grad(function, (0, 1)))(W, X), jax.grad(theirs, (0, 1))(W, X))
-    assert_same(mx.jit(mx.hessian(function, 1))(W, X), jax.hessian(theirs, 1)(W, X))
-    assert_same(mx.jit(mx.jacfwd(function, 1))(W, X), jax.grad(theirs, 1)(W, X))
-    batch = np.stack([X, 2 * X])
-    assert_same(
-        mx.jit(mx.vmap(mx.grad(function, 1), (None, 0)))(W, batch),
-        jax.vmap(jax.grad(theirs, 1), (None, 0))(W, batch),
-    )
+    assert_same(mx.reference(mx.grad(function, (0, 1)))(W, X), expected()("grad"))
+    compiled = compiled_together(derivatives(mx, function), W, X, BATCH)
+    for name in derivatives(mx, function):
+        assert_same(compiled(name), expected()(name))
 
 
 # How often each is computed: forwards twice, again as the policy says; the cotangents' two products
@@ -123,13 +140,13 @@ def test_values_of_enclosing_functions():
     def plain(x):
         return (jnp.sin(x * 2) * x).sum()
 
-    assert_same(mx.grad(function)(X), jax.grad(plain)(X))
-    assert_same(mx.jit(mx.hessian(function))(X), jax.hessian(plain)(X))
+    assert_same(mx.grad(function)(X), by_jax(jax.grad(plain), X))
+    assert_same(mx.jit(mx.hessian(function))(X), by_jax(jax.hessian(plain), X))
 
 
 def test_inside_jax():
     function = ours()
-    assert_same(jax.grad(lambda x: function(W, x))(X), jax.grad(theirs, 1)(W, X))
+    assert_same(jax.grad(lambda x: function(W, x))(X), by_jax(jax.grad(theirs, 1), W, X))
 
 
 def test_policies_for_batched_products():

@@ -52,7 +52,7 @@ TRIPLES_IN_NUMPY, TRIPLES_COMPILED, PAIRS_INSIDE_JAX, JITTED_PAIRS = 10, 2, 2, 3
 @functools.cache
 def known(program: str) -> Derivatives:
     """JAX's derivatives of a program."""
-    return derivatives(PROGRAMS[program].jax, PROGRAMS[program].has_forward)
+    return derivatives(PROGRAMS[program].jax, PROGRAMS[program].has_forward, program in FLOW)
 
 
 def is_defined(program: str, names: Names) -> bool:

@@ -1,5 +1,6 @@
 """cond, switch, loops, scan, map and associative_scan against JAX's."""
 
+import functools
 import types
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 from jax import lax
 
 import minixla as mx
+from tests.harness import by_jax, compiled_together
 
 R = np.random.default_rng(0)
 W, X = R.normal(size=5), R.normal(size=5)
@@ -94,10 +96,6 @@ def both_sums(pair):
     return pair[0].sum() + (pair[1] ** 2).sum()
 
 
-def functions(name):
-    return PROGRAMS[name](mx, mx.numpy), PROGRAMS[name](lax, jnp)
-
-
 # Results for Python numbers, which stay weakly typed outside of transformations too.
 WEAK_RESULTS = {
     "while": lambda m: m.while_loop(lambda c: c < 3, lambda c: c + 1, 0),
@@ -129,33 +127,59 @@ def assert_same(ours, theirs, tolerance=1e-9):
     )
 
 
-def gradient_in_jax(name, function):
-    return jax.jacfwd(function) if name in FORWARD_ONLY else jax.grad(function)
+@functools.cache
+def expected(name):
+    """What JAX says of a program: values, derivatives and those of a batch, in one program."""
+    theirs = PROGRAMS[name](lax, jnp)
+    gradient = jax.jacfwd(theirs) if name in FORWARD_ONLY else jax.grad(theirs)
+
+    def everything(x, batch):
+        return {
+            "value": theirs(x),
+            "jvp": jax.jvp(theirs, (x,), (x * x,)),
+            "gradient": gradient(x),
+            "hessian": jax.jacfwd(jax.jacfwd(theirs))(x),
+            "along": jax.jvp(theirs, (x,), (W,))[1],
+            "batch": jax.vmap(theirs)(batch),
+            "gradients": jax.vmap(gradient)(batch),
+        }
+
+    return by_jax(everything, X, BATCH)
+
+
+@functools.cache
+def compiled(name):
+    """The derivatives that `mx.jit` compiles, in one program."""
+    ours = PROGRAMS[name](mx, mx.numpy)
+    functions = {
+        "hessian": lambda x, _: mx.hessian(ours)(x),
+        "gradients": lambda _, batch: mx.vmap(mx.grad(ours))(batch),
+    }
+    return compiled_together(functions, X, BATCH)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name):
-    ours, theirs = functions(name)
-    assert_same([f(X) for f in (ours, mx.jit(ours), mx.reference(ours))], [theirs(X)] * 3)
+    ours = PROGRAMS[name](mx, mx.numpy)
+    assert_same(
+        [f(X) for f in (ours, mx.jit(ours), mx.reference(ours))], [expected(name)["value"]] * 3
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives(name):
-    ours, theirs = functions(name)
-    expected = gradient_in_jax(name, theirs)
-    assert_same(mx.jvp(ours, (X,), (X * X,)), jax.jvp(theirs, (X,), (X * X,)))
-    assert_same(mx.reference(mx.grad(ours))(X), expected(X))
-    assert_same(mx.jit(mx.hessian(ours))(X), jax.jacfwd(jax.jacfwd(theirs))(X), 1e-8)
-    assert_same(mx.linearize(ours, X)[1](W), jax.jvp(theirs, (X,), (W,))[1])
+    ours, theirs = PROGRAMS[name](mx, mx.numpy), expected(name)
+    assert_same(mx.jvp(ours, (X,), (X * X,)), theirs["jvp"])
+    assert_same(mx.reference(mx.grad(ours))(X), theirs["gradient"])
+    assert_same(compiled(name)("hessian"), theirs["hessian"], 1e-8)
+    assert_same(mx.linearize(ours, X)[1](W), theirs["along"])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_batches(name):
-    ours, theirs = functions(name)
-    assert_same(mx.vmap(ours)(BATCH), jax.vmap(theirs)(BATCH))
-    assert_same(
-        mx.jit(mx.vmap(mx.grad(ours)))(BATCH), jax.vmap(gradient_in_jax(name, theirs))(BATCH)
-    )
+    ours = PROGRAMS[name](mx, mx.numpy)
+    assert_same(mx.vmap(ours)(BATCH), expected(name)["batch"])
+    assert_same(compiled(name)("gradients"), expected(name)["gradients"])
 
 
 def test_unroll_true_leaves_no_loop():
@@ -164,7 +188,9 @@ def test_unroll_true_leaves_no_loop():
 
     graph = mx.make_graph(function)(X)
     assert not [step for step in graph.instructions if step.op.name == "While"]
-    assert_same(mx.jit(function)(X), lax.fori_loop(1, 4, lambda i, c: c * i + X, X, unroll=True))
+    assert_same(
+        mx.jit(function)(X), by_jax(lambda x: lax.fori_loop(1, 4, lambda i, c: c * i + x, x), X)
+    )
 
 
 def test_nothing_is_unrolled():
@@ -202,7 +228,7 @@ def test_few_steps(steps):
         return function
 
     ours, theirs = program(mx, mx.numpy), program(lax, jnp)
-    assert_same(mx.value_and_grad(ours)(X), jax.value_and_grad(theirs)(X))
+    assert_same(mx.value_and_grad(ours)(X), by_jax(jax.value_and_grad(theirs), X))
     assert_same(mx.associative_scan(lambda a, b: a + b, X[:steps]), np.cumsum(X[:steps]))
 
 
@@ -264,7 +290,7 @@ def test_reverse_mode_of_a_long_loop_keeps_few_states():
     compiled = mx.jit(mx.grad(function)).lower(x, np.int64(steps)).compile()
     state = size * 8
     assert compiled.memory_analysis().temp_size_in_bytes < 1000 * state < steps * state
-    assert_same(compiled(x, np.int64(steps)), jax.grad(counted)(x))
+    assert_same(compiled(x, np.int64(steps)), by_jax(jax.grad(counted), x))
 
 
 def test_values_read_from_outside_have_derivatives():
@@ -274,8 +300,9 @@ def test_values_read_from_outside_have_derivatives():
     def theirs(w):
         return lax.scan(lambda c, y: (jnp.tanh(w * c + y), None), X, np.stack([X, W]))[0].sum()
 
-    assert_same(mx.grad(ours)(W), jax.grad(theirs)(W))
-    assert_same(mx.jit(mx.grad(mx.jit(ours)))(W), jax.grad(theirs)(W))
+    expected = by_jax(jax.grad(theirs), W)
+    assert_same(mx.grad(ours)(W), expected)
+    assert_same(mx.jit(mx.grad(mx.jit(ours)))(W), expected)
 
 
 def identity(x):

@@ -1,12 +1,14 @@
 """linearize, jacfwd, jacrev and hessian against JAX's."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import minixla as mx
-from tests.harness import check_rejected
+from tests.harness import by_jax, check_rejected, compiled_together
 
 R = np.random.default_rng(0)
 P = {
@@ -34,12 +36,38 @@ def assert_same(ours, theirs):
 WAYS = {"eager": lambda f: f, "jit": mx.jit, "reference": mx.reference, "in JAX": jax.jit}
 
 
+NAMES = ["jacfwd", "jacrev", "hessian"]
+ARGNUMS = [0, 1, (1, 0), -1]
+
+
+def jacobians(m, function):
+    """All Jacobians of the program, by name."""
+    return {
+        f"{name} {argnums}": getattr(m, name)(function, argnums)
+        for name in NAMES
+        for argnums in ARGNUMS
+    }
+
+
+@functools.cache
+def expected_jacobians():
+    return compiled_together(jacobians(jax, THEIRS), P, X, jit=jax.jit)
+
+
+@functools.cache
+def compiled_jacobians(jit):
+    return compiled_together(jacobians(mx, OURS), P, X, jit=jit)
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("argnums", [0, 1, (1, 0), -1], ids=str)
-@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "hessian"])
+@pytest.mark.parametrize("argnums", ARGNUMS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
 def test_jacobians(name, argnums, way):
-    ours = WAYS[way](getattr(mx, name)(OURS, argnums))
-    assert_same(ours(P, X), getattr(jax, name)(THEIRS, argnums)(P, X))
+    if way in ("jit", "in JAX"):
+        found = compiled_jacobians(WAYS[way])(f"{name} {argnums}")
+    else:
+        found = WAYS[way](getattr(mx, name)(OURS, argnums))(P, X)
+    assert_same(found, expected_jacobians()(f"{name} {argnums}"))
 
 
 @pytest.mark.parametrize("name", ["jacfwd", "jacrev"])
@@ -54,7 +82,7 @@ def test_auxiliary_data(name):
 def test_holomorphic(name):
     z = (X + 1j).astype(np.complex64)
     ours = getattr(mx, name)(lambda z: z * z * z, holomorphic=True)
-    assert_same(ours(z), getattr(jax, name)(lambda z: z * z * z, holomorphic=True)(z))
+    assert_same(ours(z), by_jax(getattr(jax, name)(lambda z: z * z * z, holomorphic=True), z))
 
 
 def test_integer_arguments():
@@ -65,20 +93,31 @@ def test_integer_arguments():
 
 def test_sizes_0_and_scalars():
     empty = np.zeros((0, 2), np.float32)
-    for name in ("jacfwd", "jacrev", "hessian"):
-        ours = getattr(mx, name)(lambda x: (x * x).sum())
-        theirs = getattr(jax, name)(lambda x: (x * x).sum())
-        for x in (empty, np.float32(2)):
-            assert_same(ours(x), theirs(x))
-            assert ours(x).shape == theirs(x).shape
+    for x in (empty, np.float32(2)):
+        expected = by_jax(
+            lambda x: {name: getattr(jax, name)(lambda x: (x * x).sum())(x) for name in NAMES}, x
+        )
+        for name in NAMES:
+            found = getattr(mx, name)(lambda x: (x * x).sum())(x)
+            assert_same(found, expected[name])
+            assert found.shape == expected[name].shape
 
 
 def test_jacobian_of_a_batch():
     batch = np.stack([X, X + 1])
     assert_same(
         mx.vmap(mx.jacfwd(OURS, 1), (None, 0))(P, batch),
-        jax.vmap(jax.jacfwd(THEIRS, 1), (None, 0))(P, batch),
+        by_jax(jax.vmap(jax.jacfwd(THEIRS, 1), (None, 0)), P, batch),
     )
+
+
+@functools.cache
+def expected_linearized():
+    def theirs(p, x):
+        result, linear = jax.linearize(THEIRS, p, x)
+        return result, linear(p, x), linear(p, 2 * x)
+
+    return by_jax(theirs, P, X)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -90,8 +129,7 @@ def test_linearize(way, is_jitted):
         result, linear = mx.linearize(function, p, x)
         return result, linear(p, x), linear(p, 2 * x)
 
-    result, linear = jax.linearize(THEIRS, P, X)
-    assert_same(WAYS[way](ours)(P, X), (result, linear(P, X), linear(P, 2 * X)))
+    assert_same(WAYS[way](ours)(P, X), expected_linearized())
 
 
 def test_linearize_computes_primals_once():
@@ -121,14 +159,20 @@ def test_linearized_functions_follow_transformations():
     def in_jax(x, t):
         return jax.linearize(lambda x: jnp.sin(x) * x, x)[1](t).sum()
 
-    for transform in ("grad", "jacfwd", "hessian"):
-        assert_same(getattr(mx, transform)(function)(X, X), getattr(jax, transform)(in_jax)(X, X))
+    transforms = ("grad", "jacfwd", "hessian")
+
+    def in_jax_all(x, batch):
+        linear = jax.linearize(lambda x: jnp.sin(x) * x, x)[1]
+        derivatives = {name: getattr(jax, name)(in_jax)(x, x) for name in transforms}
+        return derivatives, jax.vmap(in_jax)(batch, batch), jax.vmap(linear)(batch)
+
     batch = np.stack([X, X + 1])
-    assert_same(mx.vmap(function)(batch, batch), jax.vmap(in_jax)(batch, batch))
+    derivatives, mapped, pushed = by_jax(in_jax_all, X, batch)
+    for transform in transforms:
+        assert_same(getattr(mx, transform)(function)(X, X), derivatives[transform])
+    assert_same(mx.vmap(function)(batch, batch), mapped)
     linear = mx.linearize(lambda x: mx.numpy.sin(x) * x, X)[1]
-    assert_same(
-        mx.vmap(linear)(batch), jax.vmap(jax.linearize(lambda x: jnp.sin(x) * x, X)[1])(batch)
-    )
+    assert_same(mx.vmap(linear)(batch), pushed)
     assert_same(mx.grad(lambda t: linear(t).sum())(X), np.sin(X) + X * np.cos(X))
 
 

@@ -1,11 +1,14 @@
 """Collectives over named axes of vmap, against JAX's."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
 from jax import lax
 
 import minixla as mx
+from tests.harness import by_jax, compiled_together
 from tests.minixla.transforms.collective_programs import (
     INSIDE,
     PROGRAMS,
@@ -16,40 +19,73 @@ from tests.minixla.transforms.collective_programs import (
     weights_of,
 )
 
+BATCH = np.stack([Y, 2 * Y])
+
+
+def uses(name, m, member):
+    """What is made of a member's function: functions of Y and BATCH."""
+    mapped = m.vmap(member, axis_name="i")
+
+    def inside(y, _):
+        return m.vmap(lambda x: m.grad(lambda x: (member(x) ** 2).sum())(x), axis_name="i")(y)
+
+    found = {
+        "value": lambda y, _: mapped(y),
+        "outer batch": lambda _, batch: m.vmap(mapped)(batch),
+        "inner batch": lambda _, batch: m.vmap(
+            m.vmap(member), in_axes=1, out_axes=1, axis_name="i"
+        )(batch),
+    }
+    if name not in WITHOUT_DERIVATIVE:
+        weights = weights_of(jax.vmap(both(name)[1], axis_name="i"), Y)
+        found["gradient"] = lambda y, _: m.grad(lambda y: (mapped(y) * weights).sum())(y)
+        found["jvp"] = lambda y, _: m.jvp(mapped, (y,), (y * y,))[1]
+    return found | ({"inside": inside} if name in INSIDE else {})
+
+
+@functools.cache
+def expected(name):
+    """What JAX says, in one program."""
+    return compiled_together(uses(name, jax, both(name)[1]), Y, BATCH, jit=jax.jit)
+
+
+@functools.cache
+def compiled(name):
+    """The same of ours."""
+    ours = both(name)[0]
+    functions = uses(name, mx, ours)
+    if name in INSIDE:
+        functions["inside, jitted"] = uses(name, mx, mx.jit(ours))["inside"]
+    return compiled_together(functions, Y, BATCH)
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name):
-    ours, theirs = both(name)
-    expected = jax.vmap(theirs, axis_name="i")(Y)
+    ours = both(name)[0]
     mapped = mx.vmap(ours, axis_name="i")
-    assert_same(mx.jit(mapped)(Y), expected)
-    assert_same(mx.vmap(mx.jit(ours), axis_name="i")(Y), expected)
-    assert_same(mx.reference(mapped)(Y), expected)
+    assert_same(compiled(name)("value"), expected(name)("value"))
+    assert_same(mapped(Y), expected(name)("value"))
+    assert_same(mx.vmap(mx.jit(ours), axis_name="i")(Y), expected(name)("value"))
+    assert_same(mx.reference(mapped)(Y), expected(name)("value"))
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in WITHOUT_DERIVATIVE])
 def test_derivatives(name):
-    ours, theirs = (
-        wrapped(f, axis_name="i")
-        for wrapped, f in zip((mx.vmap, jax.vmap), both(name), strict=True)
-    )
-    weights = weights_of(theirs, Y)
-    assert_same(
-        mx.jit(mx.grad(lambda y: (ours(y) * weights).sum()))(Y),
-        jax.grad(lambda y: (theirs(y) * weights).sum())(Y),
-    )
-    assert_same(mx.jvp(ours, (Y,), (Y * Y,))[1], jax.jvp(theirs, (Y,), (Y * Y,))[1])
+    assert_same(compiled(name)("gradient"), expected(name)("gradient"))
+    assert_same(compiled(name)("jvp"), expected(name)("jvp"))
 
 
 @pytest.mark.parametrize("is_jitted", [False, True])
 @pytest.mark.parametrize("name", INSIDE)
 def test_gradient_of_each_member(name, is_jitted):
-    ours, theirs = both(name)
-    ours = mx.jit(ours) if is_jitted else ours
-    assert_same(
-        mx.vmap(lambda x: mx.grad(lambda x: (ours(x) ** 2).sum())(x), axis_name="i")(Y),
-        jax.vmap(lambda x: jax.grad(lambda x: (theirs(x) ** 2).sum())(x), axis_name="i")(Y),
-    )
+    found = compiled(name)("inside, jitted" if is_jitted else "inside")
+    assert_same(found, expected(name)("inside"))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_other_batches(name):
+    for which in ("outer batch", "inner batch"):
+        assert_same(compiled(name)(which), expected(name)(which))
 
 
 def test_transpose_of_all_to_all():
@@ -67,20 +103,6 @@ def test_derivative_of_pmax():
     assert_same(found, np.broadcast_to(2 * Y.max(0), Y.shape))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_other_batches(name):
-    ours, theirs = both(name)
-    batch = np.stack([Y, 2 * Y])
-    assert_same(
-        mx.vmap(mx.vmap(ours, axis_name="i"))(batch),
-        jax.vmap(jax.vmap(theirs, axis_name="i"))(batch),
-    )
-    assert_same(
-        mx.vmap(mx.vmap(ours), in_axes=1, out_axes=1, axis_name="i")(batch),
-        jax.vmap(jax.vmap(theirs), in_axes=1, out_axes=1, axis_name="i")(batch),
-    )
-
-
 def test_several_names():
     def mapped(m, collectives):
         def member(x):
@@ -88,7 +110,7 @@ def test_several_names():
 
         return m.vmap(m.vmap(member, axis_name="j"), axis_name="i")
 
-    assert_same(mapped(mx, mx)(Y), mapped(jax, lax)(Y))
+    assert_same(mapped(mx, mx)(Y), by_jax(mapped(jax, lax), Y))
 
 
 def test_groups():

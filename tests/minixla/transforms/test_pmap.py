@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 
 import minixla as mx
+from tests.harness import QUICKLY, by_jax
 from tests.minixla.transforms.collective_programs import (
     INSIDE,
     PERMUTATION,
@@ -55,7 +56,7 @@ def test_gradient_of_each_member(name):
     ours, theirs = both(name)
     assert_same(
         mx.pmap(mx.grad(lambda x: (ours(x) ** 2).sum()), axis_name="i")(Y),
-        jax.jit(jax.vmap(jax.grad(lambda x: (theirs(x) ** 2).sum()), axis_name="i"))(Y),
+        by_jax(jax.vmap(jax.grad(lambda x: (theirs(x) ** 2).sum()), axis_name="i"), Y),
     )
 
 
@@ -70,7 +71,10 @@ def test_derivatives_that_jax_lacks(name):
 
     weights = np.cos(mx.reference(mx.vmap(ours, axis_name="i"))(Y))
     expected = mx.reference(derivatives(mx.vmap))(tied)
-    for found in (mx.jit(derivatives(mx.pmap))(tied), mx.reference(derivatives(mx.pmap))(tied)):
+    for found in (
+        mx.jit(derivatives(mx.pmap), compiler_options=QUICKLY)(tied),
+        mx.reference(derivatives(mx.pmap))(tied),
+    ):
         jax.tree.map(assert_same, tuple(found), expected)
 
 
@@ -125,7 +129,7 @@ def test_axes(name):
     fun, arguments, in_axes, out_axes = AXES[name]
     ours = mx.pmap(fun, in_axes=in_axes, out_axes=out_axes)
     jax_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    expected = jax.jit(jax.vmap(fun, jax_axes, out_axes))(*arguments)
+    expected = by_jax(jax.vmap(fun, jax_axes, out_axes), *arguments)
     for found in (ours(*arguments), mx.reference(ours)(*arguments)):
         assert jax.tree.structure(found) == jax.tree.structure(expected)
         jax.tree.map(assert_same, found, expected)
@@ -169,9 +173,9 @@ def test_derivative_of_what_is_not_mapped():
         gradient = m.grad(loss(m, collectives), (0, 1))
         return lambda w, x: m.jvp(gradient, (w, x), (0 * w, x))
 
-    expected = jax.jit(derivatives(jax, lax))(W, Y)
+    expected = by_jax(derivatives(jax, lax), W, Y)
     ours = derivatives(mx, mx)
-    for found in (mx.jit(ours)(W, Y), mx.reference(ours)(W, Y)):
+    for found in (mx.jit(ours, compiler_options=QUICKLY)(W, Y), mx.reference(ours)(W, Y)):
         jax.tree.map(
             lambda *each: np.testing.assert_allclose(*each, rtol=1e-4, atol=1e-4), found, expected
         )
