@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.compilation import quick_flags
+
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 
 FIRST = ("test_leak_checks.py", "test_examples.py", "test_benchmarks.py", "test_deep_programs.py")
 
 # JAX reads both when it is first imported, which is after this file.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Of each error JAX would take longer to shorten the traceback than for all else.
+os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
 if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
     os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}=4".lstrip()
-
-# Without the code generators of fusions, which are the most of the work on a small program.
-QUICKLY = "--xla_cpu_use_fusion_emitters=false"
 
 # No deadline in either: the first example of a shape pays for a compilation.
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
@@ -30,20 +31,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--optimized",
         action="store_true",
-        help="compile every program as jax.jit does, not only those of oracles and other processes",
+        help="compile every program as users do, not only those of the oracles",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Has XLA compile quickly in this process alone: those that tests start do as users' do."""
+    """Has XLA compile quickly in this process; the oracles', which tests start, do as users' do."""
     if config.getoption("optimized"):
         return
     import jax
 
-    flags = os.environ["XLA_FLAGS"]
-    os.environ["XLA_FLAGS"] = f"{flags} {QUICKLY}"
+    before = os.environ["XLA_FLAGS"]
+    os.environ["XLA_FLAGS"] = quick_flags(before)
     jax.devices()  # reads them
-    os.environ["XLA_FLAGS"] = flags
+    os.environ["XLA_FLAGS"] = before
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,6 +14,7 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.evaluation import reference_graph
+from tests.compilation import QUICKLY
 from tests.oracles.compare import assert_same
 from tests.oracles.interpreter import run_stablehlo
 from tests.oracles.xla import run_xla
@@ -30,15 +31,6 @@ __all__ = [
 ]
 
 Function = Callable[..., Any]
-
-#: Options with which XLA compiles a small program in half the time; its results may be rounded
-#: otherwise.
-QUICKLY = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
-    # One module for LLVM, not one for each thread: each costs, whatever it holds.
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
 
 
 def by_jax(function: Function, *arguments: Any) -> Any:

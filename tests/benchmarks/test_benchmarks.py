@@ -33,15 +33,6 @@ def frozen_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No figure is kept, and most of the time is XLA's."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", not request.config.getoption("optimized"))
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 @pytest.mark.parametrize("suite", SUITES)
 def test_suite(suite: str) -> None:
     found = list(SUITES[suite](TINY))

@@ -17,15 +17,6 @@ WIDE = ("s64", "u64", "f64", "c128")
 WEAK = ("pred", "s32", "f32", "c64", "s64", "f64", "c128")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def whole_tracebacks():
-    """Of refusals JAX takes more time to shorten the tracebacks than for all else."""
-    before = jax.config.values["jax_traceback_filtering"]
-    jax.config.update("jax_traceback_filtering", "off")
-    yield
-    jax.config.update("jax_traceback_filtering", before)
-
-
 def kinds(x64):
     return [kind for name, kind in ELEMENT_TYPES.items() if x64 or name not in WIDE]
 
