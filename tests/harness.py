@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import jax
@@ -20,15 +21,19 @@ from tests.oracles.xla import run_xla
 
 __all__ = [
     "QUICKLY",
+    "Together",
     "by_jax",
     "check_batching",
     "check_derivatives",
     "check_operation",
     "check_rejected",
     "graph_of",
+    "results_together",
 ]
 
 Function = Callable[..., Any]
+Oracle = Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]
+Outcome = list[np.ndarray] | Exception
 
 #: Options with which XLA compiles a small program in half the time; its results may be rounded
 #: otherwise.
@@ -57,6 +62,7 @@ def check_operation(
     interpreter: bool = True,
     signed_zeros: bool = True,
     normwise: bool = False,
+    given: Mapping[Oracle, Outcome] | None = None,
 ) -> list[np.ndarray]:
     """Asserts that NumPy's reference, XLA and StableHLO's interpreter agree on `function`.
 
@@ -67,6 +73,7 @@ def check_operation(
         xla, interpreter: whether to ask that oracle; leave one out only with a reason.
         signed_zeros: whether -0 and +0 differ.
         normwise: whether complex numbers are compared in the plane.
+        given: what oracles have been asked already, by `results_together`.
 
     Returns:
         The reference results.
@@ -76,7 +83,6 @@ def check_operation(
     for shape, result in zip(graph.output_shapes, expected, strict=True):
         assert result.dtype == shape.dtype, f"reference gives {result.dtype}, declared {shape}"  # type: ignore[union-attr]
         assert result.shape == shape.dimensions, f"reference gives {result.shape}, declared {shape}"  # type: ignore[union-attr]
-    text = graph.stablehlo()
     oracles = [
         ("XLA", run_xla, xla, ulp if xla_ulp is None else xla_ulp),
         (
@@ -88,7 +94,9 @@ def check_operation(
     ]
     for name, run, wanted, bound in oracles:
         if wanted:
-            actual = run(text, operands)
+            actual = given[run] if given else run(graph.stablehlo(), operands)
+            if isinstance(actual, Exception):
+                raise actual
             for one, other in zip(expected, actual, strict=True):
                 assert_same(
                     one,
@@ -100,6 +108,65 @@ def check_operation(
                     name=f"reference against {name}",
                 )
     return expected
+
+
+def results_together(
+    run: Oracle, rows: Mapping[Hashable, tuple[Function, Sequence[np.ndarray]]]
+) -> dict[Any, Outcome]:
+    """What an oracle gives for each row, a function and its operands, all in one module.
+
+    A module costs XLA more than a row. Where the rows fail together, halves of them are asked: a
+    row that fails alone has its error for an outcome.
+    """
+    counts: list[int] = []
+
+    def together(*xs: Any) -> list[Any]:
+        remaining = iter(xs)
+        results = [
+            jax.tree.leaves(function(*islice(remaining, len(operands))))
+            for function, operands in rows.values()
+        ]
+        counts[:] = map(len, results)
+        return results
+
+    operands = [x for _, each in rows.values() for x in each]
+    try:
+        results = iter(run(graph_of(together, operands).stablehlo(), operands))
+    except Exception as error:
+        if len(rows) == 1:
+            return dict.fromkeys(rows, error)
+        half, items = len(rows) // 2, list(rows.items())
+        parts = dict(items[:half]), dict(items[half:])
+        return results_together(run, parts[0]) | results_together(run, parts[1])
+    return {name: list(islice(results, n)) for name, n in zip(rows, counts, strict=True)}
+
+
+class Together:
+    """Rows of `check_operation` whose programs are one module to each oracle.
+
+    Args:
+        rows: for each name the function, the operands and the options.
+    """
+
+    def __init__(
+        self, rows: Mapping[Any, tuple[Function, Sequence[np.ndarray], Mapping[str, Any]]]
+    ) -> None:
+        self.rows = rows
+        self._results: dict[Oracle, dict[Any, Outcome]] = {}
+
+    def check(self, name: Hashable) -> list[np.ndarray]:
+        """Asserts that the row is right; the first call asks the oracles about all rows."""
+        function, operands, options = self.rows[name]
+        given: dict[Oracle, Outcome] = {}
+        for run, flag in ((run_xla, "xla"), (run_stablehlo, "interpreter")):
+            if options.get(flag, True):
+                if run not in self._results:
+                    wanted = {
+                        each: row[:2] for each, row in self.rows.items() if row[2].get(flag, True)
+                    }
+                    self._results[run] = results_together(run, wanted)
+                given[run] = self._results[run][name]
+        return check_operation(function, operands, **options, given=given)
 
 
 def _directions(arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
