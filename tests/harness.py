@@ -29,6 +29,7 @@ __all__ = [
     "check_rejected",
     "graph_of",
     "results_together",
+    "unwrapped",
 ]
 
 Function = Callable[..., Any]
@@ -94,9 +95,7 @@ def check_operation(
     ]
     for name, run, wanted, bound in oracles:
         if wanted:
-            actual = given[run] if given else run(graph.stablehlo(), operands)
-            if isinstance(actual, Exception):
-                raise actual
+            actual = unwrapped(given[run]) if given else run(graph.stablehlo(), operands)
             for one, other in zip(expected, actual, strict=True):
                 assert_same(
                     one,
@@ -139,6 +138,13 @@ def results_together(
         parts = dict(items[:half]), dict(items[half:])
         return results_together(run, parts[0]) | results_together(run, parts[1])
     return {name: list(islice(results, n)) for name, n in zip(rows, counts, strict=True)}
+
+
+def unwrapped(outcome: Outcome) -> list[np.ndarray]:
+    """The results of an outcome; raises its error."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 class Together:
