@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from tests.oracles.xla import run_xla
 
 __all__ = [
     "QUICKLY",
+    "Together",
     "by_jax",
     "check_batching",
     "check_derivatives",
@@ -28,9 +30,15 @@ __all__ = [
     "check_rejected",
     "compiled_together",
     "graph_of",
+    "results_together",
+    "unwrapped",
 ]
 
 Function = Callable[..., Any]
+Oracle = Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]
+Outcome = list[np.ndarray] | Exception
+#: JAX's derivatives as a function of the operands, and ours.
+Pending = tuple[Function, dict[str, Any]]
 
 
 def by_jax(function: Function, *arguments: Any) -> Any:
@@ -83,6 +91,7 @@ def check_operation(
     interpreter: bool = True,
     signed_zeros: bool = True,
     normwise: bool = False,
+    given: Mapping[Oracle, Outcome] | None = None,
 ) -> list[np.ndarray]:
     """Asserts that NumPy's reference, XLA and StableHLO's interpreter agree on `function`.
 
@@ -93,6 +102,7 @@ def check_operation(
         xla, interpreter: whether to ask that oracle; leave one out only with a reason.
         signed_zeros: whether -0 and +0 differ.
         normwise: whether complex numbers are compared in the plane.
+        given: what oracles have been asked already, by `results_together`.
 
     Returns:
         The reference results.
@@ -102,7 +112,6 @@ def check_operation(
     for shape, result in zip(graph.output_shapes, expected, strict=True):
         assert result.dtype == shape.dtype, f"reference gives {result.dtype}, declared {shape}"  # type: ignore[union-attr]
         assert result.shape == shape.dimensions, f"reference gives {result.shape}, declared {shape}"  # type: ignore[union-attr]
-    text = graph.stablehlo()
     oracles = [
         ("XLA", run_xla, xla, ulp if xla_ulp is None else xla_ulp),
         (
@@ -114,7 +123,7 @@ def check_operation(
     ]
     for name, run, wanted, bound in oracles:
         if wanted:
-            actual = run(text, operands)
+            actual = unwrapped(given[run]) if given else run(graph.stablehlo(), operands)
             for one, other in zip(expected, actual, strict=True):
                 assert_same(
                     one,
@@ -126,6 +135,72 @@ def check_operation(
                     name=f"reference against {name}",
                 )
     return expected
+
+
+def results_together(
+    run: Oracle, rows: Mapping[Hashable, tuple[Function, Sequence[np.ndarray]]]
+) -> dict[Any, Outcome]:
+    """What an oracle gives for each row, a function and its operands, all in one module.
+
+    A module costs XLA more than a row. Where the rows fail together, halves of them are asked: a
+    row that fails alone has its error for an outcome.
+    """
+    counts: list[int] = []
+
+    def together(*xs: Any) -> list[Any]:
+        remaining = iter(xs)
+        results = [
+            jax.tree.leaves(function(*islice(remaining, len(operands))))
+            for function, operands in rows.values()
+        ]
+        counts[:] = map(len, results)
+        return results
+
+    operands = [x for _, each in rows.values() for x in each]
+    try:
+        results = iter(run(graph_of(together, operands).stablehlo(), operands))
+    except Exception as error:
+        if len(rows) == 1:
+            return dict.fromkeys(rows, error)
+        half, items = len(rows) // 2, list(rows.items())
+        parts = dict(items[:half]), dict(items[half:])
+        return results_together(run, parts[0]) | results_together(run, parts[1])
+    return {name: list(islice(results, n)) for name, n in zip(rows, counts, strict=True)}
+
+
+def unwrapped(outcome: Outcome) -> list[np.ndarray]:
+    """The results of an outcome; raises its error."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+class Together:
+    """Rows of `check_operation` whose programs are one module to each oracle.
+
+    Args:
+        rows: for each name the function, the operands and the options.
+    """
+
+    def __init__(
+        self, rows: Mapping[Any, tuple[Function, Sequence[np.ndarray], Mapping[str, Any]]]
+    ) -> None:
+        self.rows = rows
+        self._results: dict[Oracle, dict[Any, Outcome]] = {}
+
+    def check(self, name: Hashable) -> list[np.ndarray]:
+        """Asserts that the row is right; the first call asks the oracles about all rows."""
+        function, operands, options = self.rows[name]
+        given: dict[Oracle, Outcome] = {}
+        for run, flag in ((run_xla, "xla"), (run_stablehlo, "interpreter")):
+            if options.get(flag, True):
+                if run not in self._results:
+                    wanted = {
+                        each: row[:2] for each, row in self.rows.items() if row[2].get(flag, True)
+                    }
+                    self._results[run] = results_together(run, wanted)
+                given[run] = self._results[run][name]
+        return check_operation(function, operands, **options, given=given)
 
 
 def _directions(arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
@@ -177,8 +252,12 @@ def check_derivatives(
         modes: of "fwd" and "rev".
         differences: False where finite differences mean nothing (a kink); leave a reason.
     """
+    pending: list[Pending] = []
     with jax.enable_x64(True):
-        _check_order(function, operands, jax_function, order, step, rtol, atol, modes, differences)
+        _check_order(
+            function, operands, jax_function, order, step, rtol, atol, modes, differences, pending
+        )
+        _compare_with_jax(pending, operands)
 
 
 def _check_order(
@@ -191,6 +270,7 @@ def _check_order(
     atol: float,
     modes: Sequence[str],
     differences: bool,
+    pending: list[Pending],
 ) -> None:
     operands = [np.asarray(x) for x in operands]
     tangents = _directions(operands, order)
@@ -220,7 +300,8 @@ def _check_order(
             left, right = _inner(cotangents, slopes), _inner(pulled, tangents)
             np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-9, err_msg="vjp against jvp")
     if jax_function is not None:
-        _compare_with_jax(jax_function, operands, tangents, cotangents, slopes, pulled)
+        derived = _derived_by_jax(jax_function, tangents, cotangents, modes)
+        pending.append((derived, {"jvp against JAX": slopes, "vjp against JAX": pulled}))
     if order > 1:
         floats = [i for i, x in enumerate(operands) if x.dtype.kind in "fc"]
         for mode in modes:
@@ -236,6 +317,7 @@ def _check_order(
                 max(atol, 1e-5),
                 modes,
                 differences,
+                pending,
             )
 
 
@@ -288,31 +370,33 @@ def _compare_with_differences(
             )
 
 
-def _compare_with_jax(
-    fun: Function,
-    operands: Sequence[np.ndarray],
-    tangents: Sequence[Any],
-    cotangents: Sequence[Any],
-    slopes: Any,
-    pulled: Any,
-) -> None:
+def _derived_by_jax(
+    fun: Function, tangents: Sequence[Any], cotangents: Sequence[Any], modes: Sequence[str]
+) -> Function:
     def flat(*xs: Any) -> tuple[Any, ...]:
         return tuple(jax.tree.leaves(fun(*xs)))
 
     def derived(*xs: Any) -> dict[str, list[Any]]:
-        # One program: JAX would compile each operation of its own.
         found = {}
-        if slopes is not None:
+        if "fwd" in modes:
             found["jvp against JAX"] = jax.jvp(flat, xs, tuple(tangents))[1]
-        if pulled is not None:
+        if "rev" in modes:
             found["vjp against JAX"] = jax.vjp(flat, *xs)[1](tuple(cotangents))
         return {name: list(filter(_has_value, values)) for name, values in found.items()}
 
-    expected = jax.jit(derived, compiler_options=QUICKLY)(*operands)
-    for name, values in expected.items():
-        actual = filter(_has_value, slopes if name.startswith("jvp") else pulled)
-        for one, other in zip(actual, values, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
+    return derived
+
+
+def _compare_with_jax(pending: Sequence[Pending], operands: Sequence[np.ndarray]) -> None:
+    if not pending:
+        return
+    # One program for all orders: a program costs more than what is in it.
+    expected = by_jax(lambda *xs: [derived(*xs) for derived, _ in pending], *operands)
+    for found, (_, ours) in zip(expected, pending, strict=True):
+        for name, values in found.items():
+            actual = filter(_has_value, ours[name])
+            for one, other in zip(actual, values, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def check_batching(

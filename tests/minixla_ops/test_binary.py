@@ -1,5 +1,7 @@
 """Element-wise arithmetic of two operands."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -16,6 +18,7 @@ from minixla.core.tracing import bind
 from minixla_ops.casting import cast
 from minixla_ops.evaluation import reference_graph
 from tests.harness import (
+    Together,
     check_batching,
     check_derivatives,
     check_operation,
@@ -63,26 +66,40 @@ CASES = [
 BY_ZERO = ("div", "rem", "pow")
 
 
+@functools.cache
+def values_of(name):
+    """The rows of a builder, an element type each, as the interpreter and as XLA is asked."""
+    function = BUILDERS[name][0]
+    rows = {}
+    for kind in [kind for each, kind in CASES if each == name]:
+        # XLA computes powers and angles of narrow floats in few bits, others to one step.
+        ulp = 1 if name in ("pow", "atan2") and kind in FLOATS else 0
+        for_interpreter = for_xla = pairs(kind)
+        if kind in INTEGERS and name in ("div", "rem"):  # which kill the interpreter
+            for_interpreter = defined_quotients(for_interpreter)
+        if kind in WITHOUT_INFINITY and name in BY_ZERO:
+            for_interpreter = [
+                x[(for_interpreter[0] != 0) & (for_interpreter[1] != 0)] for x in for_interpreter
+            ]
+        if kind in INTEGERS and name == "pow":  # XLA takes exponents modulo 64
+            for_xla = [x[for_xla[1].astype(object) < 64] for x in for_xla]
+        rows[kind, "interpreter"] = (
+            function,
+            for_interpreter,
+            {"ulp": ulp, "xla": False, "interpreter": kind not in WITHOUT_INTERPRETER},
+        )
+        rows[kind, "XLA"] = (
+            function,
+            normal(function, for_xla),
+            {"ulp": ulp, "xla": kind not in WITHOUT_XLA, "interpreter": False},
+        )
+    return Together(rows)
+
+
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_values(name, kind):
-    function = BUILDERS[name][0]
-    # XLA computes powers and angles of narrow floats in few bits, others to one step.
-    ulp = 1 if name in ("pow", "atan2") and kind in FLOATS else 0
-    for_interpreter = for_xla = pairs(kind)
-    if kind in INTEGERS and name in ("div", "rem"):  # which kill the interpreter
-        for_interpreter = defined_quotients(for_interpreter)
-    if kind in WITHOUT_INFINITY and name in BY_ZERO:
-        for_interpreter = [
-            x[(for_interpreter[0] != 0) & (for_interpreter[1] != 0)] for x in for_interpreter
-        ]
-    if kind in INTEGERS and name == "pow":  # XLA takes exponents modulo 64
-        for_xla = [x[for_xla[1].astype(object) < 64] for x in for_xla]
-    check_operation(
-        function, for_interpreter, ulp=ulp, xla=False, interpreter=kind not in WITHOUT_INTERPRETER
-    )
-    check_operation(
-        function, normal(function, for_xla), ulp=ulp, xla=kind not in WITHOUT_XLA, interpreter=False
-    )
+    for oracle in ("interpreter", "XLA"):
+        values_of(name).check((kind, oracle))
 
 
 def defined_quotients(operands):
@@ -134,16 +151,25 @@ def test_division_rounds_toward_zero_and_the_remainder_has_the_sign_of_the_divid
         np.testing.assert_array_equal(actual.astype(int), expected)
 
 
+@functools.cache
+def undefined_quotients():
+    rows = {}
+    for kind in INTEGERS:
+        info = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype)
+        lhs = np.array([info.min, info.max, 1, 0, info.min], ELEMENT_TYPES[kind].dtype)
+        rhs = np.array([0, 0, 0, 0, info.max], lhs.dtype)
+        if info.min:
+            rhs[-1] = -1
+        for name in ("div", "rem"):
+            # They kill the interpreter.
+            rows[name, kind] = BUILDERS[name][0], [lhs, rhs], {"interpreter": False}
+    return Together(rows)
+
+
 @pytest.mark.parametrize("kind", INTEGERS)
 @pytest.mark.parametrize("name", ["div", "rem"])
 def test_undefined_integer_quotients_are_those_of_xla(name, kind):
-    info = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype)
-    lhs = np.array([info.min, info.max, 1, 0, info.min], ELEMENT_TYPES[kind].dtype)
-    rhs = np.array([0, 0, 0, 0, info.max], lhs.dtype)
-    if info.min:
-        rhs[-1] = -1
-    # They kill the interpreter.
-    check_operation(BUILDERS[name][0], [lhs, rhs], interpreter=False)
+    undefined_quotients().check((name, kind))
 
 
 def test_remainder_of_floats_is_that_of_c():
@@ -332,11 +358,18 @@ def test_operands_keep_their_order():
         np.testing.assert_array_equal(check_operation(apply, [lower, higher])[0], expected)
 
 
-@pytest.mark.parametrize("name", BUILDERS)
-def test_empty_and_scalar_operands(name):
-    function = BUILDERS[name][0]
-    for shape in [(), (0,), (2, 0, 3), (1, 1, 1, 1)]:
-        check_operation(function, [np.full(shape, 2, np.float32)] * 2, ulp=1)
+EMPTY_AND_SCALAR = Together(
+    {
+        (name, shape): (function, [np.full(shape, 2, np.float32)] * 2, {"ulp": 1})
+        for name, (function, *_) in BUILDERS.items()
+        for shape in [(), (0,), (2, 0, 3), (1, 1, 1, 1)]
+    }
+)
+
+
+@pytest.mark.parametrize("row", EMPTY_AND_SCALAR.rows, ids=str)
+def test_empty_and_scalar_operands(row):
+    EMPTY_AND_SCALAR.check(row)
 
 
 @pytest.mark.parametrize("name", BUILDERS)

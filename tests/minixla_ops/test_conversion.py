@@ -1,6 +1,7 @@
 """ConvertElementType, BitcastConvertType and ReducePrecision."""
 
 import bisect
+import functools
 from fractions import Fraction
 
 import jax
@@ -19,11 +20,13 @@ from minixla.core.tracing import trace_to_graph
 from minixla_ops.casting import cast
 from minixla_ops.evaluation import reference_graph
 from tests.harness import (
+    Together,
     check_batching,
     check_derivatives,
-    check_operation,
     check_rejected,
     graph_of,
+    results_together,
+    unwrapped,
 )
 from tests.oracles.compare import assert_same, flush_denormals, ulp_distance
 from tests.oracles.interpreter import run_stablehlo
@@ -192,17 +195,43 @@ CONVERT_FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target", "operand", "expected"), CONVERT_FACTS)
-def test_convert_facts(source, target, operand, expected):
-    given = np.array(operand).astype(ELEMENT_TYPES[source].dtype)
-    (result,) = check_operation(lambda x: ops.convert_element_type(x, target), [given])
+def rows_of(builder, facts):
+    """Rows of `Together`, by number, of facts: from, to, operand, result."""
+    return {
+        row: (
+            lambda x, target=target: builder(x, target),
+            [np.array(operand).astype(ELEMENT_TYPES[source].dtype)],
+            {},
+        )
+        for row, (source, target, operand, _) in enumerate(facts)
+    }
+
+
+CONVERTED = Together(rows_of(ops.convert_element_type, CONVERT_FACTS))
+
+
+@pytest.mark.parametrize("row", CONVERTED.rows, ids=lambda row: "-".join(CONVERT_FACTS[row][:2]))
+def test_convert_facts(row):
+    _, target, _, expected = CONVERT_FACTS[row]
+    (result,) = CONVERTED.check(row)
     assert_same(result, np.array(expected).astype(ELEMENT_TYPES[target].dtype))
 
 
-@pytest.mark.parametrize("sizes", [(), (0,), (2, 3), (2, 0, 1, 3)])
+RANKS = Together(
+    {
+        sizes: (
+            lambda x: [ops.convert_element_type(x, n) for n in ("s8", "bf16")],
+            [random_values(np.float32, sizes, 3)],
+            {},
+        )
+        for sizes in [(), (0,), (2, 3), (2, 0, 1, 3)]
+    }
+)
+
+
+@pytest.mark.parametrize("sizes", RANKS.rows, ids=str)
 def test_convert_ranks(sizes):
-    operand = random_values(np.float32, sizes, 3)
-    check_operation(lambda x: [ops.convert_element_type(x, n) for n in ("s8", "bf16")], [operand])
+    RANKS.check(sizes)
 
 
 def test_convert_views():
@@ -306,25 +335,43 @@ BITCAST_SOURCES = [
 ]
 
 
+@functools.cache
+def bitcasts(run):
+    """For each source an operand, its partners, and what a backend makes of it forth and back."""
+    sources = [n for n in BITCAST_SOURCES if run is not run_xla or n not in WITHOUT_XLA]
+    partners, forth, back = {}, {}, {}
+    for source in sources:
+        width, bits = ELEMENT_TYPES[source].bits, {n: ELEMENT_TYPES[n].bits for n in BITCAST_TYPES}
+        wanted = [n for n in BITCAST_TYPES if bits[n] <= width and width % bits[n] == 0]
+        wanted = [n for n in wanted if run is not run_xla or n not in WITHOUT_XLA]
+        operand = random_bits(source, (2, 3), 1)
+        partners[source] = wanted
+        forth[source] = (
+            lambda x, w=wanted: [ops.bitcast_convert_type(x, n) for n in w],
+            [operand],
+        )
+        pieces = reference_graph(graph_of(*forth[source]), [operand])
+        back[source] = (
+            lambda *xs, source=source: [ops.bitcast_convert_type(x, source) for x in xs],
+            pieces,
+        )
+    return partners, forth, results_together(run, forth), back, results_together(run, back)
+
+
 @pytest.mark.parametrize("source", BITCAST_SOURCES)
 def test_bitcast_to_every_type(source):
-    width = ELEMENT_TYPES[source].bits
-    partners = {n: ELEMENT_TYPES[n].bits for n in BITCAST_TYPES}
-    narrower = [n for n, bits in partners.items() if bits <= width and width % bits == 0]
-    operand = random_bits(source, (2, 3), 1)
     for backend, run in (("XLA", run_xla), ("interpreter", run_stablehlo)):
         if backend == "XLA" and source in WITHOUT_XLA:
             continue
-        wanted = [n for n in narrower if backend != "XLA" or n not in WITHOUT_XLA]
-        forth = graph_of(lambda x, w=wanted: [ops.bitcast_convert_type(x, n) for n in w], [operand])
-        pieces = reference_graph(forth, [operand])
+        partners, forth, made, back, made_back = bitcasts(run)
+        (operand,), pieces = forth[source][1], back[source][1]
         for target, one, other in zip(
-            wanted, pieces, run(forth.stablehlo(), [operand]), strict=True
+            partners[source], pieces, unwrapped(made[source]), strict=True
         ):
             assert bits_agree(one, other), f"{source} to {target} by {backend}"
-        back = graph_of(lambda *xs: [ops.bitcast_convert_type(x, source) for x in xs], pieces)
+        again = reference_graph(graph_of(*back[source]), pieces)
         for target, one, other in zip(
-            wanted, reference_graph(back, pieces), run(back.stablehlo(), pieces), strict=True
+            partners[source], again, unwrapped(made_back[source]), strict=True
         ):
             assert bits_agree(one, operand), f"{target} to {source}"
             assert bits_agree(one, other), f"{target} to {source} by {backend}"
@@ -342,10 +389,13 @@ BITCAST_FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target", "operand", "expected"), BITCAST_FACTS)
-def test_bitcast_facts(source, target, operand, expected):
-    given = np.array(operand).astype(ELEMENT_TYPES[source].dtype)
-    (result,) = check_operation(lambda x: ops.bitcast_convert_type(x, target), [given])
+BITCAST = Together(rows_of(ops.bitcast_convert_type, BITCAST_FACTS))
+
+
+@pytest.mark.parametrize("row", BITCAST.rows, ids=lambda row: "-".join(BITCAST_FACTS[row][:2]))
+def test_bitcast_facts(row):
+    _, target, _, expected = BITCAST_FACTS[row]
+    (result,) = BITCAST.check(row)
     assert_same(result, np.array(expected).astype(ELEMENT_TYPES[target].dtype))
 
 
@@ -480,15 +530,22 @@ REDUCE_FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("exponent_bits", "mantissa_bits", "operand", "expected"), REDUCE_FACTS)
-def test_reduce_precision_facts(exponent_bits, mantissa_bits, operand, expected):
-    given = np.array(operand, np.float32)
-    (result,) = check_operation(
-        lambda x: ops.reduce_precision(x, exponent_bits, mantissa_bits),
-        [given],
-        interpreter=mantissa_bits > 0,  # see above
-    )
-    assert_same(result, np.array(expected, np.float32))
+REDUCED = Together(
+    {
+        row: (
+            lambda x, bits=(exponent_bits, mantissa_bits): ops.reduce_precision(x, *bits),
+            [np.array(operand, np.float32)],
+            {"interpreter": mantissa_bits > 0},  # see above
+        )
+        for row, (exponent_bits, mantissa_bits, operand, _) in enumerate(REDUCE_FACTS)
+    }
+)
+
+
+@pytest.mark.parametrize("row", REDUCED.rows)
+def test_reduce_precision_facts(row):
+    (result,) = REDUCED.check(row)
+    assert_same(result, np.array(REDUCE_FACTS[row][-1], np.float32))
 
 
 def test_reduce_precision_is_a_round_trip_through_the_format():

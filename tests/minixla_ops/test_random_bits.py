@@ -1,5 +1,6 @@
 """Random bits against what XLA and `jax.random` make of the same states, and published vectors."""
 
+import functools
 import itertools
 import re
 
@@ -24,6 +25,7 @@ from minixla_ops.random_bits import (
     threefry_random_bits,
     threefry_split,
 )
+from tests.harness import QUICKLY
 
 # NumPy warns where the arithmetic of scalars, unlike that of arrays, wraps around.
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -121,7 +123,7 @@ def xla_results(algorithm, dtypes, all_dimensions, states):
         return results
 
     with jax.enable_x64(True):
-        compiled = jax.jit(program)
+        compiled = jax.jit(program, compiler_options=QUICKLY)
         return [jax.tree.map(np.asarray, compiled(state)) for state in states]
 
 
@@ -248,26 +250,43 @@ def key_and_words(seed):
     return key, np.asarray(jax.random.key_data(key))
 
 
+@functools.cache
+def bits_by_jax(dtype):
+    return jax.jit(
+        lambda key: [jax.random.bits(key, dimensions, dtype) for dimensions in FEW_DIMENSIONS],
+        compiler_options=QUICKLY,
+    )
+
+
+SPLITS = [(1,), (2,), (5,), (3, 4), (2, 0)]
+NUMBERS = [0, 1, 2**31, MAX_U32]
+
+
+@functools.partial(jax.jit, compiler_options=QUICKLY)
+def keys_by_jax(key, numbers):
+    split = [jax.random.key_data(jax.random.split(key, dimensions)) for dimensions in SPLITS]
+    return split, [jax.random.key_data(jax.random.fold_in(key, number)) for number in numbers]
+
+
 @pytest.mark.parametrize("seed", JAX_SEEDS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
 def test_random_bits_are_those_of_jax_random(seed, dtype):
     with jax.enable_x64(True), jax.threefry_partitionable(True):
         key, words = key_and_words(seed)
-        for dimensions in FEW_DIMENSIONS:
-            expected = np.asarray(jax.random.bits(key, dimensions, dtype))
-            assert_same(threefry_random_bits(words, dtype, dimensions), expected, dimensions)
+        for dimensions, expected in zip(FEW_DIMENSIONS, bits_by_jax(dtype)(key), strict=True):
+            ours = threefry_random_bits(words, dtype, dimensions)
+            assert_same(ours, np.asarray(expected), dimensions)
 
 
 @pytest.mark.parametrize("seed", JAX_SEEDS)
 def test_keys_are_those_of_jax_random(seed):
     with jax.enable_x64(True), jax.threefry_partitionable(True):
         key, words = key_and_words(seed)
-        for dimensions in [(1,), (2,), (5,), (3, 4), (2, 0)]:
-            expected = np.asarray(jax.random.key_data(jax.random.split(key, dimensions)))
-            assert_same(threefry_split(words, dimensions), expected, dimensions)
-        for data in [0, 1, 2**31, MAX_U32]:
-            expected = np.asarray(jax.random.key_data(jax.random.fold_in(key, data)))
-            assert_same(threefry_fold_in(words, data), expected, data)
+        split, folded = keys_by_jax(key, np.array(NUMBERS, np.uint32))
+        for dimensions, expected in zip(SPLITS, split, strict=True):
+            assert_same(threefry_split(words, dimensions), np.asarray(expected), dimensions)
+        for data, expected in zip(NUMBERS, folded, strict=True):
+            assert_same(threefry_fold_in(words, data), np.asarray(expected), data)
 
 
 @pytest.mark.parametrize("data", [-1, 2**32])

@@ -1,5 +1,6 @@
 """ReduceWindow: pooling by monoids and by any other computation."""
 
+import functools
 import itertools
 import time
 
@@ -20,11 +21,15 @@ from minixla_ops.computations import computation_of, identity_of, monoid_of
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.windows import Window, resolve_window
 from tests.harness import (
+    Together,
+    by_jax,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
     graph_of,
+    results_together,
+    unwrapped,
 )
 from tests.minixla_ops.operand_pairs import FLOATS, INTEGERS, WITHOUT_XLA
 from tests.minixla_ops.test_windows import elements
@@ -111,28 +116,36 @@ def brute_force(operand, window: Window, function, start):
     return result
 
 
+LEAST = np.iinfo(np.int32).min
+
+
+@functools.cache
+def windows():
+    """Monoids and a computation that is not associative, which shows the order of evaluation."""
+    rows, ordered = {}, {}
+    for name, arguments in WINDOWS.items():
+        operand = np.random.default_rng(0).integers(-9, 9, OPERAND.shape).astype(np.int32)
+        monoids = [(ops.add, 0), (ops.max, LEAST), (ops.xor, 0)]
+
+        def function(x, arguments=arguments, monoids=monoids):
+            return [pooled(monoid, start, arguments)(x) for monoid, start in monoids]
+
+        rows[name] = function, [operand], {}
+        ordered[name] = pooled(lambda a, b: a * 3 - b, 1, arguments), [operand]
+    # The interpreter fills padding and holes with the initial value.
+    return Together(rows), ordered, results_together(run_xla, ordered)
+
+
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows(name):
-    """Monoids and a computation that is not associative, for it shows the order of evaluation."""
-    arguments = WINDOWS[name]
-    operand = generator.integers(-9, 9, OPERAND.shape).astype(np.int32)
-    least = np.iinfo(np.int32).min
-
-    def function(x):
-        return [
-            pooled(ops.add, 0, arguments)(x),
-            pooled(ops.max, least, arguments)(x),
-            pooled(ops.xor, 0, arguments)(x),
-        ]
-
-    total, largest, _ = check_operation(function, [operand])
-    ordered = graph_of(pooled(lambda a, b: a * 3 - b, 1, arguments), [operand])
-    (result,) = reference_graph(ordered, [operand])
-    # The interpreter fills padding and holes with the initial value.
-    (lowered,) = run_xla(ordered.stablehlo(), [operand])
-    window = resolve_window("", operand.shape, *arguments)
+    together, ordered, by_xla = windows()
+    total, largest, _ = together.check(name)
+    function, (operand,) = ordered[name]
+    (result,) = reference_graph(graph_of(function, [operand]), [operand])
+    (lowered,) = unwrapped(by_xla[name])
+    window = resolve_window("", operand.shape, *WINDOWS[name])
     assert np.array_equal(total, brute_force(operand, window, lambda a, b: a + b, 0))
-    assert np.array_equal(largest, brute_force(operand, window, max, least))
+    assert np.array_equal(largest, brute_force(operand, window, max, LEAST))
     assert np.array_equal(result, brute_force(operand, window, lambda a, b: a * 3 - b, 1))
     assert np.array_equal(lowered, result)
 
@@ -143,22 +156,10 @@ def test_agrees_with_lax(name):
     for ours, theirs, start in [(ops.max, lax.max, -np.inf), (ops.add, lax.add, 0.0)]:
         np.testing.assert_allclose(
             pooled(ours, start, arguments)(operand),
-            in_jax(theirs, start, arguments)(operand),
+            by_jax(in_jax(theirs, start, arguments), operand),
             rtol=1e-6,
             atol=1e-6,
         )
-
-
-@pytest.mark.parametrize("kind", ["pred", *INTEGERS])
-def test_exact_element_types(kind):
-    names = ["add", "mul", "max", "min", "and_", "or_", "xor"]
-    operand = random_values(ELEMENT_TYPES[kind].dtype, (3, 5), seed=1)
-
-    def function(x):
-        return [pooled(getattr(ops, name), start(name, kind), WINDOWS["same"])(x) for name in names]
-
-    with jax.enable_x64(True):
-        check_operation(function, [operand])
 
 
 def start(name, kind):
@@ -168,33 +169,58 @@ def start(name, kind):
     return identity_of(monoid, scalar.dtype)
 
 
-@pytest.mark.parametrize("kind", FLOATS)
-def test_extremes_of_every_float_type(kind):
-    operand = random_values(ELEMENT_TYPES[kind].dtype, (3, 5), seed=1)
-    names = ["max", "min"]
+def exact_row(kind):
+    """All exact computations of an element type as a row of `Together`."""
+    names = ["add", "mul", "max", "min", "and_", "or_", "xor"]
+    if kind in FLOATS:
+        names = ["max", "min"]
 
     def function(x):
         return [pooled(getattr(ops, name), start(name, kind), WINDOWS["same"])(x) for name in names]
 
+    operand = random_values(ELEMENT_TYPES[kind].dtype, (3, 5), seed=1)
+    return function, [operand], {"xla": kind not in WITHOUT_XLA}
+
+
+EXACT = Together({kind: exact_row(kind) for kind in ["pred", *INTEGERS, *FLOATS]})
+
+
+@pytest.mark.parametrize("kind", EXACT.rows)
+def test_exact_element_types(kind):
     with jax.enable_x64(True):
-        check_operation(function, [operand], xla=kind not in WITHOUT_XLA)
+        EXACT.check(kind)
 
 
-@pytest.mark.parametrize("kind", ["f8e5m2", "bf16", "f16", "f32", "f64", "c64", "c128"])
+SUMMED = ["f8e5m2", "bf16", "f16", "f32", "f64", "c64", "c128"]
+
+
+@functools.cache
+def sums():
+    """A program of each type with its operand, and what either oracle gives."""
+    function = pooled(ops.add, 0, ((3, 3), (2, 2), "SAME"))
+    rows = {
+        kind: (function, [random_values(ELEMENT_TYPES[kind].dtype, (5, 6), seed=1)])
+        for kind in SUMMED
+    }
+    return rows, results_together(run_xla, rows), results_together(run_stablehlo, rows)
+
+
+@pytest.mark.parametrize("kind", SUMMED)
 def test_sums_of_floats(kind):
     """The reference rounds once (but f64 and c128), the oracles after each of nine additions."""
     dtype = ELEMENT_TYPES[kind].dtype
-    operand = random_values(dtype, (5, 6), seed=1)
-    graph = graph_of(pooled(ops.add, 0, ((3, 3), (2, 2), "SAME")), [operand])
+    rows, by_xla, interpreted = sums()
+    function, (operand,) = rows[kind]
     wide = np.complex128 if dtype.kind == "c" else np.float64
     window = resolve_window("", operand.shape, (3, 3), (2, 2), "SAME")
     truth = brute_force(operand.astype(wide), window, lambda a, b: a + b, 0)
     scale = brute_force(np.abs(operand.astype(wide)), window, lambda a, b: a + b, 0)
     eps = float(ml_dtypes.finfo(dtype).eps)
+    reference = reference_graph(graph_of(function, [operand]), [operand])
     for (result,), steps in [
-        (reference_graph(graph, [operand]), 9 if kind in ("f64", "c128") else 1),
-        (run_xla(graph.stablehlo(), [operand]), 9),
-        (run_stablehlo(graph.stablehlo(), [operand]), 9),
+        (reference, 9 if kind in ("f64", "c128") else 1),
+        (unwrapped(by_xla[kind]), 9),
+        (unwrapped(interpreted[kind]), 9),
     ]:
         assert np.all(np.abs(result.astype(wide) - truth) <= steps * eps * np.abs(scale))
 
@@ -226,9 +252,16 @@ def test_long_windows_of_general_computations():
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (1, 1)])
 def test_sizes(sizes):
     operand = generator.normal(size=sizes).astype(np.float32)
-    for arguments in (((2, 2), (1, 1), "SAME"), ((1, 1), (1, 1), [(1, 2), (0, 1)])):
-        check_operation(pooled(ops.max, -np.inf, arguments), [operand])
-        check_operation(pooled(lambda a, b: a * 0.5 + b, 0.0, arguments), [operand])
+    computations = {-np.inf: ops.max, 0.0: lambda a, b: a * 0.5 + b}
+    together = Together(
+        {
+            (least, arguments[0]): (pooled(computation, least, arguments), [operand], {})
+            for arguments in (((2, 2), (1, 1), "SAME"), ((1, 1), (1, 1), [(1, 2), (0, 1)]))
+            for least, computation in computations.items()
+        }
+    )
+    for row in together.rows:
+        together.check(row)
 
 
 def test_a_scalar():
@@ -549,7 +582,7 @@ def test_batches_under_derivatives():
     def theirs(x):
         return jnp.sum(in_jax(lax.max, -np.inf, WINDOWS["same"])(x) ** 2)
 
-    expected = jax.vmap(jax.grad(theirs))(operand)
+    expected = by_jax(jax.vmap(jax.grad(theirs)), operand)
     np.testing.assert_allclose(mx.vmap(mx.grad(ours))(operand), expected, rtol=1e-6)
     whole = mx.grad(lambda x: ops.reduce(mx.vmap(ours)(x), 0.0, ops.add, [0]))(operand)
     np.testing.assert_allclose(whole, expected, rtol=1e-6)

@@ -1,5 +1,6 @@
 """Reduce: folding along dimensions by monoids and by any other computation."""
 
+import functools
 import itertools
 import math
 
@@ -19,11 +20,15 @@ from minixla.core.tracing import bind, trace_to_graph
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.reduction import Reduce
 from tests.harness import (
+    Together,
+    by_jax,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
     graph_of,
+    results_together,
+    unwrapped,
 )
 from tests.minixla_ops.operand_pairs import COMPLEX, FLOATS, INTEGERS, WITHOUT_XLA
 from tests.oracles import run_stablehlo, run_xla
@@ -54,26 +59,36 @@ def affine(a, b, c, d):
 # Facts of the specification.
 
 
-@pytest.mark.parametrize(
-    ("dimensions", "expected"),
-    [
-        ([0], [[4, 8, 12], [16, 20, 24]]),
-        ([2], [[6, 15]] * 4),
-        ([0, 1], [20, 28, 36]),
-        ([1, 0], [20, 28, 36]),
-        ([0, 1, 2], 84),
-    ],
+SUMS_OF_REPEATED = {
+    (0,): [[4, 8, 12], [16, 20, 24]],
+    (2,): [[6, 15]] * 4,
+    (0, 1): [20, 28, 36],
+    (1, 0): [20, 28, 36],
+    (0, 1, 2): 84,
+}
+MATRIX = np.arange(6, dtype=np.int32).reshape(2, 3)
+SUMS = Together(
+    {
+        dimensions: (lambda x, d=dimensions: ops.reduce(x, 0.0, ops.add, d), [REPEATED], {})
+        for dimensions in SUMS_OF_REPEATED
+    }
+    | {
+        dimension: (lambda x, d=dimension: ops.reduce(x, 0, ops.add, [d]), [MATRIX], {})
+        for dimension in (0, 1)
+    }
 )
-def test_fact_sums_of_a_repeated_matrix(dimensions, expected):
-    (result,) = check_operation(lambda x: ops.reduce(x, 0.0, ops.add, dimensions), [REPEATED])
-    assert np.array_equal(result, np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize("dimensions", SUMS_OF_REPEATED, ids=str)
+def test_fact_sums_of_a_repeated_matrix(dimensions):
+    (result,) = SUMS.check(dimensions)
+    assert np.array_equal(result, np.array(SUMS_OF_REPEATED[dimensions], np.float32))
 
 
 @pytest.mark.parametrize("dimension", [0, 1])
 def test_fact_a_matrix_reduces_to_a_vector(dimension):
-    operand = np.arange(6, dtype=np.int32).reshape(2, 3)
-    (result,) = check_operation(lambda x: ops.reduce(x, 0, ops.add, [dimension]), [operand])
-    assert np.array_equal(result, operand.sum(dimension))
+    (result,) = SUMS.check(dimension)
+    assert np.array_equal(result, MATRIX.sum(dimension))
 
 
 def test_fact_both_nestings_are_legal():
@@ -134,11 +149,8 @@ def identity(name, kind):
     return np.array(info.max if sign > 0 else info.min).astype(dtype)
 
 
-@pytest.mark.parametrize(("kind", "names"), EXACT.items())
-def test_exact_monoids_of_every_element_type(kind, names):
-    # All in one program, for compiling takes longest.
-    dtype = ELEMENT_TYPES[kind].dtype
-    operand = random_values(dtype, (3, 5, 2), seed=1)
+def exact_row(kind, names):
+    """All folds of an element type as a row of `Together`."""
     starts = {name: identity(name, kind) for name in names}
 
     def function(x):
@@ -148,29 +160,58 @@ def test_exact_monoids_of_every_element_type(kind, names):
             for dimensions in ([1], [2, 0], [])
         ]
 
+    operand = random_values(ELEMENT_TYPES[kind].dtype, (3, 5, 2), seed=1)
+    return function, [operand], {"xla": kind not in WITHOUT_XLA}
+
+
+EXACT_ROWS = Together({kind: exact_row(kind, names) for kind, names in EXACT.items()})
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_exact_monoids_of_every_element_type(kind):
     with jax.enable_x64(True):
-        check_operation(function, [operand], xla=kind not in WITHOUT_XLA)
+        EXACT_ROWS.check(kind)
+
+
+def folds_of(kind):
+    """Folds of NumPy, each with its initial value and computation here."""
+    folds = {np.prod: (1, ops.mul)}
+    if kind != "f8e8m0fnu":  # it has no zero to start a sum from
+        folds[np.sum] = (0, ops.add)
+    return folds
+
+
+@functools.cache
+def sums_and_products():
+    """A program of each float type with its operand, and what either oracle gives."""
+    rows = {
+        kind: (
+            lambda x, kind=kind: [
+                ops.reduce(x, start, function, [0]) for start, function in folds_of(kind).values()
+            ],
+            [random_values(ELEMENT_TYPES[kind].dtype, (6, 4), seed=2, low=0.5, high=1.5)],
+        )
+        for kind in [*FLOATS, *COMPLEX]
+    }
+    for_xla = {kind: row for kind, row in rows.items() if kind not in WITHOUT_XLA}
+    return rows, results_together(run_stablehlo, rows), results_together(run_xla, for_xla)
 
 
 @pytest.mark.parametrize("kind", [*FLOATS, *COMPLEX])
 def test_sums_and_products_of_every_float_type(kind):
     dtype = ELEMENT_TYPES[kind].dtype
-    operand = random_values(dtype, (6, 4), seed=2, low=0.5, high=1.5)
-    folds = {np.prod: (1, ops.mul)}
-    if kind != "f8e8m0fnu":  # it has no zero to start a sum from
-        folds[np.sum] = (0, ops.add)
-    graph = graph_of(
-        lambda x: [ops.reduce(x, start, function, [0]) for start, function in folds.values()],
-        [operand],
-    )
+    rows, interpreted, by_xla = sums_and_products()
+    function, (operand,) = rows[kind]
+    graph = graph_of(function, [operand])
+    folds = folds_of(kind)
     wide = np.complex128 if kind in COMPLEX else np.float64
     exact, info = operand.astype(wide), ml_dtypes.finfo(dtype)
     eps, least = float(info.eps), float(info.smallest_subnormal)
     # The reference rounds once (but f64 and c128), the oracles after each of up to six steps.
     found = {1 if kind not in ("f64", "c128") else 5: reference_graph(graph, [operand])}
-    found[6] = run_stablehlo(graph.stablehlo(), [operand])
+    found[6] = unwrapped(interpreted[kind])
     if kind not in WITHOUT_XLA:
-        found[7] = run_xla(graph.stablehlo(), [operand])
+        found[7] = unwrapped(by_xla[kind])
     for steps, results in found.items():
         for result, fold in zip(results, folds, strict=True):
             error = np.abs(np.asarray(result).astype(wide) - fold(exact, 0))
@@ -202,19 +243,27 @@ def test_long_sums_of_doubles_are_pairwise():
     assert abs(result.item() - math.fsum(operand.ravel())) <= 20 * 2.0**-53 * 1e5
 
 
-@pytest.mark.parametrize("name", ["max", "min"])
-@pytest.mark.parametrize("kind", ["f32", "f16", "bf16", "f64"])
-def test_extremes_order_zeros_and_keep_nan(name, kind):
-    dtype = ELEMENT_TYPES[kind].dtype
-    special = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf]).astype(dtype)
-    operand = np.array([*itertools.product(special, repeat=3)])
-    check_operation(
-        lambda x: ops.reduce(x, identity_of_float(name), getattr(ops, name), [1]), [operand]
+def extreme_row(name, kind):
+    special = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf]).astype(
+        ELEMENT_TYPES[kind].dtype
     )
+    start = -np.inf if name == "max" else np.inf
+    operand = np.array([*itertools.product(special, repeat=3)])
+    return lambda x: ops.reduce(x, start, getattr(ops, name), [1]), [operand], {}
 
 
-def identity_of_float(name):
-    return -np.inf if name == "max" else np.inf
+EXTREMES = Together(
+    {
+        (name, kind): extreme_row(name, kind)
+        for kind in ("f32", "f16", "bf16", "f64")
+        for name in ("max", "min")
+    }
+)
+
+
+@pytest.mark.parametrize(("name", "kind"), EXTREMES.rows)
+def test_extremes_order_zeros_and_keep_nan(name, kind):
+    EXTREMES.check((name, kind))
 
 
 def test_edge_values_through_an_extreme():
@@ -246,11 +295,22 @@ def test_a_scalar_reduced_over_nothing():
     assert result == 3
 
 
-@pytest.mark.parametrize("dimensions", [[0], [1], [2, 0], [0, 1, 2]])
+# Not associative: up to 32 elements XLA:CPU and the interpreter go one by one too.
+IN_ORDER = Together(
+    {
+        dimensions: (
+            lambda x, d=dimensions: ops.reduce(x, 1, lambda a, b: a * 3 - b, d),
+            [np.random.default_rng(0).integers(-5, 5, (2, 3, 4)).astype(np.int32)],
+            {},
+        )
+        for dimensions in [(0,), (1,), (2, 0), (0, 1, 2)]
+    }
+)
+
+
+@pytest.mark.parametrize("dimensions", IN_ORDER.rows, ids=str)
 def test_general_computations_go_in_row_major_order(dimensions):
-    # Not associative: up to 32 elements XLA:CPU and the interpreter go one by one too.
-    operand = generator.integers(-5, 5, (2, 3, 4)).astype(np.int32)
-    check_operation(lambda x: ops.reduce(x, 1, lambda a, b: a * 3 - b, dimensions), [operand])
+    IN_ORDER.check(dimensions)
 
 
 def test_general_computations_of_several_operands():
@@ -575,7 +635,9 @@ def test_pairs_in_a_jvp_rule_are_transposed():
         return ops.reduce(primals[0], 1.0, ops.mul, [0]), pairs[1]
 
     operand = X[:, 0].astype(np.float32)
-    np.testing.assert_allclose(mx.grad(product)(operand), jax.grad(jnp.prod)(operand), rtol=1e-6)
+    np.testing.assert_allclose(
+        mx.grad(product)(operand), by_jax(jax.grad(jnp.prod), operand), rtol=1e-6
+    )
 
 
 def test_only_sums_are_linear():
@@ -638,7 +700,9 @@ def test_batches_under_derivatives():
         return ops.reduce(x, -1e30, log_add_exp, [0])
 
     batched = mx.vmap(mx.grad(ours))(operand)
-    np.testing.assert_allclose(batched, jax.vmap(jax.grad(jax.nn.logsumexp))(operand), rtol=1e-5)
+    np.testing.assert_allclose(
+        batched, by_jax(jax.vmap(jax.grad(jax.nn.logsumexp)), operand), rtol=1e-5
+    )
     whole = mx.grad(lambda x: ops.reduce(mx.vmap(ours)(x), 0.0, ops.add, [0]))(operand)
     np.testing.assert_allclose(whole, batched, rtol=1e-6)
 

@@ -1,5 +1,6 @@
 """SelectAndScatter: the gradient of pooling, and its relatives with other computations."""
 
+import functools
 import sys
 
 import jax
@@ -22,6 +23,8 @@ from tests.harness import (
     check_operation,
     check_rejected,
     graph_of,
+    results_together,
+    unwrapped,
 )
 from tests.minixla_ops.operand_pairs import ALL, COMPLEX, WITHOUT_XLA
 from tests.minixla_ops.test_windows import elements
@@ -162,27 +165,64 @@ def brute_force(name, operand, source, start, keeps, scatter):
     return result.reshape(sizes)
 
 
+#: Initial value, computation, and the computation in Python.
+SCATTERS = [
+    (0.0, ops.add, lambda x, y: x + y),
+    (-0.0, ops.add, lambda x, y: x + y),
+    (1.5, overwrite, lambda x, y: y),
+]
+
+
+@functools.cache
+def lowered(values):
+    """Programs of all windows and scatter computations with operands, and what XLA gives.
+
+    The module is the same for all values, and compiled once.
+    """
+    rows = {
+        (name, number): (scattered(name, ops.ge, scatter), operands_of(name, values, start))
+        for name in WINDOWS
+        for number, (start, scatter, _) in enumerate(SCATTERS)
+    }
+    for_xla = {(name, number): row for (name, number), row in rows.items() if name in TILES}
+    return rows, results_together(run_xla, for_xla)
+
+
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("values", ["distinct", *SPECIAL])
 def test_reference_and_lowered_program_follow_the_definition(name, values):
-    for start, scatter, by_hand in [
-        (0.0, ops.add, lambda x, y: x + y),
-        (-0.0, ops.add, lambda x, y: x + y),
-        (1.5, overwrite, lambda x, y: y),
-    ]:
-        operands = operands_of(name, values, start)
-        graph = graph_of(scattered(name, ops.ge, scatter), operands)
+    rows, results = lowered(values)
+    for number, (_, _, by_hand) in enumerate(SCATTERS):
+        function, operands = rows[name, number]
+        graph = graph_of(function, operands)
         (reference,) = reference_graph(graph, operands)
         expected = brute_force(name, *operands, lambda x, y: x >= y, by_hand)
         assert_same(reference, expected)
         if name in TILES:
             assert "select_and_scatter" not in graph.stablehlo().replace("@select_and_scatter", "")
-            (lowered,) = run_xla(graph.stablehlo(), operands)
-            assert_same(lowered, expected)
+            (by_xla,) = unwrapped(results[name, number])
+            assert_same(by_xla, expected)
+
+
+SELECTS = {"ge": ops.ge, "gt": ops.gt, "le": ops.le, "lt": ops.lt}
+
+
+@functools.cache
+def native_results(values):
+    """Programs of all windows and selections with operands, and what either oracle gives.
+
+    The module is the same for all values, and compiled once.
+    """
+    rows = {
+        (name, select): (scattered(name, SELECTS[select]), operands_of(name, values))
+        for name in WINDOWS
+        for select in SELECTS
+    }
+    return rows, results_together(run_stablehlo, rows), results_together(run_xla, rows)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("select", [ops.ge, ops.gt, ops.le, ops.lt], ids=["ge", "gt", "le", "lt"])
+@pytest.mark.parametrize("select", SELECTS)
 def test_native_operation_is_the_same_bit_for_bit(name, select, native):
     """Against StableHLO's interpreter for all values, and XLA's operation.
 
@@ -190,30 +230,46 @@ def test_native_operation_is_the_same_bit_for_bit(name, select, native):
     ties and NaN there: those are compared where nothing is padded.
     """
     for values in ["distinct", *SPECIAL]:
-        operands = operands_of(name, values)
-        graph = graph_of(scattered(name, select), operands)
+        rows, interpreted, by_xla = native_results(values)
+        function, operands = rows[name, select]
+        graph = graph_of(function, operands)
         assert '"stablehlo.select_and_scatter"' in graph.stablehlo()
         (reference,) = reference_graph(graph, operands)
-        assert_same(reference, run_stablehlo(graph.stablehlo(), operands)[0], name=values)
+        assert_same(reference, unwrapped(interpreted[name, select])[0], name=values)
         if values == "distinct" or name in UNPADDED:
-            assert_same(reference, run_xla(graph.stablehlo(), operands)[0], name=values)
+            assert_same(reference, unwrapped(by_xla[name, select])[0], name=values)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ALL if kind not in COMPLEX])
+KINDS = [kind for kind in ALL if kind not in COMPLEX]
+
+
+@functools.cache
+def results_of_kinds():
+    """A program of each element type and its operands, and what either oracle gives."""
+    rows = {}
+    for kind in KINDS:
+        dtype = ELEMENT_TYPES[kind].dtype
+        operand, source = random_values(dtype, (4, 6), 1), random_values(dtype, (2, 3), 2)
+        scatter = ops.or_ if kind == "pred" else overwrite if kind == "f8e8m0fnu" else ops.add
+        rows[kind] = (
+            lambda x, s, i, scatter=scatter: ops.select_and_scatter(
+                x, ops.ge, (2, 2), (2, 2), "VALID", s, i, scatter
+            ),
+            [operand, source, np.zeros((), dtype)],
+        )
+    for_xla = {kind: row for kind, row in rows.items() if kind not in WITHOUT_XLA}
+    return rows, [results_together(run_stablehlo, rows), results_together(run_xla, for_xla)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_element_type(kind):
-    dtype = ELEMENT_TYPES[kind].dtype
-    operand, source = random_values(dtype, (4, 6), 1), random_values(dtype, (2, 3), 2)
-    scatter = ops.or_ if kind == "pred" else overwrite if kind == "f8e8m0fnu" else ops.add
-    operands = [operand, source, np.zeros((), dtype)]
-    graph = graph_of(
-        lambda x, s, i: ops.select_and_scatter(x, ops.ge, (2, 2), (2, 2), "VALID", s, i, scatter),
-        operands,
-    )
-    (result,) = reference_graph(graph, operands)
-    assert result.dtype == dtype
-    assert_same(result, run_stablehlo(graph.stablehlo(), operands)[0])
-    if kind not in WITHOUT_XLA:
-        assert_same(result, run_xla(graph.stablehlo(), operands)[0])
+    rows, by_oracles = results_of_kinds()
+    function, operands = rows[kind]
+    (result,) = reference_graph(graph_of(function, operands), operands)
+    assert result.dtype == ELEMENT_TYPES[kind].dtype
+    for results in by_oracles:
+        if kind in results:
+            assert_same(result, unwrapped(results[kind])[0])
 
 
 def test_complex_values_with_a_select_of_their_own():

@@ -1,5 +1,7 @@
 """Exact element-wise operations of one operand: signs, parts, bits, rounding to integers."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.casting import cast
 from minixla_ops.evaluation import reference_graph
-from tests.harness import check_batching, check_operation, check_rejected, graph_of
+from tests.harness import Together, check_batching, check_operation, check_rejected, graph_of
 from tests.oracles.compare import assert_same, flush_denormals
 from tests.oracles.values import all_values, bit_width, edge_values, random_values
 
@@ -81,16 +83,11 @@ def builders_of(kind):
     return [name for name, kinds in TAKES.items() if kind in kinds]
 
 
-def check_all(names, operand, kind, xla=True):
-    """Checks the named operations on one operand as one program."""
-    if names:
-        without = WITHOUT_INTERPRETED_ROUNDING if names[0] in ROUNDINGS else WITHOUT_INTERPRETER
-        check_operation(
-            lambda x: [BUILDERS[name](x) for name in names],
-            [operand],
-            xla=xla and kind not in WITHOUT_XLA,
-            interpreter=kind not in without,
-        )
+def row_of(names, operand, kind, xla=True):
+    """The named operations on one operand as a row of `Together`."""
+    without = WITHOUT_INTERPRETED_ROUNDING if names[0] in ROUNDINGS else WITHOUT_INTERPRETER
+    options = {"xla": xla and kind not in WITHOUT_XLA, "interpreter": kind not in without}
+    return lambda x: [BUILDERS[name](x) for name in names], [operand], options
 
 
 def exact_operations(kind):
@@ -99,20 +96,39 @@ def exact_operations(kind):
     return [n for n in names if n in ROUNDINGS], [n for n in names if n not in ROUNDINGS]
 
 
+@functools.cache
+def rows_to_the_last_bit():
+    rows = {}
+    for kind in ELEMENT_TYPES:
+        operand = values_of(kind)
+        # XLA:CPU takes denormal f32 and f64 for zeros where it computes with them.
+        if kind in ("f32", "f64", "bf16", *COMPLEX):
+            operand = flush_denormals(operand)
+        for number, names in enumerate(exact_operations(kind)):
+            if names:
+                rows[kind, number] = row_of(names, operand, kind)
+    return Together(rows)
+
+
 @pytest.mark.parametrize("kind", ELEMENT_TYPES)
 def test_to_the_last_bit(kind):
-    operand = values_of(kind)
-    # XLA:CPU takes denormal f32 and f64 for zeros where it computes with them.
-    operand = flush_denormals(operand) if kind in ("f32", "f64", "bf16", *COMPLEX) else operand
-    for names in exact_operations(kind):
-        check_all(names, operand, kind)
+    together = rows_to_the_last_bit()
+    for row in together.rows:
+        if row[0] == kind:
+            together.check(row)
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "bf16", *COMPLEX])
 def test_denormals(kind):
     operand = edge_values(ELEMENT_TYPES[kind].dtype)
-    for names in exact_operations(kind):
-        check_all(names, operand, kind, xla=False)
+    rows = {
+        number: row_of(names, operand, kind, xla=False)
+        for number, names in enumerate(exact_operations(kind))
+        if names
+    }
+    together = Together(rows)
+    for row in rows:
+        together.check(row)
 
 
 @pytest.mark.parametrize("kind", FLOATS)
@@ -176,11 +192,18 @@ FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "operand", "expected"), FACTS)
-def test_facts(name, kind, operand, expected):
-    given = np.array(operand).astype(ELEMENT_TYPES[kind].dtype)
-    (result,) = check_operation(BUILDERS[name], [given])
-    assert_same(result, np.array(expected).astype(result.dtype))
+GIVEN = Together(
+    {
+        row: (BUILDERS[name], [np.array(operand).astype(ELEMENT_TYPES[kind].dtype)], {})
+        for row, (name, kind, operand, _) in enumerate(FACTS)
+    }
+)
+
+
+@pytest.mark.parametrize("row", GIVEN.rows, ids=lambda row: "-".join(FACTS[row][:2]))
+def test_facts(row):
+    (result,) = GIVEN.check(row)
+    assert_same(result, np.array(FACTS[row][-1]).astype(result.dtype))
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -226,15 +249,25 @@ def test_result_types(name):
         assert graph.output_shapes == (Shape(expected, (2, 0)),)
 
 
-@pytest.mark.parametrize("sizes", [(), (0,), (1,), (2, 3), (2, 0, 3), (2, 1, 2, 1)])
+def of_both(x, n):
+    return [ops.sign(x), ops.abs(x), ops.round(x), ops.is_finite(x), ops.clz(n), ops.not_(n)]
+
+
+RANKS = Together(
+    {
+        sizes: (
+            of_both,
+            [random_values(np.float32, sizes, 3), random_values(np.int32, sizes, 4)],
+            {},
+        )
+        for sizes in [(), (0,), (1,), (2, 3), (2, 0, 3), (2, 1, 2, 1)]
+    }
+)
+
+
+@pytest.mark.parametrize("sizes", RANKS.rows, ids=str)
 def test_ranks(sizes):
-    floats = random_values(np.float32, sizes, 3)
-    integers = random_values(np.int32, sizes, 4)
-
-    def function(x, n):
-        return [ops.sign(x), ops.abs(x), ops.round(x), ops.is_finite(x), ops.clz(n), ops.not_(n)]
-
-    check_operation(function, [floats, integers])
+    RANKS.check(sizes)
 
 
 def test_views_as_operands():
