@@ -8,6 +8,11 @@ QUICKLY = {
     "xla_cpu_parallel_codegen_split_count": 1,
     "xla_backend_optimization_level": 0,
 }
+#: What users get: for results that are rounded worse in a program compiled quickly.
+OPTIMIZED = {
+    "xla_cpu_use_fusion_emitters": True,
+    "xla_backend_optimization_level": 3,
+}
 
 
 def quick_flags(before: str) -> str:

@@ -6,7 +6,6 @@ import gc
 import json
 import math
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,10 @@ ALONE = ("StableHLO text", "import of StableHLO")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def frozen_heap() -> Iterator[None]:
+def frozen_heap() -> None:
     """Benchmarks collect garbage before they measure: what other tests left takes long to visit."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("suite", SUITES)
