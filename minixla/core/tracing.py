@@ -186,7 +186,8 @@ def one_program(*names: str) -> Callable[[Function], Function]:
             if not names:
                 result = at_once(function, given, names, options)
             else:
-                named = {**dict(zip(positions, given)), **options}  # noqa: B905 (may be too many)
+                named = {**dict(zip(positions, given, strict=False)), **options}
+                # Otherwise too many are given, or one twice, which the function itself refuses.
                 if len(named) == len(given) + len(options):
                     present = tuple([name for name in names if name in named])
                     operands = tuple([named.pop(name) for name in present])

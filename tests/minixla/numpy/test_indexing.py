@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cProfile
 import functools
-import pstats
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -443,4 +442,4 @@ def test_static_indexing_is_cheap_to_trace(index: Any) -> None:
     with profile:
         mx.make_graph(many)(X)
     # Through gathers or slices of each dimension it would be several hundreds.
-    assert pstats.Stats(profile).total_calls / 500 < 100  # type: ignore[attr-defined]
+    assert sum(each.callcount for each in profile.getstats()) / 500 < 100
