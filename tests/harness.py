@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -11,6 +13,7 @@ import jax
 import numpy as np
 
 import minixla as mx
+from minixla.core import Tracer
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
@@ -31,6 +34,7 @@ __all__ = [
     "compiled_together",
     "graph_of",
     "results_together",
+    "together",
     "unwrapped",
 ]
 
@@ -46,6 +50,51 @@ def by_jax(function: Function, *arguments: Any) -> Any:
     return jax.jit(function, compiler_options=QUICKLY)(*arguments)
 
 
+def together(
+    jit: Callable[..., Any],
+    functions: Mapping[Any, Callable[..., Any]],
+    arguments: Mapping[Any, Sequence[Any]],
+    *,
+    known: bool = False,
+) -> dict[Any, Any]:
+    """What each function gives of its own arrays, in one program made by `jit`.
+
+    Those that cannot be traced are left out. With `known` they get their arrays' values instead,
+    on which shapes may depend.
+    """
+    found: dict[Any, tuple[Any, list[Any]]] = {}
+    # What several functions are given is one operand.
+    operands = {id(each): each for each in arguments.values()}
+
+    def everything(given: Mapping[int, Sequence[Any]]) -> dict[Any, Any]:
+        traced = {}
+        for key, function in functions.items():
+            for arrays in (given[id(arguments[key])], arguments[key])[: 1 + known]:
+                try:
+                    result = function(*arrays)
+                    break
+                except Exception:
+                    continue
+            else:
+                continue
+            leaves, tree = jax.tree.flatten(result)
+            places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, Tracer))]
+            traced[key] = {at: leaves[at] for at in places}
+            # What is no array, such as a shape, stays as it is.
+            found[key] = tree, [None if at in places else x for at, x in enumerate(leaves)]
+        return traced
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of narrowed dtypes
+        computed = jit(everything)(operands)
+    return {
+        key: jax.tree.unflatten(
+            tree, [computed[key].get(at, leaf) for at, leaf in enumerate(leaves)]
+        )
+        for key, (tree, leaves) in found.items()
+    }
+
+
 def compiled_together(
     functions: Mapping[str, Function], *arguments: Any, jit: Function = mx.jit
 ) -> Function:
@@ -53,25 +102,9 @@ def compiled_together(
 
     Where a function fails to be traced, asking for its result raises the error.
     """
-    failures = {}
-
-    def everything(*operands: Any) -> dict[str, Any]:
-        results = {}
-        for name, function in functions.items():
-            try:
-                results[name] = function(*operands)
-            except Exception as error:
-                failures[name] = error
-        return results
-
-    results = jit(everything, compiler_options=QUICKLY)(*arguments)
-
-    def result_of(name: str) -> Any:
-        if name in failures:
-            raise failures[name]
-        return results[name]
-
-    return result_of
+    quick = functools.partial(jit, compiler_options=QUICKLY)
+    found = together(quick, functions, dict.fromkeys(functions, arguments))
+    return lambda name: found[name] if name in found else quick(functions[name])(*arguments)
 
 
 def graph_of(function: Function, operands: Sequence[np.ndarray]) -> Graph:

@@ -12,8 +12,8 @@ import numpy as np
 
 import minixla as mx
 from tests.compilation import OPTIMIZED, QUICKLY
-from tests.harness import check_batching, check_derivatives
-from tests.minixla.numpy.tables import assert_close, together
+from tests.harness import check_batching, check_derivatives, together
+from tests.minixla.numpy.tables import assert_close
 
 __all__ = ["Case", "Table", "check", "check_transformed", "draw", "gradients"]
 

@@ -14,10 +14,8 @@ import numpy as np
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.core import Tracer
-from tests.harness import QUICKLY
+from tests.harness import QUICKLY, together
 
-ARRAYS = (jax.Array, Tracer)
 # In units of the type's eps: JAX computes f16 and bf16 partly in f32, we round each operation.
 TOLERANCES = {"float16": 8, "bfloat16": 8, "float32": 16, "complex64": 32, "float64": 32}
 
@@ -159,49 +157,6 @@ def call(
 def gradient(name: str, *args: Any, units: float = 64, **options: Any) -> Row:
     """A row for derivatives of a sum of squares of the result."""
     return Row(name, args, options, units, gradient=True)
-
-
-def together(
-    jit: Callable[..., Any],
-    functions: Mapping[Any, Callable[..., Any]],
-    arguments: Mapping[Any, Sequence[np.ndarray]],
-    *,
-    known: bool = False,
-) -> dict[Any, Any]:
-    """What each function gives of its own arrays, in one program made by `jit`.
-
-    Those that cannot be traced are left out. With `known` they get their arrays' values instead,
-    on which shapes may depend.
-    """
-    found: dict[Any, tuple[Any, list[Any]]] = {}
-
-    def everything(given: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
-        traced = {}
-        for key, function in functions.items():
-            for arrays in (given[key], arguments[key])[: 1 + known]:
-                try:
-                    result = function(*arrays)
-                    break
-                except Exception:
-                    continue
-            else:
-                continue
-            leaves, tree = jax.tree.flatten(result)
-            places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS)]
-            traced[key] = {at: leaves[at] for at in places}
-            # What is no array, such as a shape, stays as it is.
-            found[key] = tree, [None if at in places else x for at, x in enumerate(leaves)]
-        return traced
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of narrowed dtypes
-        computed = jit(everything)(dict(arguments))
-    return {
-        key: jax.tree.unflatten(
-            tree, [computed[key].get(at, leaf) for at, leaf in enumerate(leaves)]
-        )
-        for key, (tree, leaves) in found.items()
-    }
 
 
 class Table:
