@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.compilation import quick_flags
+from tests.compilation import LIGHTLY, QUICKLY, flags_of
 
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 
@@ -18,6 +18,8 @@ FIRST = ("test_leak_checks.py", "test_examples.py", "test_benchmarks.py", "test_
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Of each error JAX would take longer to shorten the traceback than for all else.
 os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
+# Processes that tests start would compile all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
     os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}=4".lstrip()
 
@@ -32,20 +34,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--optimized",
         action="store_true",
-        help="compile every program as users do, not only those of the oracles",
+        help="compile every program as users do",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Has XLA compile quickly in this process; the oracles', which tests start, do as users' do."""
+    """Has XLA compile quickly here, and lightly in processes that tests start: in the oracles."""
     if config.getoption("optimized"):
         return
     import jax
 
     before = os.environ["XLA_FLAGS"]
-    os.environ["XLA_FLAGS"] = quick_flags(before)
+    os.environ["XLA_FLAGS"] = flags_of(QUICKLY, before)
     jax.devices()  # reads them
-    os.environ["XLA_FLAGS"] = before
+    os.environ["XLA_FLAGS"] = flags_of(LIGHTLY, before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,6 +64,7 @@ def pytest_collection_finish() -> None:
     """Spares the garbage collector what lives to the end, which it would look through each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ from minixla.core.errors import MinixlaError
 from tests.oracles.verifier import verify
 from tests.programs.calls import attempts
 
-EXAMPLES = settings.default.max_examples
 # It would keep every name.
 BUILDERS = [name for name in ops.__all__ if name != "register_custom_call"]
 
@@ -23,7 +22,6 @@ def all_64_bits():
 @pytest.mark.parametrize("name", BUILDERS)
 def test_calls(name):
     @settings(
-        max_examples=2 * EXAMPLES,
         suppress_health_check=list(HealthCheck),
         phases=[phase for phase in Phase if phase is not Phase.explain],
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from jax.extend.mlir.passmanager import PassManager
 
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.engine.hlo import stablehlo_of_hlo
-from minixla.tools.mlir import check_arguments, find_main, input_types, make_context
+from minixla.tools.mlir import check_arguments, find_main, input_types, next_context
 from minixla.tools.ulp import is_float
 from minixla.tools.worker import serve
 
@@ -36,12 +35,6 @@ _CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
     **dict.fromkeys(("i2", "i4"), (stablehlo.convert, "i8")),
     **dict.fromkeys(("ui2", "ui4"), (stablehlo.convert, "ui8")),
 }
-
-
-# A context keeps every constant it ever saw, and takes milliseconds to make: each serves a while.
-_CONTEXTS = itertools.chain.from_iterable(
-    itertools.repeat(make_context(), 1000) for _ in itertools.count()
-)
 
 
 def carry(result: Any) -> list[Any]:
@@ -94,7 +87,7 @@ def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Results of the module's @main, or of an HLO module's entry."""
     if text.startswith("HloModule"):
         text = stablehlo_of_hlo(text)
-    with next(_CONTEXTS), ir.Location.unknown():
+    with next_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         PassManager.parse(_LEGALISE).run(module.operation)
         main = find_main(module)

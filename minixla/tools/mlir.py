@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.shapes import Shape
 
-__all__ = ["check_arguments", "find_main", "input_types", "make_context"]
+__all__ = ["check_arguments", "find_main", "input_types", "make_context", "next_context"]
 
 
 def make_context() -> ir.Context:
@@ -21,6 +22,17 @@ def make_context() -> ir.Context:
     context.allow_unregistered_dialects = True
     stablehlo.register_interpreter_dialect(context)
     return context
+
+
+# One keeps every constant it ever saw, and takes milliseconds to make: each serves a while.
+_contexts = itertools.chain.from_iterable(
+    itertools.repeat(make_context(), 1000) for _ in itertools.count()
+)
+
+
+def next_context() -> ir.Context:
+    """A context as of `make_context` for the next module, which many modules share."""
+    return next(_contexts)
 
 
 def find_main(module: ir.Module) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from tests.compilation import quick_flags
+from tests.compilation import QUICKLY, flags_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def compiled_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of an example's time is XLA's; with --optimized it is compiled as by users."""
     if not request.config.getoption("optimized"):
-        monkeypatch.setenv("XLA_FLAGS", quick_flags(os.environ["XLA_FLAGS"]))
+        monkeypatch.setenv("XLA_FLAGS", flags_of(QUICKLY, os.environ["XLA_FLAGS"]))
 
 
 def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -17,8 +17,9 @@ from tests.harness import check_derivatives, check_operation, check_rejected, gr
 
 V = np.arange(1, 11, dtype="f4")
 GENERATOR = np.random.default_rng(0)
-X, W = GENERATOR.standard_normal((2, 4, 3)).astype("f4")
-M = GENERATOR.standard_normal((3, 5)).astype("f4")
+# Sums of products of these are exact, in any order.
+X, W = np.round(16 * GENERATOR.standard_normal((2, 4, 3))).astype("f4") / 16
+M = np.round(16 * GENERATOR.standard_normal((3, 5))).astype("f4") / 16
 ROWS = np.array([[2], [0], [1], [2]], "i4")
 ROW_NUMBERS = ops.GatherDimensionNumbers((1,), (0,), (0,), 1)
 COLUMNS = ((0,), (0,)), ((), ())
@@ -106,6 +107,8 @@ CASES = {
     "flattened": lambda x, n: ops.dynamic_reshape(sized(x, n), [n * 3], (12,), (True,)),
     "static reshape": lambda x, n: ops.dynamic_reshape(x, [6, 2], (6, 2), (True, False)),
 }
+# Those with sines and cosines.
+ROUNDED = ("unary", "call", "conditional", "while")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -114,7 +117,7 @@ def test_as_on_xla(name):
         return [filled(CASES[name](x, n)) for n in sizes]
 
     sizes = [np.int32(n) for n in (0, 1, 2, 4)]
-    check_operation(function, [X, *sizes], interpreter=False, ulp=4)
+    check_operation(function, [X, *sizes], interpreter=False, ulp=4 if name in ROUNDED else 0)
 
 
 @pytest.mark.parametrize("kind", ["pred", "s8", "u64", "bf16", "f64", "c64"])

@@ -9,14 +9,14 @@ import numpy as np
 from jax.extend import backend
 from jax.extend.mlir import ir
 
-from minixla.tools.mlir import check_arguments, find_main, input_types, make_context
+from minixla.tools.mlir import check_arguments, find_main, input_types, next_context
 from minixla.tools.worker import serve
 
 
 @lru_cache(maxsize=1024)
 def compiled(text: str) -> tuple[Any, list[str], Any]:
     """The executable of a module, the types that it takes, and its device."""
-    with make_context(), ir.Location.unknown():
+    with next_context(), ir.Location.unknown():
         # Named, for its functions do not keep it alive: without it they point to freed memory.
         module = ir.Module.parse(text)
         types = input_types(find_main(module))

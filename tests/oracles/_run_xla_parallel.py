@@ -10,14 +10,14 @@ from jax.extend import backend
 from jax.extend.mlir import ir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from minixla.tools.mlir import make_context
+from minixla.tools.mlir import next_context
 from minixla.tools.worker import serve
 
 
 @lru_cache(maxsize=256)
 def compiled(text: str) -> tuple[Any, Any]:
     """The executable of a module, whose attribute says for how many replicas, and their devices."""
-    with make_context(), ir.Location.unknown():
+    with next_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         replicas = ir.IntegerAttr(module.operation.attributes["mhlo.num_replicas"]).value
     client: Any = backend.get_backend("cpu")

@@ -5,16 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from jax.extend.mlir import ir
 
-from minixla.tools.mlir import make_context
+from minixla.tools.mlir import next_context
 from minixla.tools.worker import serve
-
-# Making one takes longer than all else.
-CONTEXT = make_context()
 
 
 def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     """No results; an error where the module does not parse or verify."""
-    with CONTEXT, ir.Location.unknown():
+    with next_context(), ir.Location.unknown():
         ir.Module.parse(text)
     return []
 

@@ -7,7 +7,7 @@ What a comparison with it must know, as of jaxlib 0.10.2:
   infinities and NaN, and odd values in `atan2`, `cbrt` and `power`. What moves or masks bits keeps
   them (negate, abs, TOTALORDER, bf16 to f32 and back), as do operations that are optimised away.
   f16 and the f8 types have denormals.
-- a * b + c in f32 and f64 is rounded once; x / constant is x times the reciprocal; x + 0 is x, even
+- a * b + c in f32 and f64 is rounded once where LLVM optimises; x / constant is x times the reciprocal; x + 0 is x, even
   for -0. bf16, f16 and f8 are rounded after every operation, but summed in wider or partial sums;
   their dot products are sums in f32.
 - Constants are folded by other code: convolutions of integers in double (they saturate), bits of
@@ -39,7 +39,7 @@ _worker = Worker("XLA:CPU", "tests.oracles._run_xla")
 def run_xla(
     text: str, arguments: Sequence[np.ndarray], *, timeout: float = 120.0
 ) -> list[np.ndarray]:
-    """Results of a module's @main on XLA:CPU, compiled as `jax.jit` compiles it.
+    """Results of a module's @main on XLA:CPU, compiled as by `jax.jit`, but `LIGHTLY`.
 
     Args:
         text: the module; what it compiles to is kept.

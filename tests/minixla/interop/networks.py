@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -98,16 +99,19 @@ def _network(module: eqx.Module, inputs: np.ndarray, labels: np.ndarray) -> Netw
     return Network(loss, leaves, (inputs, labels))
 
 
+NAMES = ["CNN", "transformer"]
+
+
+@functools.cache
 def networks() -> dict[str, Network]:
-    """Both."""
+    """Both, by name."""
     random = np.random.default_rng(0)
     images = random.normal(size=(4, 2, 6, 6)).astype(np.float32)
     tokens = random.integers(0, 11, (3, 8)).astype(np.int32)
-    return {
-        "CNN": _network(
+    both = [
+        _network(
             Convolutional(jax.random.key(0)), images, random.integers(0, 5, 4).astype(np.int32)
         ),
-        "transformer": _network(
-            Transformer(11, 7, 8, jax.random.key(1)), tokens[:, :-1], tokens[:, 1:]
-        ),
-    }
+        _network(Transformer(11, 7, 8, jax.random.key(1)), tokens[:, :-1], tokens[:, 1:]),
+    ]
+    return dict(zip(NAMES, both, strict=True))

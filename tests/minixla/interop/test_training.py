@@ -10,9 +10,8 @@ import pytest
 
 import minixla as mx
 from tests.harness import by_jax
-from tests.minixla.interop.networks import networks
+from tests.minixla.interop.networks import NAMES, networks
 
-NETWORKS = networks()
 OPTIMIZER = optax.adamw(1e-2)
 # Compiling takes most of the time.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -39,7 +38,7 @@ def step_of(network):
 @functools.cache
 def trained(name):
     """What three steps in JAX give: parameters, states and losses, the first those at the start."""
-    network = NETWORKS[name]
+    network = networks()[name]
     step = jax.jit(step_of(network), compiler_options=QUICK)
     found = [(network.parameters, OPTIMIZER.init(network.parameters), None)]
     for _ in range(3):
@@ -47,9 +46,9 @@ def trained(name):
     return found
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_trained_in_jax_exported_and_imported(name):
-    network = NETWORKS[name]
+    network = networks()[name]
     parameters = trained(name)[1][0]
     exported = jax.export.export(jax.jit(network.loss))(parameters, *network.batch)
     program = mx.import_stablehlo(bytes(exported.serialize()))
@@ -68,7 +67,7 @@ def test_trained_in_jax_exported_and_imported(name):
 
 
 def test_each_member_of_a_batch_of_an_imported_network():
-    network = NETWORKS["CNN"]
+    network = networks()["CNN"]
     images, labels = network.batch
     exported = jax.export.export(jax.jit(network.loss))(network.parameters, images[:1], labels[:1])
     program = mx.import_stablehlo(bytes(exported.serialize()))
@@ -82,7 +81,7 @@ def test_each_member_of_a_batch_of_an_imported_network():
 
 
 def test_a_whole_step_of_training_exported_and_imported():
-    network = NETWORKS["CNN"]
+    network = networks()["CNN"]
     leaves, tree = jax.tree.flatten(OPTIMIZER.init(network.parameters))
 
     def step(parameters, leaves, *batch):
@@ -98,7 +97,7 @@ def test_a_whole_step_of_training_exported_and_imported():
 
 @pytest.mark.parametrize(("name", "derivatives"), [("CNN", "jax"), ("transformer", "program")])
 def test_a_jax_network_and_optimizer_inside_our_step(name, derivatives):
-    network = NETWORKS[name]
+    network = networks()[name]
     loss = mx.from_jax(network.loss, derivatives=derivatives)
     update = mx.from_jax(OPTIMIZER.update)
     apply_updates = mx.from_jax(optax.apply_updates)

@@ -17,7 +17,7 @@ from tests.minixla.interop.hlo.test_hlo_written import ADD, BODIES, CONSTANTS, M
 
 IS_LONG = settings().max_examples > 100
 #: Seeds of damaged texts.
-COUNT = 100_000 if IS_LONG else 10_000
+COUNT = 100_000 if IS_LONG else 4_000
 
 
 def module(*lines):
