@@ -269,9 +269,15 @@ def with_sizes(value: Any, like: Any) -> Any:
 
 
 def in_common_sizes(values: Sequence[Any]) -> list[Any]:
-    """The values, dynamic where one of the highest rank is; those of other dimensions unchanged."""
+    """The values, dynamic where one of the highest rank is; those of other dimensions unchanged.
+
+    Tuples, which are for a shape rule to reject, leave all as they are.
+    """
     values = list(values)
-    shapes = list(map(array_shape, values))
+    given = list(map(shape_of, values))
+    shapes = [shape for shape in given if isinstance(shape, Shape)]
+    if len(shapes) < len(given):
+        return values
     whole = max(shapes, key=lambda shape: shape.rank).dimensions
     for dimension in range(len(whole)):
         flags = [each.dimensions == whole and each.dynamic[dimension] for each in shapes]

@@ -270,6 +270,23 @@ def test_checks(function, operands, error, phrases):
 
 
 @pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x, n, pair: ops.select(x < n, sized(x, n), pair), ("select", "(f32[10], f32[10])")),
+        (lambda x, n, pair: ops.clamp(x, sized(x, n), pair), ("clamp", "(f32[10], f32[10])")),
+        (
+            lambda x, n, pair: ops.select(True, sized(x, n), ()),
+            ("select", "operand on_false", "()"),
+        ),
+    ],
+)
+def test_rejected_tuples_beside_dynamic_sizes(function, words):
+    check_rejected(
+        lambda x, n: function(x, n, ops.tuple([x, x])), [V, np.int32(3)], ShapeError, *words
+    )
+
+
+@pytest.mark.parametrize(
     "function",
     [
         lambda x: ops.bitcast_convert_type(x, "s32"),

@@ -7,9 +7,9 @@ What a comparison with it must know, as of jaxlib 0.10.2:
   infinities and NaN, and odd values in `atan2`, `cbrt` and `power`. What moves or masks bits keeps
   them (negate, abs, TOTALORDER, bf16 to f32 and back), as do operations that are optimised away.
   f16 and the f8 types have denormals.
-- a * b + c in f32 and f64 is rounded once where LLVM optimises; x / constant is x times the reciprocal; x + 0 is x, even
-  for -0. bf16, f16 and f8 are rounded after every operation, but summed in wider or partial sums;
-  their dot products are sums in f32.
+- a * b + c in f32 and f64 is rounded once where LLVM optimises; x / constant is x times the
+  reciprocal; x + 0 is x, even for -0. bf16, f16 and f8 are rounded after every operation, but
+  summed in wider or partial sums; their dot products are sums in f32.
 - Constants are folded by other code: convolutions of integers in double (they saturate), bits of
   8-bit constants read as 4-bit ones wrongly; a complex constant converted to a real type kills it.
 - Dot products and convolutions begin with the first product, which may be -0, and not with 0.
