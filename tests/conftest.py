@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.compilation import LIGHTLY, QUICKLY, flags_of
+from tests.compilation import LIGHTLY, QUICKLY, flags_of, share_context
 
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--optimized",
         action="store_true",
-        help="compile every program as users do",
+        help="compile every program as users' are",
     )
 
 
@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XLA_FLAGS"] = flags_of(QUICKLY, before)
     jax.devices()  # reads them
     os.environ["XLA_FLAGS"] = flags_of(LIGHTLY, before)
+    share_context()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,7 +65,7 @@ def pytest_collection_finish() -> None:
     """Spares the garbage collector what lives to the end, which it would look through each time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(5_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)
