@@ -65,11 +65,17 @@ def pytest_collection_finish() -> None:
     """Spares the garbage collector what lives to the end, which it would look through each time."""
     gc.collect()
     gc.freeze()
+    # Tests leave little garbage.
     gc.set_threshold(5_000, 10, 10)
 
 
-@pytest.fixture(autouse=True)
-def fresh_generator(request: pytest.FixtureRequest) -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """A module's `generator` starts anew for every test: no values depend on which tests ran."""
-    if isinstance(getattr(request.module, "generator", None), np.random.Generator):
-        request.module.generator = np.random.default_rng(0)
+    module = getattr(item, "module", None)
+    if isinstance(getattr(module, "generator", None), np.random.Generator):
+        module.generator = np.random.default_rng(0)
+
+
+def pytest_sessionfinish() -> None:
+    """Spares the last collection, as nothing is to be freed."""
+    gc.freeze()

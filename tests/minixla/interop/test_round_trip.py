@@ -59,7 +59,7 @@ def check_same(graph):
     assert read_back(graph) == graph
 
 
-@settings(max_examples=8 * EXAMPLES, suppress_health_check=SLOW)
+@settings(max_examples=4 * EXAMPLES, suppress_health_check=SLOW)
 @given(programs(EXACT, kinds=KINDS))
 def test_random_programs(program):
     check_same(program.graph)

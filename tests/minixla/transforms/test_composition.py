@@ -49,7 +49,7 @@ JITTED_INSIDE_JAX = [(outer, "jit", inner) for outer, inner in INSIDE_JAX]
 #: Each pair passes over one program of so many.
 PASSES = 4
 #: Of how many compositions each program takes its turn.
-TRIPLES_IN_NUMPY, TRIPLES_COMPILED, PAIRS_INSIDE_JAX, JITTED_PAIRS = 10, 2, 2, 3
+TRIPLES_IN_NUMPY, TRIPLES_COMPILED, PAIRS_INSIDE_JAX, JITTED_PAIRS = 10, 2, 2, 2
 
 
 @functools.cache
