@@ -21,7 +21,7 @@ from minixla_ops.evaluation import reference_graph
 from tests.compilation import QUICKLY
 from tests.oracles.compare import assert_same
 from tests.oracles.interpreter import run_stablehlo
-from tests.oracles.xla import run_xla
+from tests.oracles.xla import run_xla, run_xla_optimized
 
 __all__ = [
     "QUICKLY",
@@ -124,6 +124,7 @@ def check_operation(
     interpreter: bool = True,
     signed_zeros: bool = True,
     normwise: bool = False,
+    optimized: bool = False,
     given: Mapping[Oracle, Outcome] | None = None,
 ) -> list[np.ndarray]:
     """Asserts that NumPy's reference, XLA and StableHLO's interpreter agree on `function`.
@@ -135,6 +136,7 @@ def check_operation(
         xla, interpreter: whether to ask that oracle; leave one out only with a reason.
         signed_zeros: whether -0 and +0 differ.
         normwise: whether complex numbers are compared in the plane.
+        optimized: whether XLA compiles as for users, where bounds need it; not with `given`.
         given: what oracles have been asked already, by `results_together`.
 
     Returns:
@@ -146,7 +148,12 @@ def check_operation(
         assert result.dtype == shape.dtype, f"reference gives {result.dtype}, declared {shape}"  # type: ignore[union-attr]
         assert result.shape == shape.dimensions, f"reference gives {result.shape}, declared {shape}"  # type: ignore[union-attr]
     oracles = [
-        ("XLA", run_xla, xla, ulp if xla_ulp is None else xla_ulp),
+        (
+            "XLA",
+            run_xla_optimized if optimized else run_xla,
+            xla,
+            ulp if xla_ulp is None else xla_ulp,
+        ),
         (
             "interpreter",
             run_stablehlo,
@@ -429,6 +436,7 @@ def _compare_with_jax(pending: Sequence[Pending], operands: Sequence[np.ndarray]
         for name, values in found.items():
             actual = filter(_has_value, ours[name])
             for one, other in zip(actual, values, strict=True):
+                # Both in f64, of the same derivative: some thousands of roundings apart at most.
                 np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
 
 

@@ -17,9 +17,9 @@ from .values import (
     tensor_type,
     type_name,
 )
-from .xla import run_xla
+from .xla import run_xla, run_xla_optimized
 
-__all__ = ["OracleCrash", "OracleError", "run_stablehlo", "run_xla"]
+__all__ = ["OracleCrash", "OracleError", "run_stablehlo", "run_xla", "run_xla_optimized"]
 __all__ += ["assert_same", "flush_denormals", "ulp_distance"]
 __all__ += ["ALL_TYPES", "BOOLEANS", "COMPLEX", "FLOATS", "INTEGERS"]
 __all__ += ["all_values", "edge_pairs", "edge_values", "random_values", "tensor_type", "type_name"]

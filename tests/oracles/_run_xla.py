@@ -12,9 +12,11 @@ from jax.extend.mlir import ir
 from minixla.tools.mlir import check_arguments, find_main, input_types, next_context
 from minixla.tools.worker import serve
 
+Options = tuple[tuple[str, Any], ...]
+
 
 @lru_cache(maxsize=1024)
-def compiled(text: str) -> tuple[Any, list[str], Any]:
+def compiled(text: str, options: Options) -> tuple[Any, list[str], Any]:
     """The executable of a module, the types that it takes, and its device."""
     with next_context(), ir.Location.unknown():
         # Named, for its functions do not keep it alive: without it they point to freed memory.
@@ -22,13 +24,15 @@ def compiled(text: str) -> tuple[Any, list[str], Any]:
         types = input_types(find_main(module))
     client: Any = backend.get_backend("cpu")
     device = client.local_devices()[0]
-    options = backend.get_compile_options(num_replicas=1, num_partitions=1)  # As `jax.jit` has.
-    return client.compile_and_load(text, [device], options), types, device
+    chosen = backend.get_compile_options(
+        num_replicas=1, num_partitions=1, env_options_overrides=dict(options)
+    )
+    return client.compile_and_load(text, [device], chosen), types, device
 
 
-def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Results of the module's @main."""
-    executable, types, device = compiled(text)
+def evaluate(text: str, arguments: Sequence[np.ndarray], options: Options = ()) -> list[np.ndarray]:
+    """Results of the module's @main, compiled with some of XLA's options."""
+    executable, types, device = compiled(text, options)
     check_arguments(arguments, types)
     buffers = [jax.device_put(argument, device) for argument in arguments]
     results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()

@@ -34,6 +34,7 @@ import numpy as np
 from minixla.tools.worker import Worker
 
 _worker = Worker("XLA:CPU", "tests.oracles._run_xla")
+_optimizing = Worker("XLA:CPU", "tests.oracles._run_xla_optimized")
 
 
 def run_xla(
@@ -54,3 +55,8 @@ def run_xla(
         OracleCrash: XLA aborted or hung.
     """
     return _worker.evaluate(text, arguments, timeout)
+
+
+def run_xla_optimized(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """As `run_xla`, but compiled as users' programs are: LLVM fuses products with sums."""
+    return _optimizing.evaluate(text, arguments, 120.0)

@@ -1,5 +1,7 @@
 """All pairs of transformations, and a sample of triples, on programs of all kinds, against JAX.
 
+Each pair runs on three programs of four, which are more than 30.
+
 JAX computes the derivatives of each program once; what each composition must return follows from
 them by the rules of `expected`. Pairs of our own are evaluated in NumPy, which needs no compiler;
 `jit`, and JAX's transformations of our functions, in one compiled program for many compositions.
