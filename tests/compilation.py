@@ -1,6 +1,5 @@
-"""How JAX and XLA compile the programs of the tests."""
+"""How XLA compiles the programs of the tests."""
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,14 +21,3 @@ OPTIMIZED = {
 def flags_of(options: Mapping[str, Any], before: str) -> str:
     """The variable XLA_FLAGS for some options, after others."""
     return " ".join([before, *[f"--{name}={value}".lower() for name, value in options.items()]])
-
-
-def share_context() -> None:
-    """Has JAX write all programs of this process in one MLIR context.
-
-    It would make one for each program, which takes 7 of the 13 ms that it takes to lower a small
-    one. What a context holds stays to the end of the process.
-    """
-    from jax._src.interpreters import mlir
-
-    mlir.make_ir_context = functools.cache(mlir.make_ir_context)

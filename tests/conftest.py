@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.compilation import LIGHTLY, QUICKLY, flags_of, share_context
+from tests.compilation import LIGHTLY, QUICKLY, flags_of
 
 DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 
@@ -48,7 +48,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XLA_FLAGS"] = flags_of(QUICKLY, before)
     jax.devices()  # reads them
     os.environ["XLA_FLAGS"] = flags_of(LIGHTLY, before)
-    share_context()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
