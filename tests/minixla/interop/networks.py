@@ -87,9 +87,13 @@ class Transformer(eqx.Module):
         return jax.vmap(self.scores)(self.block(x, mask))
 
 
-def _network(module: eqx.Module, inputs: np.ndarray, labels: np.ndarray) -> Network:
-    arrays, rest = eqx.partition(module, eqx.is_array)
-    leaves, tree = jax.tree.flatten(arrays)
+def _network(make: Callable[[Any], eqx.Module], inputs: np.ndarray, labels: np.ndarray) -> Network:
+    # JAX would compile for seconds what draws the parameters.
+    module = eqx.filter_eval_shape(lambda: make(jax.random.key(0)))
+    shapes, rest = eqx.partition(module, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+    drawn, tree = jax.tree.flatten(shapes)
+    random = np.random.default_rng(1)
+    leaves = [random.normal(0, 0.3, each.shape).astype(each.dtype) for each in drawn]
 
     def loss(parameters: Any, inputs: Any, labels: Any) -> Any:
         whole = eqx.combine(jax.tree.unflatten(tree, parameters), rest)
@@ -109,9 +113,7 @@ def networks() -> dict[str, Network]:
     images = random.normal(size=(4, 2, 6, 6)).astype(np.float32)
     tokens = random.integers(0, 11, (3, 8)).astype(np.int32)
     both = [
-        _network(
-            Convolutional(jax.random.key(0)), images, random.integers(0, 5, 4).astype(np.int32)
-        ),
-        _network(Transformer(11, 7, 8, jax.random.key(1)), tokens[:, :-1], tokens[:, 1:]),
+        _network(Convolutional, images, random.integers(0, 5, 4).astype(np.int32)),
+        _network(functools.partial(Transformer, 11, 7, 8), tokens[:, :-1], tokens[:, 1:]),
     ]
     return dict(zip(NAMES, both, strict=True))
