@@ -111,7 +111,9 @@ WEAK_RESULTS = {
 
 @pytest.mark.parametrize("name", WEAK_RESULTS)
 def test_weak_results(name):
-    ours, theirs = (jax.tree.leaves(WEAK_RESULTS[name](m)) for m in (mx, lax))
+    program = WEAK_RESULTS[name]
+    ours = jax.tree.leaves(program(mx))
+    theirs = jax.tree.leaves(jax.eval_shape(lambda: program(lax)))
     assert [(x.dtype, x.weak_type) for x in ours] == [(x.dtype, x.weak_type) for x in theirs]
 
 
@@ -128,58 +130,82 @@ def assert_same(ours, theirs, tolerance=1e-9):
 
 
 @functools.cache
-def expected(name):
-    """What JAX says of a program: values, derivatives and those of a batch, in one program."""
-    theirs = PROGRAMS[name](lax, jnp)
-    gradient = jax.jacfwd(theirs) if name in FORWARD_ONLY else jax.grad(theirs)
+def expected():
+    """What JAX says of the programs, by name: all of them in one."""
 
-    def everything(x, batch):
-        return {
-            "value": theirs(x),
-            "jvp": jax.jvp(theirs, (x,), (x * x,)),
-            "gradient": gradient(x),
-            "hessian": jax.jacfwd(jax.jacfwd(theirs))(x),
-            "along": jax.jvp(theirs, (x,), (W,))[1],
+    def everything(theirs, is_forward_only):
+        gradient = (jax.jacfwd if is_forward_only else jax.grad)(theirs)
+        return lambda x, batch: {
             "batch": jax.vmap(theirs)(batch),
             "gradients": jax.vmap(gradient)(batch),
+            "hessian": jax.jacfwd(jax.jacfwd(theirs))(x),
         }
 
-    return by_jax(everything, X, BATCH)
+    functions = {
+        name: everything(program(lax, jnp), name in FORWARD_ONLY)
+        for name, program in PROGRAMS.items()
+    }
+    found = compiled_together(functions, X, BATCH, jit=jax.jit)
+
+    def known(name):
+        # X is the first of the batch.
+        theirs = jax.tree.map(np.asarray, found(name))
+        value, gradient = theirs["batch"][0], theirs["gradients"][0]
+        jvp = value, gradient @ (X * X)
+        return theirs | {"value": value, "gradient": gradient, "jvp": jvp, "along": gradient @ W}
+
+    return known
 
 
 @functools.cache
-def compiled(name):
-    """The derivatives that `mx.jit` compiles, in one program."""
-    ours = PROGRAMS[name](mx, mx.numpy)
-    functions = {
-        "hessian": lambda x, _: mx.hessian(ours)(x),
-        "gradients": lambda _, batch: mx.vmap(mx.grad(ours))(batch),
-    }
+def compiled():
+    """What `mx.jit` makes of the programs, by name: all of them in one."""
+
+    def everything(ours):
+        return lambda x, batch: {
+            "value": ours(x),
+            "hessian": mx.hessian(ours)(x),
+            "gradients": mx.vmap(mx.grad(ours))(batch),
+        }
+
+    functions = {name: everything(program(mx, mx.numpy)) for name, program in PROGRAMS.items()}
     return compiled_together(functions, X, BATCH)
+
+
+def linearized(function):
+    return lambda x: mx.linearize(function, x)[1](W)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name):
     ours = PROGRAMS[name](mx, mx.numpy)
     assert_same(
-        [f(X) for f in (ours, mx.jit(ours), mx.reference(ours))], [expected(name)["value"]] * 3
+        [ours(X), compiled()(name)["value"], mx.reference(ours)(X)], [expected()(name)["value"]] * 3
     )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives(name):
-    ours, theirs = PROGRAMS[name](mx, mx.numpy), expected(name)
-    assert_same(mx.jvp(ours, (X,), (X * X,)), theirs["jvp"])
+    ours, theirs = PROGRAMS[name](mx, mx.numpy), expected()(name)
+    assert_same(mx.reference(lambda x: mx.jvp(ours, (x,), (x * x,)))(X), theirs["jvp"])
     assert_same(mx.reference(mx.grad(ours))(X), theirs["gradient"])
-    assert_same(compiled(name)("hessian"), theirs["hessian"], 1e-8)
-    assert_same(mx.linearize(ours, X)[1](W), theirs["along"])
+    assert_same(compiled()(name)["hessian"], theirs["hessian"], 1e-8)
+    assert_same(mx.reference(linearized(ours))(X), theirs["along"])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_batches(name):
-    ours = PROGRAMS[name](mx, mx.numpy)
-    assert_same(mx.vmap(ours)(BATCH), expected(name)["batch"])
-    assert_same(compiled(name)("gradients"), expected(name)["gradients"])
+    theirs = expected()(name)
+    assert_same(mx.reference(mx.vmap(PROGRAMS[name](mx, mx.numpy)))(BATCH), theirs["batch"])
+    assert_same(compiled()(name)["gradients"], theirs["gradients"])
+
+
+@pytest.mark.parametrize("name", ["cond", "while_loop", "scan"])
+def test_transformed_outside_of_jit(name):
+    ours, theirs = PROGRAMS[name](mx, mx.numpy), expected()(name)
+    assert_same(mx.jvp(ours, (X,), (X * X,)), theirs["jvp"])
+    assert_same(linearized(ours)(X), theirs["along"])
+    assert_same(mx.vmap(ours)(BATCH), theirs["batch"])
 
 
 def test_unroll_true_leaves_no_loop():
@@ -218,27 +244,58 @@ def test_only_one_branch_runs():
         assert_same(evaluate(function)(X), X + 1)
 
 
-@pytest.mark.parametrize("steps", [0, 1])
+FEW = [0, 1]
+
+
+def in_few_steps(m, n, steps):
+    def function(x):
+        carry, ys = m.scan(lambda c, y: (c * y, c + y), x, n.stack([x] * 2)[:steps])
+        return carry.sum() + ys.sum() + m.fori_loop(0, steps, lambda i, c: c * x, x).sum()
+
+    return function
+
+
+@functools.cache
+def few_steps():
+    """Values and gradients of ours and of JAX's after few steps."""
+    ours = {n: mx.value_and_grad(in_few_steps(mx, mx.numpy, n)) for n in FEW}
+    theirs = {n: jax.value_and_grad(in_few_steps(lax, jnp, n)) for n in FEW}
+    return compiled_together(ours, X), compiled_together(theirs, X, jit=jax.jit)
+
+
+@pytest.mark.parametrize("steps", FEW)
 def test_few_steps(steps):
-    def program(m, n):
-        def function(x):
-            carry, ys = m.scan(lambda c, y: (c * y, c + y), x, n.stack([x] * 2)[:steps])
-            return carry.sum() + ys.sum() + m.fori_loop(0, steps, lambda i, c: c * x, x).sum()
-
-        return function
-
-    ours, theirs = program(mx, mx.numpy), program(lax, jnp)
-    assert_same(mx.value_and_grad(ours)(X), by_jax(jax.value_and_grad(theirs), X))
+    ours, theirs = few_steps()
+    assert_same(ours(steps), theirs(steps))
+    assert_same(
+        mx.reference(mx.value_and_grad(in_few_steps(mx, mx.numpy, steps)))(X), theirs(steps)
+    )
     assert_same(mx.associative_scan(lambda a, b: a + b, X[:steps]), np.cumsum(X[:steps]))
 
 
-@pytest.mark.parametrize("size", range(9))
+SIZES = range(9)
+
+
+def sums(size):
+    """Sums from the front and from the back of so many numbers."""
+    x = np.arange(size, dtype=np.int32)[None] + 1
+    return (
+        mx.associative_scan(lambda a, b: a + b, x, axis=1),
+        mx.associative_scan(lambda a, b: a + b, x, axis=-1, reverse=True),
+    )
+
+
+@functools.cache
+def compiled_sums():
+    return compiled_together({size: functools.partial(sums, size) for size in SIZES})
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_associative_scan_of_every_size(size):
     x = np.arange(size, dtype=np.int32)[None] + 1
-    found = mx.associative_scan(lambda a, b: a + b, x, axis=1)
-    np.testing.assert_array_equal(found, np.cumsum(x, 1))
-    back = mx.associative_scan(lambda a, b: a + b, x, axis=-1, reverse=True)
-    np.testing.assert_array_equal(back, np.cumsum(x[:, ::-1], 1)[:, ::-1])
+    for found, back in (compiled_sums()(size), mx.reference(functools.partial(sums, size))()):
+        np.testing.assert_array_equal(found, np.cumsum(x, 1))
+        np.testing.assert_array_equal(back, np.cumsum(x[:, ::-1], 1)[:, ::-1])
 
 
 @pytest.mark.parametrize("index", [-5, 0, 1, 2, 7])
@@ -265,9 +322,11 @@ def test_weak_types_give_way():
         "fori, number": lambda m: m.fori_loop(0, 2, lambda i, c: c + i, np.int8(0)),
         "fori, wide bound": lambda m: m.fori_loop(0, np.int32(2), lambda i, c: c + i, np.int32(0)),
     }
-    for program in values.values():
-        ours, theirs = map(jax.tree.leaves, (program(mx), program(lax)))
-        assert [each.dtype for each in ours] == [each.dtype for each in theirs]
+    compiled = compiled_together({name: lambda p=p: p(mx) for name, p in values.items()})
+    for name, program in values.items():
+        ours = jax.tree.leaves(compiled(name))
+        theirs = jax.tree.leaves(jax.eval_shape(lambda program=program: program(lax)))
+        assert [each.dtype for each in ours] == [each.dtype for each in theirs], name
     # JAX asks for one type.
     assert mx.cond(x[0] > 0, lambda: 1.0, lambda: x[0]).dtype == jnp.bfloat16
 
