@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -180,22 +179,21 @@ _PROGRAMS = {
 
 def imports(effort: Effort) -> Iterator[Comparison]:
     """Importing in a new process, Python's own start taken off."""
-    # What is imported is compiled in the round that does not count.
-    with tempfile.TemporaryDirectory() as cache:
-        for name, programs in list(_PROGRAMS.items())[: 1 if effort.small else None]:
-            times: dict[str, list[float]] = {variant: [] for variant in programs}
-            for number in range(effort.rounds(7) + 1):
-                for variant, program in programs.items():
-                    elapsed = _process(program, cache) - _process("pass", cache)
-                    if number:
-                        times[variant].append(elapsed)
-            yield summary(name, times, "ms")
+    for name, programs in list(_PROGRAMS.items())[: 1 if effort.small else None]:
+        times: dict[str, list[float]] = {variant: [] for variant in programs}
+        for number in range(effort.rounds(7) + 1):
+            for variant, program in programs.items():
+                elapsed = _process(program) - _process("pass")
+                if number:
+                    times[variant].append(elapsed)
+        yield summary(name, times, "ms")
 
 
-def _process(program: str, cache: str) -> float:
-    """Seconds that a Python process takes to run a program, with bytecode in the folder `cache`."""
+def _process(program: str) -> float:
+    """Seconds that a Python process takes to run a program."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    settings = {"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
+    # What is imported is compiled in the round that does not count.
+    settings = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""}
     start = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", program],

@@ -17,14 +17,16 @@ class Effort(NamedTuple):
     Attributes:
         fraction: of the rounds of a full run.
         small: whether to take small models and short chains.
+        least: how many rounds there are at least.
     """
 
     fraction: float
     small: bool = False
+    least: int = 2
 
     def rounds(self, full: int) -> int:
-        """How many rounds there are where a full run has `full`; at least two."""
-        return max(2, round(full * self.fraction))
+        """How many rounds there are where a full run has `full`."""
+        return max(self.least, round(full * self.fraction))
 
 
 FULL = Effort(1.0)

@@ -160,7 +160,7 @@ def interpreter(effort: Effort) -> Iterator[Comparison]:
             "interpreter": _interpreted(mx.make_graph(function)(*arguments), arguments),
         }
         # One evaluation of the convolution takes the interpreter most of a minute.
-        yield interleaved(f"interpreter: {name}", variants, 2)
+        yield interleaved(f"interpreter: {name}", variants, effort.rounds(2))
 
 
 def _interpreted(graph: mx.Graph, arguments: tuple[Any, ...]) -> Callable[[], Any]:

@@ -19,7 +19,7 @@ from benchmarks import SUITES
 from benchmarks.measure import FULL, QUICK, Comparison, Effort, interleaved, per_call
 from benchmarks.models import JAX, MINIXLA, Model, models, small_mlp
 
-TINY = Effort(0, small=True)
+TINY = Effort(0, small=True, least=1)
 #: Measured alone: there is nothing in JAX to compare with.
 ALONE = ("StableHLO text", "import of StableHLO")
 
@@ -37,7 +37,7 @@ def test_suite(suite: str) -> None:
     assert found
     assert len({each.name for each in found}) == len(found)
     for each in found:
-        assert each.rounds == 2
+        assert each.rounds == 1
         assert each.unit in ("s", "ms", "us")
         alone = each.name.startswith(ALONE)
         other = set() if alone else {"interpreter" if suite == "interpreter" else "jax"}
@@ -67,7 +67,8 @@ def test_models_are_the_same_in_both(model: Model) -> None:
 def test_efforts() -> None:
     assert FULL.rounds(15) == 15
     assert QUICK.rounds(15) == 3
-    assert TINY.rounds(15) == 2
+    assert QUICK.rounds(5) == 2
+    assert TINY.rounds(15) == 1
     assert [model.name for model in models()] == [
         "MLP, 100 layers",
         "CNN, 3 blocks",
