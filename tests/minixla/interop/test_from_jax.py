@@ -10,6 +10,7 @@ import pytest
 from jax.experimental import io_callback
 
 import minixla as mx
+from tests.harness import by_jax
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 
@@ -46,11 +47,11 @@ def test_it_is_one_instruction_with_the_name_of_the_function():
 
 
 def test_custom_rules_of_jax_are_followed_unless_the_program_is_wanted():
-    for function, by_jax, by_program in [
+    for function, by_rule, by_program in [
         (clipped, np.ones_like(X), (np.abs(X) < 0.5).astype(np.float32)),
         (doubled, 100 * X, np.full_like(X, 2)),
     ]:
-        for derivatives, expected in [("jax", by_jax), ("program", by_program)]:
+        for derivatives, expected in [("jax", by_rule), ("program", by_program)]:
             ours = mx.from_jax(function, derivatives=derivatives)
             gradient = mx.grad(lambda x, ours=ours: mx.numpy.sum(ours(x)))
             for run in (gradient, mx.jit(gradient), mx.reference(gradient)):
@@ -61,12 +62,20 @@ def test_nested_derivatives_and_batches():
     f = lambda x: jnp.sin(x) * x  # noqa: E731
     ours = mx.from_jax(f)
     x = np.float32(0.7)
-    np.testing.assert_allclose(mx.grad(mx.grad(ours))(x), jax.grad(jax.grad(f))(x), rtol=1e-6)
-    forward = lambda library, f: lambda x: library.jvp(library.grad(f), (x,), (x,))[1]  # noqa: E731
-    np.testing.assert_allclose(forward(mx, ours)(x), forward(jax, f)(x), rtol=1e-6)
-    hessians = mx.vmap(mx.hessian(lambda row: mx.numpy.sum(ours(row))))(X)
-    expected = jax.vmap(jax.hessian(lambda row: jnp.sum(f(row))))(X)
-    np.testing.assert_allclose(hessians, expected, rtol=1e-5, atol=1e-6)
+
+    def derivatives(library, f, total):
+        def forward(x):
+            return library.jvp(library.grad(f), (x,), (x,))[1]
+
+        hessians = library.vmap(library.hessian(lambda row: total(f(row))))
+        return lambda x, rows: (library.grad(library.grad(f))(x), forward(x), hessians(rows))
+
+    second, along, hessians = mx.jit(derivatives(mx, ours, mx.numpy.sum))(x, X)
+    expected = by_jax(derivatives(jax, f, jnp.sum), x, X)
+    np.testing.assert_allclose(mx.grad(mx.grad(ours))(x), expected[0], rtol=1e-6)
+    np.testing.assert_allclose(second, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(along, expected[1], rtol=1e-6)
+    np.testing.assert_allclose(hessians, expected[2], rtol=1e-5, atol=1e-6)
 
 
 def test_pytrees_static_arguments_and_names():
@@ -94,11 +103,12 @@ def test_python_numbers_are_weakly_typed():
 def test_typed_random_keys():
     ours = mx.from_jax(lambda key: jax.random.normal(key, (3,)))
     key = jax.random.key(7)
-    np.testing.assert_array_equal(ours(key), jax.random.normal(key, (3,)))
+    expected = jax.random.normal(key, (3,))
+    np.testing.assert_array_equal(ours(key), expected)
     data = jax.random.key_data(key)
     old = mx.from_jax(lambda data: jax.random.normal(data, (3,)))
-    np.testing.assert_array_equal(mx.jit(old)(data), jax.random.normal(key, (3,)))
-    np.testing.assert_allclose(mx.reference(old)(data), jax.random.normal(key, (3,)), rtol=1e-6)
+    np.testing.assert_array_equal(mx.jit(old)(data), expected)
+    np.testing.assert_allclose(mx.reference(old)(data), expected, rtol=1e-6)
 
 
 def test_arrays_that_it_closes_over_are_constants():
@@ -179,15 +189,22 @@ def test_ours_inside_theirs_inside_ours_and_the_other_way_round():
     def plain(x):
         return jnp.sum(jnp.sin(jnp.tanh(x) * x))
 
-    expected = jax.grad(plain)(X)
+    def in_jax(x):
+        return jax.grad(plain)(x), jax.grad(plain)(x / 2), jax.hessian(plain)(x[0])
+
+    expected, of_half, curvature = by_jax(in_jax, X)
     for derivatives in ("jax", "program"):
         ours = mx.from_jax(theirs, derivatives=derivatives)
         np.testing.assert_allclose(mx.jit(mx.grad(ours))(X), expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(mx.reference(mx.grad(ours))(X), expected, rtol=1e-5, atol=1e-6)
-        back = jax.jit(jax.grad(lambda x, ours=ours: mx.jit(ours)(x) + 0.0))
-        np.testing.assert_allclose(back(X), expected, rtol=1e-5, atol=1e-6)
+
+        def transformed(x, ours=ours):
+            back = jax.grad(lambda x: mx.jit(ours)(x) + 0.0)(x)
+            return back, jax.hessian(ours)(x[0])
+
+        back, hessian = jax.jit(transformed)(X)
+        np.testing.assert_allclose(back, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(hessian, curvature, rtol=1e-4, atol=1e-5)
         each = jax.vmap(jax.grad(ours))(np.stack([X, X / 2]))
         np.testing.assert_allclose(each[0], expected, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(each[1], jax.grad(plain)(X / 2), rtol=1e-5, atol=1e-6)
-        hessian = jax.hessian(ours)(X[0])
-        np.testing.assert_allclose(hessian, jax.hessian(plain)(X[0]), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(each[1], of_half, rtol=1e-5, atol=1e-6)
