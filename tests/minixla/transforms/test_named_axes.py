@@ -8,84 +8,107 @@ import pytest
 from jax import lax
 
 import minixla as mx
-from tests.harness import by_jax, compiled_together
+from tests.harness import QUICKLY, by_jax, compiled_together
 from tests.minixla.transforms.collective_programs import (
     INSIDE,
+    ON_DEVICES,
     PROGRAMS,
     WITHOUT_DERIVATIVE,
     Y,
     assert_same,
     both,
-    weights_of,
+    gradients_in_jax,
+    of_squares,
+    value_and_derivatives,
 )
 
 BATCH = np.stack([Y, 2 * Y])
 
 
-def uses(name, m, member):
-    """What is made of a member's function: functions of Y and BATCH."""
-    mapped = m.vmap(member, axis_name="i")
+# Each collective is some operations, each a program where nothing is jitted: these say how it runs.
+EAGER = ["psum", "axis_index", "all_to_all"]
 
-    def inside(y, _):
-        return m.vmap(lambda x: m.grad(lambda x: (member(x) ** 2).sum())(x), axis_name="i")(y)
 
-    found = {
-        "value": lambda y, _: mapped(y),
-        "outer batch": lambda _, batch: m.vmap(mapped)(batch),
-        "inner batch": lambda _, batch: m.vmap(
-            m.vmap(member), in_axes=1, out_axes=1, axis_name="i"
-        )(batch),
+WAYS = [functools.partial(mx.jit, compiler_options=QUICKLY), mx.reference]
+
+
+def batches(m, member):
+    """Batches around and inside of a mapped function."""
+    return {
+        "outer batch": m.vmap(m.vmap(member, axis_name="i")),
+        "inner batch": m.vmap(m.vmap(member), in_axes=1, out_axes=1, axis_name="i"),
     }
-    if name not in WITHOUT_DERIVATIVE:
-        weights = weights_of(jax.vmap(both(name)[1], axis_name="i"), Y)
-        found["gradient"] = lambda y, _: m.grad(lambda y: (mapped(y) * weights).sum())(y)
-        found["jvp"] = lambda y, _: m.jvp(mapped, (y,), (y * y,))[1]
-    return found | ({"inside": inside} if name in INSIDE else {})
+
+
+def flat(uses):
+    """Functions by the names of programs and of uses, under one name each."""
+    return {f"{name}: {use}": f for name, found in uses.items() for use, f in found.items()}
 
 
 @functools.cache
-def expected(name):
-    """What JAX says, in one program."""
-    return compiled_together(uses(name, jax, both(name)[1]), Y, BATCH, jit=jax.jit)
+def expected_batches():
+    """What JAX says of the batches of all programs."""
+    functions = flat({name: batches(jax, both(name)[1]) for name in PROGRAMS})
+    return compiled_together(functions, BATCH, jit=jax.jit)
 
 
 @functools.cache
-def compiled(name):
-    """The same of ours."""
+def compiled_batches():
+    return compiled_together(flat({name: batches(mx, both(name)[0]) for name in PROGRAMS}), BATCH)
+
+
+def uses(name):
+    """What is made of our program, as functions of Y."""
     ours = both(name)[0]
-    functions = uses(name, mx, ours)
+    found = {
+        "derived": value_and_derivatives(
+            mx, mx.vmap(ours, axis_name="i"), name not in WITHOUT_DERIVATIVE
+        ),
+        "jitted": mx.vmap(mx.jit(ours), axis_name="i"),
+    }
     if name in INSIDE:
-        functions["inside, jitted"] = uses(name, mx, mx.jit(ours))["inside"]
-    return compiled_together(functions, Y, BATCH)
+        found["inside"] = mx.vmap(of_squares(mx, ours), axis_name="i")
+        found["inside, jitted"] = mx.vmap(of_squares(mx, mx.jit(ours)), axis_name="i")
+    return found
+
+
+@functools.cache
+def compiled():
+    """The same, all in one program."""
+    return compiled_together(flat({name: uses(name) for name in PROGRAMS}), Y)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name):
-    ours = both(name)[0]
-    mapped = mx.vmap(ours, axis_name="i")
-    assert_same(compiled(name)("value"), expected(name)("value"))
-    assert_same(mapped(Y), expected(name)("value"))
-    assert_same(mx.vmap(mx.jit(ours), axis_name="i")(Y), expected(name)("value"))
-    assert_same(mx.reference(mapped)(Y), expected(name)("value"))
+    expected = ON_DEVICES.expected(name)["value"]
+    mapped = mx.vmap(both(name)[0], axis_name="i")
+    assert_same(compiled()(f"{name}: derived")["value"], expected)
+    assert_same(compiled()(f"{name}: jitted"), expected)
+    assert_same(mx.reference(mapped)(Y), expected)
+    if name in EAGER:
+        assert_same(mapped(Y), expected)
+        assert_same(mx.vmap(mx.jit(both(name)[0]), axis_name="i")(Y), expected)
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in WITHOUT_DERIVATIVE])
 def test_derivatives(name):
-    assert_same(compiled(name)("gradient"), expected(name)("gradient"))
-    assert_same(compiled(name)("jvp"), expected(name)("jvp"))
+    found, expected = compiled()(f"{name}: derived"), ON_DEVICES.expected(name)
+    assert_same(found["gradient"], expected["gradient"])
+    assert_same(found["jvp"], expected["jvp"])
 
 
 @pytest.mark.parametrize("is_jitted", [False, True])
 @pytest.mark.parametrize("name", INSIDE)
 def test_gradient_of_each_member(name, is_jitted):
-    found = compiled(name)("inside, jitted" if is_jitted else "inside")
-    assert_same(found, expected(name)("inside"))
+    found = compiled()(f"{name}: inside, jitted" if is_jitted else f"{name}: inside")
+    assert_same(found, gradients_in_jax()(name))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_other_batches(name):
     for which in ("outer batch", "inner batch"):
-        assert_same(compiled(name)(which), expected(name)(which))
+        key = f"{name}: {which}"
+        assert_same(compiled_batches()(key), expected_batches()(key))
 
 
 def test_transpose_of_all_to_all():
@@ -110,23 +133,28 @@ def test_several_names():
 
         return m.vmap(m.vmap(member, axis_name="j"), axis_name="i")
 
-    assert_same(mapped(mx, mx)(Y), by_jax(mapped(jax, lax), Y))
+    expected = by_jax(mapped(jax, lax), Y)
+    for way in WAYS:
+        assert_same(way(mapped(mx, mx))(Y), expected)
 
 
-def test_groups():
+@pytest.mark.parametrize("way", WAYS, ids=["jit", "reference"])
+def test_groups(way):
     groups = [[0, 2], [3, 1]]
-    summed = mx.vmap(lambda x: mx.psum(x, "i", axis_index_groups=groups), axis_name="i")(Y)
-    assert_same(summed, np.stack([Y[0] + Y[2], Y[1] + Y[3]] * 2))
-    gathered = mx.vmap(lambda x: mx.all_gather(x, "i", axis_index_groups=groups), axis_name="i")(Y)
-    assert_same(gathered, np.stack([Y[[0, 2]], Y[[3, 1]], Y[[0, 2]], Y[[3, 1]]]))
-    parts = mx.vmap(lambda x: mx.psum_scatter(x[:2], "i", axis_index_groups=groups), axis_name="i")(
-        Y
-    )
-    assert_same(parts[2], (Y[0] + Y[2])[1])
-    assert (
-        mx.vmap(lambda x: x * mx.psum(1, "i", axis_index_groups=groups), axis_name="i")(Y)[0, 0, 0]
-        == np.float32(2) * Y[0, 0, 0]
-    )
+
+    def members(x):
+        return {
+            "psum": mx.psum(x, "i", axis_index_groups=groups),
+            "all_gather": mx.all_gather(x, "i", axis_index_groups=groups),
+            "psum_scatter": mx.psum_scatter(x[:2], "i", axis_index_groups=groups),
+            "size": x * mx.psum(1, "i", axis_index_groups=groups),
+        }
+
+    found = way(mx.vmap(members, axis_name="i"))(Y)
+    assert_same(found["psum"], np.stack([Y[0] + Y[2], Y[1] + Y[3]] * 2))
+    assert_same(found["all_gather"], np.stack([Y[[0, 2]], Y[[3, 1]], Y[[0, 2]], Y[[3, 1]]]))
+    assert_same(found["psum_scatter"][2], (Y[0] + Y[2])[1])
+    assert found["size"][0, 0, 0] == np.float32(2) * Y[0, 0, 0]
 
 
 def test_results_and_operands_without_batch():

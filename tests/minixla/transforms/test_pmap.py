@@ -11,9 +11,10 @@ import pytest
 from jax import lax
 
 import minixla as mx
-from tests.harness import QUICKLY, by_jax
+from tests.harness import QUICKLY, by_jax, compiled_together
 from tests.minixla.transforms.collective_programs import (
     INSIDE,
+    ON_DEVICES,
     PERMUTATION,
     PROGRAMS,
     WITHOUT_DERIVATIVE,
@@ -21,15 +22,11 @@ from tests.minixla.transforms.collective_programs import (
     Y,
     assert_same,
     both,
-    check,
+    gradients_in_jax,
+    of_squares,
+    together_on_devices,
     value_and_derivatives,
 )
-
-
-def mapped(name):
-    """The program on every member, in minixla's pmap and in JAX's vmap."""
-    ours, theirs = both(name)
-    return mx.pmap(ours, axis_name="i"), jax.vmap(theirs, axis_name="i")
 
 
 def on_devices(array):
@@ -41,41 +38,13 @@ def on_devices(array):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_derivatives(name):
     """The members together are one function, whose derivative is JAX's of its vmap."""
-    check(*mapped(name), derivatives=name not in WITHOUT_DERIVATIVE)
+    ON_DEVICES.check(name)
 
 
 def test_results_stay_on_the_devices():
     found = mx.pmap(lambda x: x + 1)(Y)
     assert found.dtype == np.float32
     assert on_devices(found) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("name", INSIDE)
-def test_gradient_of_each_member(name):
-    """What a member's gradient sends to the others, they get."""
-    ours, theirs = both(name)
-    assert_same(
-        mx.pmap(mx.grad(lambda x: (ours(x) ** 2).sum()), axis_name="i")(Y),
-        by_jax(jax.vmap(jax.grad(lambda x: (theirs(x) ** 2).sum()), axis_name="i"), Y),
-    )
-
-
-@pytest.mark.parametrize("name", [*WITHOUT_DERIVATIVE, "all_to_all"])
-def test_derivatives_that_jax_lacks(name):
-    ours, _ = both(name)
-    tied = Y.copy()
-    tied[2, :4] = tied[1, :4]  # of equal members each has its share
-
-    def derivatives(transformation):
-        return value_and_derivatives(mx, transformation(ours, axis_name="i"), weights)
-
-    weights = np.cos(mx.reference(mx.vmap(ours, axis_name="i"))(Y))
-    expected = mx.reference(derivatives(mx.vmap))(tied)
-    for found in (
-        mx.jit(derivatives(mx.pmap), compiler_options=QUICKLY)(tied),
-        mx.reference(derivatives(mx.pmap))(tied),
-    ):
-        jax.tree.map(assert_same, tuple(found), expected)
 
 
 GROUPED = {
@@ -88,15 +57,50 @@ GROUPED = {
 }
 
 
+def grouped(name):
+    """The program of a member."""
+    return lambda x: GROUPED[name](x, [[0, 2], [3, 1]])
+
+
+@functools.cache
+def on_each():
+    """What members get by pmap alone: gradients, and results of groups."""
+    gradients = {name: of_squares(mx, both(name)[0]) for name in INSIDE}
+    return together_on_devices(gradients | {f"{name} of groups": grouped(name) for name in GROUPED})
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_gradient_of_each_member(name):
+    """What a member's gradient sends to the others, they get."""
+    assert_same(on_each()(name), gradients_in_jax()(name))
+
+
+LACKING = [*WITHOUT_DERIVATIVE, "all_to_all"]
+TIED = Y.copy()
+TIED[2, :4] = TIED[1, :4]  # of equal members each has its share
+
+
+def derivatives(transformation, name):
+    return value_and_derivatives(mx, transformation(both(name)[0], axis_name="i"))
+
+
+@functools.cache
+def compiled_derivatives():
+    return compiled_together({name: derivatives(mx.pmap, name) for name in LACKING}, TIED)
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_derivatives_that_jax_lacks(name):
+    expected = mx.reference(derivatives(mx.vmap, name))(TIED)
+    for found in (compiled_derivatives()(name), mx.reference(derivatives(mx.pmap, name))(TIED)):
+        jax.tree.map(assert_same, found, expected)
+
+
 @pytest.mark.parametrize("name", GROUPED)
 def test_groups(name):
-    def member(x):
-        return GROUPED[name](x, [[0, 2], [3, 1]])
-
-    ours = mx.pmap(member, axis_name="i")
-    expected = mx.reference(mx.vmap(member, axis_name="i"))(Y)
-    assert_same(ours(Y), expected)
-    assert_same(mx.reference(ours)(Y), expected)
+    expected = mx.reference(mx.vmap(grouped(name), axis_name="i"))(Y)
+    assert_same(on_each()(f"{name} of groups"), expected)
+    assert_same(mx.reference(mx.pmap(grouped(name), axis_name="i"))(Y), expected)
 
 
 def test_members_that_get_nothing():
@@ -124,12 +128,24 @@ AXES = {
 }
 
 
+@functools.cache
+def expected_axes():
+    """What JAX's vmap gives, by name."""
+    functions = {
+        name: jax.vmap(fun, tuple(axes) if isinstance(axes, list) else axes, out_axes)
+        for name, (fun, _, axes, out_axes) in AXES.items()
+    }
+    return by_jax(
+        lambda given: {name: f(*given[name]) for name, f in functions.items()},
+        {name: row[1] for name, row in AXES.items()},
+    )
+
+
 @pytest.mark.parametrize("name", AXES)
 def test_axes(name):
     fun, arguments, in_axes, out_axes = AXES[name]
     ours = mx.pmap(fun, in_axes=in_axes, out_axes=out_axes)
-    jax_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    expected = by_jax(jax.vmap(fun, jax_axes, out_axes), *arguments)
+    expected = expected_axes()[name]
     for found in (ours(*arguments), mx.reference(ours)(*arguments)):
         assert jax.tree.structure(found) == jax.tree.structure(expected)
         jax.tree.map(assert_same, found, expected)

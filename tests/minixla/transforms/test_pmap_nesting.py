@@ -12,8 +12,16 @@ from jax import lax
 
 import minixla as mx
 import minixla.numpy as mnp
-from tests.harness import QUICKLY, by_jax
-from tests.minixla.transforms.collective_programs import PERMUTATION, W, Y, assert_same, both, check
+from tests.harness import QUICKLY, compiled_together
+from tests.minixla.transforms.collective_programs import (
+    PERMUTATION,
+    Mapped,
+    Members,
+    W,
+    Y,
+    assert_same,
+    both,
+)
 
 
 def member_of(m, numpy, grad):
@@ -51,21 +59,28 @@ LARGE = ("jvp(grad)", "grad(grad)", "vmap(grad)")
 
 
 @functools.cache
-def nested_in_jax(name):
-    return by_jax(NESTED[name](V, jax), Y)
+def nested_in_jax():
+    """What JAX says, by name."""
+    return compiled_together({name: nest(V, jax) for name, nest in NESTED.items()}, Y, jit=jax.jit)
+
+
+@functools.cache
+def large():
+    """The large ones of ours, by name."""
+    return compiled_together({name: NESTED[name](P, mx) for name in LARGE}, Y)
 
 
 @pytest.mark.parametrize("name", NESTED)
 def test_around_pmap(name):
     ours = NESTED[name](P, mx)
-    run = mx.jit(ours, compiler_options=QUICKLY) if name in LARGE else ours
-    for found in (run(Y), mx.reference(ours)(Y)):
-        np.testing.assert_allclose(found, nested_in_jax(name), rtol=2e-4, atol=2e-4)
+    for found in (large()(name) if name in LARGE else ours(Y), mx.reference(ours)(Y)):
+        np.testing.assert_allclose(found, nested_in_jax()(name), rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", ["jit", "grad(jit)", "vmap", "f(f)"])
 def test_pmap_inside_jax(name):
-    np.testing.assert_allclose(NESTED[name](P, jax)(Y), nested_in_jax(name), rtol=2e-4, atol=2e-4)
+    found = NESTED[name](P, jax)(Y)
+    np.testing.assert_allclose(found, nested_in_jax()(name), rtol=2e-4, atol=2e-4)
 
 
 # What stands inside a mapped function, as a function of the framework's modules and a member.
@@ -93,25 +108,24 @@ def _loops(module):
     return mx if module is mx else lax
 
 
+def inner(name):
+    """The member in ours and in JAX."""
+    return (lambda x: INNER[name](mx, mx, mnp, x)), (lambda x: INNER[name](jax, lax, jnp, x))
+
+
+# JAX has no reverse derivative of a while_loop.
+INSIDE_PMAP = Members({name: inner(name) for name in INNER}, without_derivative=["while_loop"])
+
+
 @pytest.mark.parametrize("name", INNER)
 def test_inside_pmap(name):
-    def ours(x):
-        return INNER[name](mx, mx, mnp, x)
-
-    def theirs(x):
-        return INNER[name](jax, lax, jnp, x)
-
-    # JAX has no reverse derivative of a while_loop.
-    ours, theirs = mx.pmap(ours, "i"), jax.vmap(theirs, axis_name="i")
-    check(ours, theirs, derivatives=name != "while_loop")
+    INSIDE_PMAP.check(name)
 
 
 def test_derivative_of_a_loop_with_collectives():
     def gradient(transformation):
-        def member(x):
-            return INNER["while_loop"](mx, mx, mnp, x)
-
-        return mx.grad(lambda y: (transformation(member, axis_name="i")(y) ** 2).sum())
+        mapped = transformation(inner("while_loop")[0], axis_name="i")
+        return mx.grad(lambda y: (mapped(y) ** 2).sum())
 
     expected = mx.reference(gradient(mx.vmap))(Y)
     assert_same(mx.jit(gradient(mx.pmap), compiler_options=QUICKLY)(Y), expected)
@@ -136,9 +150,8 @@ def test_pmap_inside_pmap_stays_on_the_device():
 
     # Eight members inside each of four: more than there are devices.
     wide = np.moveaxis(Y, 1, 2)
-    ours = mx.pmap(member(mx, mx, mnp, mx.pmap), axis_name="i")
-    theirs = jax.vmap(member(jax, lax, jnp, jax.vmap), axis_name="i")
-    check(ours, theirs, wide)
+    pair = member(mx, mx, mnp, mx.pmap), member(jax, lax, jnp, jax.vmap)
+    Members({"inner": pair}, wide).check("inner")
 
 
 def test_axes_of_vmap_around_pmap():
@@ -150,14 +163,35 @@ def test_axes_of_vmap_around_pmap():
     batch = np.stack([Y, np.cos(Y), Y * Y])
     ours = mx.vmap(mx.pmap(member(mx), "i"), axis_name="batch")
     theirs = jax.vmap(jax.vmap(member(lax), axis_name="i"), axis_name="batch")
-    check(ours, theirs, batch)
+    Mapped({"both": (ours, theirs)}, batch).check("both")
 
 
-@pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all, tiled", "axis_index"])
-def test_batches_around_and_inside(name):
-    ours, theirs = both(name)
+BATCHED = ["psum", "all_gather", "all_to_all, tiled", "axis_index"]
+
+
+@functools.cache
+def batches():
+    """Batches by JAX, and ours of batches around and inside of pmap, by name."""
     batch = np.stack([Y, 2 * Y, -Y])
-    expected = by_jax(jax.vmap(jax.vmap(theirs, axis_name="i")), batch)
-    assert_same(mx.vmap(mx.pmap(ours, "i"))(batch), expected)
-    inside = mx.pmap(mx.vmap(ours), "i", in_axes=1, out_axes=1)
-    assert_same(inside(batch), expected)
+    ours, theirs = ({name: both(name)[at] for name in BATCHED} for at in (0, 1))
+    nested = {name: jax.vmap(jax.vmap(f, axis_name="i")) for name, f in theirs.items()}
+    batched = {name: mx.vmap(f) for name, f in ours.items()}
+
+    def around(fun, **_):
+        return mx.vmap(mx.pmap(fun, "i"))
+
+    def inside(fun, **_):
+        return mx.pmap(fun, "i", in_axes=1, out_axes=1)
+
+    return (
+        compiled_together(nested, batch, jit=jax.jit),
+        compiled_together(ours, batch, jit=around),
+        compiled_together(batched, batch, jit=inside),
+    )
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_batches_around_and_inside(name):
+    expected, around, inside = batches()
+    assert_same(around(name), expected(name))
+    assert_same(inside(name), expected(name))
