@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -20,6 +23,8 @@ from minixla.core.tuples import TupleValue
 from minixla.engine import ENGINE
 from minixla.engine import eager as eager_module
 from minixla_ops import rules
+from tests.harness import QUICKLY, together
+from tests.minixla.numpy.tables import split
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -38,7 +43,7 @@ FUNCTIONS_OF_A_NUMBER = {
 def test_results_for_python_numbers_are_weak(name, disabled):
     with jax.disable_jit(disabled):
         ours = FUNCTIONS_OF_A_NUMBER[name](mx.numpy, 0.5)
-    theirs = FUNCTIONS_OF_A_NUMBER[name](jnp, 0.5)
+    theirs: Any = jax.eval_shape(lambda: FUNCTIONS_OF_A_NUMBER[name](jnp, 0.5))
     assert (ours.dtype, ours.shape, ours.weak_type) == (
         theirs.dtype,
         theirs.shape,
@@ -239,18 +244,6 @@ ONE_PROGRAM = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("function", "operands"), ONE_PROGRAM, ids=lambda v: getattr(v, "__name__", "")
-)
-def test_functions_run_as_one_program(function, operands):
-    placed = [jnp.asarray(each) if isinstance(each, np.ndarray) else each for each in operands]
-    (equation,) = jax.make_jaxpr(function)(*placed).eqns
-    assert equation.primitive.name == "jit"
-    actual, expected = function(*placed), getattr(jnp, function.__name__)(*placed)
-    assert actual.dtype == expected.dtype
-    np.testing.assert_allclose(actual, expected, rtol=1e-6)
-
-
 WITH_OPTIONS = [
     (mnp.sum, jnp.sum, (X, 1), {}),
     (mnp.sum, jnp.sum, (), {"a": X, "axis": (0, 1), "keepdims": True}),
@@ -264,25 +257,70 @@ WITH_OPTIONS = [
 ]
 
 
+def in_double(operands):
+    """The operands, the first of them in double."""
+    return [np.asarray(operands[0], np.float64), *operands[1:]]
+
+
+def place(operands):
+    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, operands)
+
+
+@functools.cache
+def in_jax(x64):
+    """What JAX gives for the rows of both tables, in one program."""
+    calls: dict[Any, Any] = {}
+    for function, operands in ONE_PROGRAM:
+        name, theirs = function.__name__, getattr(jnp, function.__name__)
+        calls[name] = theirs, operands, {}
+        calls[f"{name} in double"] = theirs, in_double(operands), {}
+    for row, (_, theirs, operands, options) in enumerate(WITH_OPTIONS):
+        calls[str(row)] = theirs, *as_default(operands, options, x64)
+    functions, arrays = {}, {}
+    for key, (theirs, *given) in calls.items():
+        arrays[key], rebuild = split(given)
+
+        def call(*xs, theirs=theirs, rebuild=rebuild):
+            operands, options = rebuild(xs)
+            return theirs(*operands, **options)
+
+        functions[key] = call
+    with jax.enable_x64(x64):
+        return together(functools.partial(jax.jit, compiler_options=QUICKLY), functions, arrays)
+
+
+def as_default(operands, options, x64):
+    """Operands and options whose floats are of the mode's own type."""
+
+    def widened(x):
+        return x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype == np.float32 else x
+
+    return jax.tree.map(widened, (operands, options)) if x64 else (operands, options)
+
+
+@pytest.mark.parametrize(
+    ("function", "operands"), ONE_PROGRAM, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_functions_run_as_one_program(function, operands):
+    placed = place(operands)
+    (equation,) = jax.make_jaxpr(function)(*placed).eqns
+    assert equation.primitive.name == "jit"
+    actual, expected = function(*placed), in_jax(False)[function.__name__]
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize(
-    ("function", "theirs", "operands", "options"),
-    WITH_OPTIONS,
-    ids=lambda v: getattr(v, "__name__", ""),
+    "row", range(len(WITH_OPTIONS)), ids=lambda row: WITH_OPTIONS[row][0].__name__
 )
-def test_options_of_one_program(function, theirs, operands, options, x64):
+def test_options_of_one_program(row, x64):
+    function, _, *given = WITH_OPTIONS[row]
     with jax.enable_x64(x64):
-        operands, options = jax.tree.map(
-            lambda v: (
-                jnp.asarray(v, float if v.dtype == np.float32 else None)
-                if isinstance(v, np.ndarray)
-                else v
-            ),
-            (operands, options),
-        )
+        operands, options = place(as_default(*given, x64))
         (equation,) = jax.make_jaxpr(lambda: function(*operands, **options))().eqns
         assert equation.primitive.name == "jit"
-        actual, expected = function(*operands, **options), theirs(*operands, **options)
+        actual, expected = function(*operands, **options), in_jax(x64)[str(row)]
         assert actual.dtype == expected.dtype
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
@@ -291,15 +329,14 @@ def test_options_of_one_program(function, theirs, operands, options, x64):
     ("function", "operands"), ONE_PROGRAM, ids=lambda v: getattr(v, "__name__", "")
 )
 def test_functions_run_as_one_program_in_64_bits(function, operands):
+    expected = in_jax(True)
     with jax.enable_x64(True):
-        wide = [np.asarray(x, np.float64) if isinstance(x, np.ndarray) else x for x in operands]
-        for given in (operands, wide[:1] + list(operands[1:])):
-            if function is mnp.right_shift and given is not operands:
+        for suffix, given in {"": operands, " in double": in_double(operands)}.items():
+            if function is mnp.right_shift and suffix:
                 continue  # floats have no shifts
-            placed = [jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in given]
-            actual, expected = function(*placed), getattr(jnp, function.__name__)(*placed)
-            assert (actual.dtype, actual.weak_type) == (expected.dtype, expected.weak_type)
-            np.testing.assert_allclose(actual, expected, rtol=1e-6)
+            actual, wanted = function(*place(given)), expected[function.__name__ + suffix]
+            assert (actual.dtype, actual.weak_type) == (wanted.dtype, wanted.weak_type)
+            np.testing.assert_allclose(actual, wanted, rtol=1e-6)
 
 
 def test_options_that_are_equal_but_not_the_same():
