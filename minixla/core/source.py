@@ -41,7 +41,7 @@ class Source(NamedTuple):
     @property
     def line(self) -> int:
         """The line number, counted from 1; 0 where Python does not know it."""
-        starts, lines = _line_table(self.file, self.code)
+        _, starts, lines = _LINE_TABLES.get(id(self.code)) or _line_table(self.code)
         return lines[bisect_right(starts, self.instruction) - 1]
 
     def __str__(self) -> str:
@@ -78,11 +78,19 @@ def _shown_path(file: str) -> str:
     return file if path.startswith("..") else path
 
 
-# Code objects are equal across files, so the file belongs to the key.
-@functools.lru_cache(maxsize=1024)
-def _line_table(file: str, code: CodeType) -> tuple[list[int], list[int]]:
+# By identity of the code object, which is kept: hashing one takes longer than all else.
+_LINE_TABLES: dict[int, tuple[CodeType, list[int], list[int]]] = {}
+_MOST_LINE_TABLES = 1024
+
+
+def _line_table(code: CodeType) -> tuple[CodeType, list[int], list[int]]:
+    """A code object, the offsets at which its lines start, and these lines."""
     rows = [(start, line or 0) for start, _, line in code.co_lines()]
-    return [start for start, _ in rows], [line for _, line in rows]
+    found = code, [start for start, _ in rows], [line for _, line in rows]
+    if len(_LINE_TABLES) >= _MOST_LINE_TABLES:
+        _LINE_TABLES.clear()
+    _LINE_TABLES[id(code)] = found
+    return found
 
 
 # Decorators of the standard library stand between the user's frames and ours.
