@@ -25,6 +25,7 @@ from tests.oracles.xla import run_xla, run_xla_optimized
 
 __all__ = [
     "QUICKLY",
+    "DerivativesTogether",
     "Together",
     "by_jax",
     "check_batching",
@@ -41,8 +42,8 @@ __all__ = [
 Function = Callable[..., Any]
 Oracle = Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]
 Outcome = list[np.ndarray] | Exception
-#: JAX's derivatives as a function of the operands, and ours.
-Pending = tuple[Function, dict[str, Any]]
+#: For each function that is derived, itself or a derivative: the derivatives, and results' shapes.
+Derivatives = list[dict[str, Any]]
 
 
 def by_jax(function: Function, *arguments: Any) -> Any:
@@ -243,11 +244,11 @@ class Together:
         return check_operation(function, operands, **options, given=given)
 
 
-def _directions(arrays: Sequence[np.ndarray], seed: int) -> list[Any]:
+def _directions(arrays: Sequence[Any], seed: int) -> list[Any]:
     """A random tangent for each array; float0 zeros for integers."""
     generator = np.random.default_rng(seed)
     found: list[Any] = []
-    for array in map(np.asarray, arrays):
+    for array in arrays:
         if array.dtype.kind == "c":
             parts = generator.standard_normal((2, *array.shape))
             found.append((parts[0] + 1j * parts[1]).astype(array.dtype))
@@ -275,6 +276,7 @@ def check_derivatives(
     atol: float = 1e-6,
     modes: Sequence[str] = ("fwd", "rev"),
     differences: bool = True,
+    given: Derivatives | None = None,
 ) -> None:
     """Asserts that derivatives of `function` at f64 operands are right.
 
@@ -291,28 +293,64 @@ def check_derivatives(
         rtol, atol: the tolerance against finite differences; against JAX it is 1e-12.
         modes: of "fwd" and "rev".
         differences: False where finite differences mean nothing (a kink); leave a reason.
+        given: what JAX has been asked already, by `DerivativesTogether`.
     """
-    pending: list[Pending] = []
+    operands = [np.asarray(x) for x in operands]
+    ours: Derivatives = []
     with jax.enable_x64(True):
-        _check_order(
-            function, operands, jax_function, order, step, rtol, atol, modes, differences, pending
-        )
-        _compare_with_jax(pending, operands)
+        _check_order(function, operands, order, step, rtol, atol, modes, differences, ours)
+        if jax_function is not None:
+            derived = _derived_by_jax(jax_function, operands, order, modes)
+            _compare_with_jax(ours, by_jax(derived, *operands) if given is None else given)
+
+
+class DerivativesTogether:
+    """Rows of `check_derivatives` for which JAX's derivatives are one program.
+
+    Args:
+        rows: for each name the function, the operands, the same in JAX or None, and the options.
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[
+            Any, tuple[Function, Sequence[np.ndarray], Function | None, Mapping[str, Any]]
+        ],
+    ) -> None:
+        self.rows = rows
+
+    def check(self, name: Hashable) -> None:
+        """Asserts that the row is right; the first call asks JAX about all rows."""
+        function, operands, jax_function, options = self.rows[name]
+        given = self._by_jax.get(name)
+        check_derivatives(function, operands, jax_function, **options, given=given)
+
+    @functools.cached_property
+    def _by_jax(self) -> dict[Any, Derivatives]:
+        """JAX's derivatives of the rows, but of those that it fails to trace."""
+        functions, arguments = {}, {}
+        for name, (_, operands, jax_function, options) in self.rows.items():
+            if jax_function is not None:
+                arguments[name] = [np.asarray(x) for x in operands]
+                wanted = options.get("order", 2), options.get("modes", ("fwd", "rev"))
+                functions[name] = _derived_by_jax(jax_function, arguments[name], *wanted)
+        with jax.enable_x64(True):
+            jit = functools.partial(jax.jit, compiler_options=QUICKLY)
+            return together(jit, functions, arguments)
 
 
 def _check_order(
     function: Function,
     operands: Sequence[np.ndarray],
-    jax_function: Function | None,
     order: int,
     step: float,
     rtol: float,
     atol: float,
     modes: Sequence[str],
     differences: bool,
-    pending: list[Pending],
+    found: Derivatives,
 ) -> None:
-    operands = [np.asarray(x) for x in operands]
+    """Compares the derivatives with each other; adds them to `found`."""
     tangents = _directions(operands, order)
 
     def flat(*xs: Any) -> tuple[Any, ...]:
@@ -339,25 +377,21 @@ def _check_order(
         if slopes is not None:
             left, right = _inner(cotangents, slopes), _inner(pulled, tangents)
             np.testing.assert_allclose(right, left, rtol=1e-9, atol=1e-9, err_msg="vjp against jvp")
-    if jax_function is not None:
-        derived = _derived_by_jax(jax_function, tangents, cotangents, modes)
-        pending.append((derived, {"jvp against JAX": slopes, "vjp against JAX": pulled}))
+    shapes = [np.array(each.shape) for each in outputs]
+    found.append({"fwd": slopes, "rev": pulled, "shapes": shapes})
     if order > 1:
         floats = [i for i, x in enumerate(operands) if x.dtype.kind in "fc"]
         for mode in modes:
             _check_order(
                 _derivative(flat, mode, tangents, cotangents, floats),
                 operands,
-                None
-                if jax_function is None
-                else _jax_derivative(jax_function, mode, tangents, cotangents, floats),
                 order - 1,
                 step,
                 max(rtol, 1e-5),
                 max(atol, 1e-5),
                 modes,
                 differences,
-                pending,
+                found,
             )
 
 
@@ -411,33 +445,41 @@ def _compare_with_differences(
 
 
 def _derived_by_jax(
-    fun: Function, tangents: Sequence[Any], cotangents: Sequence[Any], modes: Sequence[str]
+    fun: Function, operands: Sequence[np.ndarray], order: int, modes: Sequence[str]
 ) -> Function:
+    """From the operands to JAX's derivatives, those that `_check_order` finds of ours."""
+    tangents = _directions(operands, order)
+    floats = [i for i, x in enumerate(operands) if x.dtype.kind in "fc"]
+
     def flat(*xs: Any) -> tuple[Any, ...]:
         return tuple(jax.tree.leaves(fun(*xs)))
 
-    def derived(*xs: Any) -> dict[str, list[Any]]:
-        found = {}
+    def derived(*xs: Any) -> Derivatives:
+        found, cotangents = {}, []
         if "fwd" in modes:
-            found["jvp against JAX"] = jax.jvp(flat, xs, tuple(tangents))[1]
+            outputs, found["fwd"] = jax.jvp(flat, xs, tuple(tangents))
         if "rev" in modes:
-            found["vjp against JAX"] = jax.vjp(flat, *xs)[1](tuple(cotangents))
-        return {name: list(filter(_has_value, values)) for name, values in found.items()}
+            outputs, pull = jax.vjp(flat, *xs)
+            cotangents = _directions(outputs, order + 10)
+            found["rev"] = pull(tuple(cotangents))
+        found["shapes"] = [np.array(each.shape) for each in outputs]
+        every = [{name: list(filter(_has_value, values)) for name, values in found.items()}]
+        for mode in modes if order > 1 else ():
+            derivative = _jax_derivative(fun, mode, tangents, cotangents, floats)
+            every += _derived_by_jax(derivative, operands, order - 1, modes)(*xs)
+        return every
 
     return derived
 
 
-def _compare_with_jax(pending: Sequence[Pending], operands: Sequence[np.ndarray]) -> None:
-    if not pending:
-        return
-    # One program for all orders: a program costs more than what is in it.
-    expected = by_jax(lambda *xs: [derived(*xs) for derived, _ in pending], *operands)
-    for found, (_, ours) in zip(expected, pending, strict=True):
+def _compare_with_jax(ours: Derivatives, expected: Derivatives) -> None:
+    for actual, found in zip(ours, expected, strict=True):
         for name, values in found.items():
-            actual = filter(_has_value, ours[name])
-            for one, other in zip(actual, values, strict=True):
+            for one, other in zip(filter(_has_value, actual[name]), values, strict=True):
                 # Both in f64, of the same derivative: some thousands of roundings apart at most.
-                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
+                np.testing.assert_allclose(
+                    one, other, rtol=1e-12, atol=1e-12, err_msg=f"{name} against JAX"
+                )
 
 
 def check_batching(

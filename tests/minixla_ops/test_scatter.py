@@ -12,7 +12,15 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError
 from minixla_ops.scatter_computations import combination_of, overwrite, separate
-from tests.harness import check_batching, check_operation, check_rejected, graph_of
+from tests.harness import (
+    Together,
+    by_jax,
+    check_batching,
+    check_operation,
+    check_rejected,
+    compiled_together,
+    graph_of,
+)
 from tests.oracles import ALL_TYPES, INTEGERS, random_values
 
 Numbers = ops.ScatterDimensionNumbers
@@ -105,25 +113,35 @@ def by_element(operand, indices, updates, numbers, combine):
     return result
 
 
+def given_of(case):
+    sizes, index_sizes, update_sizes, _ = CASES[case]
+    return [small(*sizes), starts(*index_sizes), small(*update_sizes, seed=2)]
+
+
+MEANINGS = Together(
+    {
+        (case, name): (
+            scatter(computation, numbers),
+            given_of(case),
+            # Where overlapping windows come before other dimensions, the interpreter's order is
+            # another.
+            {
+                "interpreter": case not in ("vectors first", "batching of windows"),
+                "signed_zeros": False,
+            },
+        )
+        for case, (*_, numbers) in CASES.items()
+        for name, (computation, _) in COMPUTATIONS.items()
+    }
+)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_meaning(case):
-    sizes, index_sizes, update_sizes, numbers = CASES[case]
-    given = small(*sizes), starts(*index_sizes), small(*update_sizes, seed=2)
-    # Where overlapping windows come before other dimensions, the interpreter's order is another.
-    is_plain = case not in ("vectors first", "batching of windows")
-    functions = [scatter(computation, numbers) for computation, _ in COMPUTATIONS.values()]
-    results = check_operation(
-        # XLA compiles all at once; the interpreter scatters into its operand, so one at a time.
-        lambda x, i, u: [function(x, i, u) for function in functions],
-        given,
-        interpreter=False,
-        signed_zeros=False,
-    )
-    for function, (_, combine), result in zip(
-        functions, COMPUTATIONS.values(), results, strict=True
-    ):
-        check_operation(function, given, xla=False, interpreter=is_plain, signed_zeros=False)
-        np.testing.assert_array_equal(result, by_element(*given, numbers, combine))
+    for name, (_, combine) in COMPUTATIONS.items():
+        (result,) = MEANINGS.check((case, name))
+        expected = by_element(*given_of(case), CASES[case][3], combine)
+        np.testing.assert_array_equal(result, expected, err_msg=name)
 
 
 def as_jax(numbers):
@@ -150,10 +168,16 @@ def test_skips_as_jax_does(case):
     if case == "vectors amid":
         numbers, index_sizes = numbers._replace(index_vector_dim=2), (2, 2, 3)
     given = small(*sizes), starts(*index_sizes), small(*update_sizes, seed=2)
-    for name, in_jax in IN_JAX.items():
-        actual = mx.jit(scatter(COMPUTATIONS[name][0], numbers))(*given)
-        expected = in_jax(*given, as_jax(numbers), mode="drop")
-        np.testing.assert_array_equal(actual, expected, err_msg=name)
+    ours = {name: scatter(COMPUTATIONS[name][0], numbers) for name in IN_JAX}
+    actual = compiled_together(ours, *given)
+    expected = by_jax(
+        lambda *xs: {
+            name: in_jax(*xs, as_jax(numbers), mode="drop") for name, in_jax in IN_JAX.items()
+        },
+        *given,
+    )
+    for name in IN_JAX:
+        np.testing.assert_array_equal(actual(name), expected[name], err_msg=name)
 
 
 def test_fact_four_window_dimensions_go_to_operand_dimensions_1_3_4_5():
@@ -276,53 +300,100 @@ def test_one_operand_gives_an_array_and_several_a_tuple():
 
 # The interpreter and XLA:CPU do arithmetic of f8 and smaller types in ways of their own; XLA:CPU
 # knows no types of six bits.
-@pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
-def test_element_types(name, dtype):
-    given = [random_values(dtype, (5, 3), 0), starts(6, 1), random_values(dtype, (6, 3), 1)]
-    is_six = name.startswith("f6")
-    check_operation(scatter(overwrite, ROWS), given, xla=not is_six)
-    check_operation(scatter(ops.max, ROWS), given, xla=not is_six)
-    if name[:2] not in ("f4", "f6", "f8"):
-        check_operation(scatter(ops.add, ROWS), given)
+def of_type(dtype):
+    return [random_values(dtype, (5, 3), 0), starts(6, 1), random_values(dtype, (6, 3), 1)]
 
 
-@pytest.mark.parametrize("computation", [ops.and_, ops.or_, ops.xor])
-@pytest.mark.parametrize("dtype", [np.bool_, np.int32, np.uint8])
-def test_bitwise_computations(computation, dtype):
-    given = [random_values(dtype, (5, 3), 0), starts(6, 1), random_values(dtype, (6, 3), 1)]
-    check_operation(scatter(computation, ROWS), given)
+ELEMENT_TYPES = Together(
+    {
+        (name, computation.__name__): (
+            scatter(computation, ROWS),
+            of_type(dtype),
+            {"xla": not name.startswith("f6")},
+        )
+        for name, dtype in ALL_TYPES
+        for computation in (overwrite, ops.max, ops.add)
+        if computation is not ops.add or name[:2] not in ("f4", "f6", "f8")
+    }
+)
 
 
-@pytest.mark.parametrize("computation", [ops.add, ops.mul, ops.min, ops.max])
-def test_computations_of_pred_and_of_special_values(computation):
-    preds = [random_values(np.bool_, (5, 3), 0), starts(6, 1), random_values(np.bool_, (6, 3), 1)]
-    check_operation(scatter(computation, ROWS), preds)
-    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1], np.float32)
-    indices = np.array([[a] for a in range(6) for _ in range(6)], np.int32)
-    check_operation(
-        scatter(computation, Numbers((), (0,), (0,), 1)), [special, indices, np.tile(special, 6)]
-    )
+@pytest.mark.parametrize("row", ELEMENT_TYPES.rows, ids="-".join)
+def test_element_types(row):
+    ELEMENT_TYPES.check(row)
+
+
+BITWISE = Together(
+    {
+        (dtype.__name__, computation.__name__): (scatter(computation, ROWS), of_type(dtype), {})
+        for dtype in (np.bool_, np.int32, np.uint8)
+        for computation in (ops.and_, ops.or_, ops.xor)
+    }
+)
+
+
+@pytest.mark.parametrize("row", BITWISE.rows, ids="-".join)
+def test_bitwise_computations(row):
+    BITWISE.check(row)
+
+
+SPECIAL = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1], np.float32)
+EACH_SIX_TIMES = np.array([[a] for a in range(6) for _ in range(6)], np.int32)
+SPECIAL_VALUES = Together(
+    {
+        (name, computation.__name__): (scatter(computation, numbers), given, {})
+        for computation in (ops.add, ops.mul, ops.min, ops.max)
+        for name, numbers, given in (
+            ("pred", ROWS, of_type(np.bool_)),
+            (
+                "special values",
+                Numbers((), (0,), (0,), 1),
+                [SPECIAL, EACH_SIX_TIMES, np.tile(SPECIAL, 6)],
+            ),
+        )
+    }
+)
+
+
+@pytest.mark.parametrize("row", SPECIAL_VALUES.rows, ids="-".join)
+def test_computations_of_pred_and_of_special_values(row):
+    SPECIAL_VALUES.check(row)
+
+
+def starts_of(dtype):
+    """Starts of an integer type: its ends, and what is next to those of 300 elements."""
+    info = ml_dtypes.iinfo(dtype)
+    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
+    return [each for each in given if info.min <= each <= info.max]
+
+
+def at_starts_of(dtype, window):
+    places = np.array(starts_of(dtype), np.int64 if ml_dtypes.iinfo(dtype).min else np.uint64)
+    updates = np.arange(1, 1 + len(places), dtype=np.int32)[:, None] * np.ones(window, np.int32)
+    return [np.zeros(300, np.int32), places.astype(dtype)[:, None], updates]
+
+
+INDEX_TYPES = Together(
+    {
+        (name, window): (
+            scatter(ops.add, Numbers((1,), (), (0,), 1)),
+            at_starts_of(dtype, window),
+            # The interpreter takes unsigned indices from half the range on for negative.
+            {"interpreter": ml_dtypes.iinfo(dtype).min < 0},
+        )
+        for name, dtype in INTEGERS
+        for window in (1, 3)
+    }
+)
 
 
 @pytest.mark.parametrize("name, dtype", INTEGERS, ids=[name for name, _ in INTEGERS])
 @pytest.mark.parametrize("window", [1, 3])
 def test_index_types(name, dtype, window):
-    info = ml_dtypes.iinfo(dtype)
-    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
-    given = [each for each in given if info.min <= each <= info.max]
-    wide = np.uint64 if info.min == 0 else np.int64
-    indices = np.array(given, wide).astype(dtype)[:, None]
-    updates = np.arange(1, 1 + len(given), dtype=np.int32)[:, None] * np.ones(window, np.int32)
-    is_signed = np.issubdtype(dtype, np.signedinteger) or dtype.name in ("int2", "int4")
     with jax.enable_x64(True):
-        # The interpreter takes unsigned indices from half the range on for negative.
-        (result,) = check_operation(
-            scatter(ops.add, Numbers((1,), (), (0,), 1)),
-            [np.zeros(300, np.int32), indices, updates],
-            interpreter=is_signed,
-        )
+        (result,) = INDEX_TYPES.check((name, window))
     expected = np.zeros(300, int)
-    for start, update in zip(given, updates, strict=True):
+    for start, update in zip(starts_of(dtype), at_starts_of(dtype, window)[2], strict=True):
         for offset, value in enumerate(update):
             if 0 <= start + offset < 300:
                 expected[start + offset] += value

@@ -1,5 +1,7 @@
 """Derivatives of element-wise operations of one operand, against finite differences and JAX."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -8,7 +10,11 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
-from tests.harness import check_derivatives
+from tests.harness import (
+    DerivativesTogether,
+    check_derivatives,
+    compiled_together,
+)
 from tests.oracles.values import random_values
 
 JAX_FUNCTIONS = {
@@ -57,19 +63,37 @@ PIECEWISE_CONSTANT = {
 }
 
 
-@pytest.mark.parametrize("name", [n for n in JAX_FUNCTIONS if n not in ("imag", "real")])
+def rows_of(functions, operand_of):
+    """Rows of `DerivativesTogether`: functions of JAX by the names of ours."""
+    return DerivativesTogether(
+        {
+            name: (getattr(ops, name), [operand_of(name)], function, {})
+            for name, function in functions.items()
+        }
+    )
+
+
+# Away from 0, where abs has a kink and cbrt no derivative.
+NEAR_ONE = random_values(np.float64, (2, 3), 1, 0.3, 0.9)
+REAL = rows_of(
+    {n: function for n, function in JAX_FUNCTIONS.items() if n not in ("imag", "real")},
+    lambda name: NEAR_ONE * ([1, 1, 1] if name in POSITIVE else [1, -1, 1]),
+)
+COMPLEX = rows_of(
+    {name: JAX_FUNCTIONS[name] for name in ["abs", "imag", "real", *HOLOMORPHIC]},
+    lambda name: random_values(np.complex128, (5,), 2, 0.3, 0.9),
+)
+CONSTANT = rows_of(PIECEWISE_CONSTANT, lambda name: np.array([-1.3, 0.2, 2.4]))
+
+
+@pytest.mark.parametrize("name", REAL.rows)
 def test_of_real_numbers(name):
-    # Away from 0, where abs has a kink and cbrt no derivative.
-    operand = random_values(np.float64, (2, 3), 1, 0.3, 0.9)
-    if name not in POSITIVE:
-        operand *= [1, -1, 1]
-    check_derivatives(getattr(ops, name), [operand], JAX_FUNCTIONS[name])
+    REAL.check(name)
 
 
-@pytest.mark.parametrize("name", ["abs", "imag", "real", *HOLOMORPHIC])
+@pytest.mark.parametrize("name", COMPLEX.rows)
 def test_of_complex_numbers(name):
-    operand = random_values(np.complex128, (5,), 2, 0.3, 0.9)
-    check_derivatives(getattr(ops, name), [operand], JAX_FUNCTIONS[name])
+    COMPLEX.check(name)
 
 
 def test_cube_root_of_complex_numbers():
@@ -87,10 +111,9 @@ def test_parts_of_real_numbers(name):
     check_derivatives(getattr(ops, name), [random_values(np.float64, (3,), 5)])
 
 
-@pytest.mark.parametrize("name", PIECEWISE_CONSTANT)
+@pytest.mark.parametrize("name", CONSTANT.rows)
 def test_piecewise_constant(name):
-    operand = np.array([-1.3, 0.2, 2.4])
-    check_derivatives(getattr(ops, name), [operand], PIECEWISE_CONSTANT[name])
+    CONSTANT.check(name)
 
 
 def test_reasons_for_zero_derivatives():
@@ -124,12 +147,44 @@ SPECIAL_POINTS = {
 }
 
 
+def twice(of, function):
+    """The second derivatives, forwards and in reverse."""
+
+    def forward(x):
+        return of.jvp(function, (x,), (np.ones(x.shape),))[1]
+
+    def reverse(x):
+        return of.vjp(function, x)[1](np.ones(x.shape))[0]
+
+    return lambda x: (
+        of.jvp(forward, (x,), (np.ones(x.shape),))[1],
+        of.vjp(reverse, x)[1](np.ones(x.shape))[0],
+    )
+
+
+@functools.cache
+def derivatives_by_jax():
+    """From a name to JAX's first derivative at the special points and the second ones."""
+
+    def derivatives(name):
+        function = JAX_FUNCTIONS.get(name) or PIECEWISE_CONSTANT[name]
+
+        def of(points):
+            x = points[name]
+            return jax.jvp(function, (x,), (np.ones(x.shape),))[1], twice(jax, function)(x)
+
+        return of
+
+    points = {name: np.array(values) for name, values in SPECIAL_POINTS.items()}
+    with jax.enable_x64(True):
+        return compiled_together({n: derivatives(n) for n in SPECIAL_POINTS}, points, jit=jax.jit)
+
+
 @pytest.mark.parametrize("name", SPECIAL_POINTS)
 def test_special_points_as_jax_has_them(name):
-    function = JAX_FUNCTIONS.get(name) or PIECEWISE_CONSTANT[name]
     points = np.array(SPECIAL_POINTS[name])
     with jax.enable_x64(True):
-        expected = jax.jvp(function, (points,), (np.ones_like(points),))[1]
+        expected, _ = derivatives_by_jax()(name)
         actual = mx.reference(
             lambda x: mx.jvp(getattr(ops, name), (x,), (np.ones_like(points),))[1]
         )
@@ -140,22 +195,10 @@ def test_special_points_as_jax_has_them(name):
 
 @pytest.mark.parametrize("name", SPECIAL_POINTS)
 def test_second_derivatives_at_special_points_as_jax_has_them(name):
-    jax_function = JAX_FUNCTIONS.get(name) or PIECEWISE_CONSTANT[name]
     points = np.array(SPECIAL_POINTS[name])
-    ones = np.ones_like(points)
-
-    def derivatives(of, function):
-        def forward(x):
-            return of.jvp(function, (x,), (ones,))[1]
-
-        def reverse(x):
-            return of.vjp(function, x)[1](ones)[0]
-
-        return lambda x: (of.jvp(forward, (x,), (ones,))[1], of.vjp(reverse, x)[1](ones)[0])
-
     with jax.enable_x64(True):
-        expected = derivatives(jax, jax_function)(points)
-        actual = mx.reference(derivatives(mx, getattr(ops, name)))(points)
+        _, expected = derivatives_by_jax()(name)
+        actual = mx.reference(twice(mx, getattr(ops, name)))(points)
     np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
