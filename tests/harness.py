@@ -455,7 +455,7 @@ def _derived_by_jax(
         return tuple(jax.tree.leaves(fun(*xs)))
 
     def derived(*xs: Any) -> Derivatives:
-        found, cotangents = {}, []
+        found, outputs, cotangents = {}, [], []
         if "fwd" in modes:
             outputs, found["fwd"] = jax.jvp(flat, xs, tuple(tangents))
         if "rev" in modes:

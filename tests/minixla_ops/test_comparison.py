@@ -10,7 +10,7 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.operation import REGISTRY
 from minixla_ops.evaluation import reference_graph
-from tests.harness import check_batching, check_operation, check_rejected, graph_of
+from tests.harness import Together, check_batching, check_operation, check_rejected, graph_of
 from tests.minixla_ops.operand_pairs import (
     ALL,
     COMPLEX,
@@ -54,20 +54,39 @@ def without_denormals(operands):
     return [each[kept] for each in operands]
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_values(kind):
-    operands = pairs(kind)
-    check_operation(plain, operands, xla=False)
-    # XLA:CPU takes denormal numbers for zeros.
-    check_operation(
-        plain, without_denormals(operands), xla=kind not in WITHOUT_XLA, interpreter=False
-    )
+VALUES = Together(
+    {
+        (kind, oracle): (plain, operands, options)
+        for kind in ALL
+        for oracle, operands, options in [
+            ("interpreter", pairs(kind), {"xla": False}),
+            # It takes denormal numbers for zeros.
+            (
+                "XLA",
+                without_denormals(pairs(kind)),
+                {"xla": kind not in WITHOUT_XLA, "interpreter": False},
+            ),
+        ]
+    }
+)
+TOTAL_ORDER = Together(
+    {
+        # StableHLO's interpreter compares them as it does without.
+        kind: (total, pairs(kind), {"interpreter": False})
+        for kind in FLOATS
+        if kind not in WITHOUT_XLA
+    }
+)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FLOATS if kind not in WITHOUT_XLA])
+@pytest.mark.parametrize("row", VALUES.rows, ids="-".join)
+def test_values(row):
+    VALUES.check(row)
+
+
+@pytest.mark.parametrize("kind", TOTAL_ORDER.rows)
 def test_total_order_of_floats(kind):
-    # StableHLO's interpreter compares them as it does without.
-    check_operation(total, pairs(kind), interpreter=False)
+    TOTAL_ORDER.check(kind)
 
 
 @pytest.mark.parametrize("kind", WITHOUT_XLA)
@@ -118,23 +137,36 @@ def place_in_total_order(value):
     return (-1, [-place[0], -size, -bits]) if is_negative else (1, [*place])
 
 
-def test_facts_of_the_total_order():
-    nan = np.float32(np.nan)
-    facts = [
-        (ops.eq_total_order, -0.0, 0.0, False),
-        (ops.lt_total_order, -0.0, 0.0, True),
-        (ops.eq_total_order, nan, nan, True),
-        (ops.lt_total_order, np.inf, nan, True),
-        (ops.lt_total_order, -nan, -np.inf, True),
-        (ops.ge_total_order, nan, np.inf, True),
-        (ops.gt_total_order, 0.0, -0.0, True),
-        (ops.le_total_order, -nan, nan, True),
-        (ops.ne_total_order, 0.0, -0.0, True),
-    ]
-    for function, lhs, rhs, expected in facts:
-        operands = [np.float32(lhs), np.float32(rhs)]
-        (result,) = check_operation(function, operands, interpreter=False)
-        assert bool(result) is expected, (function.__name__, lhs, rhs)
+NAN = np.float32(np.nan)
+FACTS = [
+    (ops.eq_total_order, -0.0, 0.0, False),
+    (ops.lt_total_order, -0.0, 0.0, True),
+    (ops.eq_total_order, NAN, NAN, True),
+    (ops.lt_total_order, np.inf, NAN, True),
+    (ops.lt_total_order, -NAN, -np.inf, True),
+    (ops.ge_total_order, NAN, np.inf, True),
+    (ops.gt_total_order, 0.0, -0.0, True),
+    (ops.le_total_order, -NAN, NAN, True),
+    (ops.ne_total_order, 0.0, -0.0, True),
+]
+FACTS_TOGETHER = Together(
+    {
+        f"{function.__name__} of {lhs} and {rhs}": (
+            function,
+            [np.float32(lhs), np.float32(rhs)],
+            {"interpreter": False},
+        )
+        for function, lhs, rhs, _ in FACTS
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"), zip(FACTS_TOGETHER.rows, [row[-1] for row in FACTS], strict=True)
+)
+def test_facts_of_the_total_order(fact, expected):
+    (result,) = FACTS_TOGETHER.check(fact)
+    assert bool(result) is expected
 
 
 def test_comparisons_of_floats_obey_ieee_754():

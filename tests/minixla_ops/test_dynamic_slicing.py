@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -12,6 +14,9 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from tests.harness import (
+    DerivativesTogether,
+    Together,
+    by_jax,
     check_batching,
     check_derivatives,
     check_operation,
@@ -62,39 +67,75 @@ CASES = {
 }
 
 
+CUTS = Together(
+    {
+        case: (cut(box), [counted(*sizes), *index(*starts)], {})
+        for case, (sizes, starts, box) in CASES.items()
+    }
+)
+PUTS = Together(
+    {
+        case: (put, [counted(*sizes), counted(*box) + 100, *index(*starts)], {})
+        for case, (sizes, starts, box) in CASES.items()
+    }
+)
+
+
+@functools.cache
+def by_jax_for_all():
+    """What JAX cuts from the operands of each case, and what it puts into them."""
+
+    def everything(cuts, puts):
+        cut = {case: jax_cut(x, starts, CASES[case][2]) for case, (x, *starts) in cuts.items()}
+        return cut, {case: jax_put(x, u, starts) for case, (x, u, *starts) in puts.items()}
+
+    return by_jax(
+        everything, *({case: row[1] for case, row in t.rows.items()} for t in (CUTS, PUTS))
+    )
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_dynamic_slice(case):
-    sizes, starts, box = CASES[case]
-    operand = counted(*sizes)
-    (result,) = check_operation(cut(box), [operand, *index(*starts)])
-    np.testing.assert_array_equal(result, jax_cut(operand, index(*starts), box))
+    (result,) = CUTS.check(case)
+    np.testing.assert_array_equal(result, by_jax_for_all()[0][case])
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_dynamic_update_slice(case):
-    sizes, starts, box = CASES[case]
-    operands = [counted(*sizes), counted(*box) + 100]
-    (result,) = check_operation(put, [*operands, *index(*starts)])
-    np.testing.assert_array_equal(result, jax_put(*operands, index(*starts)))
+    (result,) = PUTS.check(case)
+    np.testing.assert_array_equal(result, by_jax_for_all()[1][case])
+
+
+def starts_of(dtype):
+    info = ml_dtypes.iinfo(dtype)
+    return np.array([dtype.type(int(value)) for value in (info.min, 0, 1, info.max)], dtype)
+
+
+def at_each(x, *starts):
+    slices = [ops.dynamic_slice(x, [start], (2,)) for start in starts]
+    return slices + [ops.dynamic_update_slice(x, -slices[0], [start]) for start in starts]
+
+
+# Past the type's range, the limit of the clamp must not wrap into it.
+INDEX_TYPES = Together(
+    {
+        (name, size): (
+            at_each,
+            [counted(size, dtype=np.int32), *starts_of(dtype)],
+            # StableHLO's interpreter takes large unsigned indices for negative ones; XLA does not.
+            {"interpreter": not name.startswith("ui") or ml_dtypes.iinfo(dtype).bits < 32},
+        )
+        for name, dtype in INTEGERS
+        for size in (3, 200, 70000)
+    }
+)
 
 
 @pytest.mark.parametrize(("name", "dtype"), INTEGERS, ids=[name for name, _ in INTEGERS])
 @pytest.mark.parametrize("size", [3, 200, 70000])
 def test_index_of_every_integer_type(name, dtype, size):
-    # Past the type's range, the limit of the clamp must not wrap into it.
-    info = ml_dtypes.iinfo(dtype)
-    starts = np.array([dtype.type(int(value)) for value in (info.min, 0, 1, info.max)], dtype)
-    operand = counted(size, dtype=np.int32)
-
-    def function(x, *starts):
-        slices = [ops.dynamic_slice(x, [start], (2,)) for start in starts]
-        return slices + [ops.dynamic_update_slice(x, -slices[0], [start]) for start in starts]
-
-    # StableHLO's interpreter takes large unsigned indices for negative ones; XLA does not.
-    results = check_operation(
-        function, [operand, *starts], interpreter=not name.startswith("ui") or info.bits < 32
-    )
-    for start, result in zip(starts, results, strict=False):
+    results = INDEX_TYPES.check((name, size))
+    for start, result in zip(starts_of(dtype), results, strict=False):
         first = min(max(int(start), 0), size - 2)
         assert result.tolist() == [first, first + 1]
 
@@ -131,14 +172,35 @@ def test_python_ints_take_the_type_of_the_other_indices():
     assert eager.tolist() == [[5]]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_derivatives(case):
+def rows_of_derivatives(case):
     sizes, starts, box = CASES[case]
     operand = counted(*sizes, dtype=np.float64)
     update = counted(*box, dtype=np.float64) + 0.5
     starts = index(*starts)
-    check_derivatives(cut(box), [operand, *starts], lambda x, *s: jax_cut(x, s, box), order=1)
-    check_derivatives(put, [operand, update, *starts], lambda x, u, *s: jax_put(x, u, s), order=1)
+    return {
+        (case, "cut"): (
+            cut(box),
+            [operand, *starts],
+            lambda x, *s: jax_cut(x, s, box),
+            {"order": 1},
+        ),
+        (case, "put"): (
+            put,
+            [operand, update, *starts],
+            lambda x, u, *s: jax_put(x, u, s),
+            {"order": 1},
+        ),
+    }
+
+
+DERIVATIVES = DerivativesTogether(
+    {name: row for case in CASES for name, row in rows_of_derivatives(case).items()}
+)
+
+
+@pytest.mark.parametrize("row", DERIVATIVES.rows, ids="-".join)
+def test_derivatives(row):
+    DERIVATIVES.check(row)
 
 
 def test_derivatives_of_derivatives():
@@ -162,54 +224,58 @@ def test_batching(case):
     check_batching(put, [counted(*sizes), counted(*box) + 100, *index(*starts)])
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, ml_dtypes.int4])
-def test_batch_of_different_indices(dtype):
+def both(x, u, s):
+    return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
+
+
+def members(dtype, axes):
+    """The operands of `both`, those with an axis in batches of four."""
     info = ml_dtypes.iinfo(dtype)
     starts = np.array([int(info.min), 0, 2, int(info.max)]).astype(dtype)
-    operands = counted(4, 200), counted(4, 2) - 50
+    operands = counted(4, 200), counted(4, 2) - 50, starts
+    return [x if axis == 0 else x[1] for x, axis in zip(operands, axes, strict=True)]
 
-    def function(x, u, s):
-        return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
 
-    for axes in [(0, 0, 0), (None, None, 0), (0, None, 0), (None, 0, 0)]:
-        given = [
-            x if axis == 0 else x[1] for x, axis in zip([*operands, starts], axes, strict=True)
-        ]
-        mapped = mx.vmap(function, in_axes=axes)
-        rows = [
-            mx.reference(function)(
-                *[x[k] if axis == 0 else x for x, axis in zip(given, axes, strict=True)]
-            )
-            for k in range(4)
-        ]
-        for result, expected in zip(
-            check_operation(lambda *xs: mapped(*xs), given, interpreter=False),  # noqa: B023
-            map(np.stack, zip(*rows, strict=True)),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(result, expected)
+BATCHES = Together(
+    {
+        (np.dtype(dtype).name, axes): (
+            mx.vmap(both, in_axes=axes),
+            members(dtype, axes),
+            {"interpreter": False},
+        )
+        for dtype in (np.int8, np.uint8, np.int32, np.uint32, ml_dtypes.int4)
+        for axes in [(0, 0, 0), (None, None, 0), (0, None, 0), (None, 0, 0)]
+    }
+)
+
+
+@pytest.mark.parametrize("row", BATCHES.rows, ids=str)
+def test_batch_of_different_indices(row):
+    _, axes = row
+    _, given, _ = BATCHES.rows[row]
+    rows = [
+        mx.reference(both)(*[x[k] if axis == 0 else x for x, axis in zip(given, axes, strict=True)])
+        for k in range(4)
+    ]
+    expected = map(np.stack, zip(*rows, strict=True))
+    for result, stacked in zip(BATCHES.check(row), expected, strict=True):
+        np.testing.assert_array_equal(result, stacked)
 
 
 @pytest.mark.parametrize("axes", [(None, None, 0), (0, None, 0), (1, 1, 0), (0, None, None)])
 def test_empty_batch_of_indices(axes):
-    def function(x, u, s):
-        return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
-
     members = [counted(5), counted(2), np.int32(1)]
     operands = [
         each if at is None else np.expand_dims(each, at).repeat(0, at)
         for each, at in zip(members, axes, strict=True)
     ]
-    results = check_operation(mx.vmap(function, in_axes=axes), operands)
+    results = check_operation(mx.vmap(both, in_axes=axes), operands)
     assert [each.shape for each in results] == [(0, 2), (0, 5)]
 
 
 def test_batches_of_indices_are_one_gather_and_one_scatter():
-    def function(x, u, s):
-        return ops.dynamic_slice(x, [s], (2,)), ops.dynamic_update_slice(x, u, [s])
-
     operands = [counted(5), counted(2), counted(3, dtype=np.int32)]
-    graph = graph_of(mx.vmap(function, in_axes=(None, None, 0)), operands)
+    graph = graph_of(mx.vmap(both, in_axes=(None, None, 0)), operands)
     names = [each.op.name for each in graph.instructions]
     assert (names.count("Gather"), names.count("Scatter")) == (1, 1)
 

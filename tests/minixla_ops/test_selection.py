@@ -13,6 +13,8 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
 from tests.harness import (
+    DerivativesTogether,
+    Together,
     check_batching,
     check_derivatives,
     check_operation,
@@ -38,14 +40,26 @@ def triples(kind):
 # Select.
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_select_values(kind):
+def choices(kind):
+    """Operands of select: an array of pred, and each of its scalars."""
     on_true, on_false = pairs(kind, 12)
-    for pred in (np.arange(len(on_true)) % 3 == 0, np.True_, np.False_):
-        (result,) = check_operation(
-            ops.select, [pred, on_true, on_false], xla=kind not in WITHOUT_XLA
-        )
-        assert_same(result, np.where(pred, on_true, on_false))
+    preds = {"array": np.arange(len(on_true)) % 3 == 0, "true": np.True_, "false": np.False_}
+    return {name: [pred, on_true, on_false] for name, pred in preds.items()}
+
+
+SELECTED = Together(
+    {
+        (kind, name): (ops.select, operands, {"xla": kind not in WITHOUT_XLA})
+        for kind in ALL
+        for name, operands in choices(kind).items()
+    }
+)
+
+
+@pytest.mark.parametrize("row", SELECTED.rows, ids="-".join)
+def test_select_values(row):
+    (result,) = SELECTED.check(row)
+    assert_same(result, np.where(*SELECTED.rows[row][1]))
 
 
 def test_select_facts():
@@ -97,19 +111,23 @@ SELECT_CASES = {
 }
 
 
+SELECT_DERIVATIVES = DerivativesTogether(
+    {
+        case: (
+            # Products give the second derivatives something to see.
+            lambda p, x, y: ops.select(p, x * x, x * y),
+            operands,
+            lambda p, x, y: lax.select(jnp.broadcast_to(p, x.shape), x * x, x * y),
+            {},
+        )
+        for case, operands in SELECT_CASES.items()
+    }
+)
+
+
 @pytest.mark.parametrize("case", SELECT_CASES)
 def test_select_derivatives(case):
-    operands = SELECT_CASES[case]
-
-    def with_jax(pred, x, y):
-        return lax.select(jnp.broadcast_to(pred, x.shape), x, y)
-
-    # Products give the second derivatives something to see.
-    check_derivatives(
-        lambda p, x, y: ops.select(p, x * x, x * y),
-        operands,
-        lambda p, x, y: with_jax(p, x * x, x * y),
-    )
+    SELECT_DERIVATIVES.check(case)
 
 
 def test_select_keeps_cotangents_from_what_it_does_not_choose():
@@ -177,14 +195,32 @@ def test_select_text():
 # Clamp.
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ALL if kind not in COMPLEX])
-def test_clamp_values(kind):
-    operands = triples(kind)
-    check_operation(ops.clamp, operands, xla=False)
-    kept = ~np.any([is_denormal(each) for each in operands], axis=0)  # XLA flushes them
-    check_operation(
-        ops.clamp, [x[kept] for x in operands], xla=kind not in WITHOUT_XLA, interpreter=False
-    )
+def without_denormals(operands):
+    kept = ~np.any([is_denormal(each) for each in operands], axis=0)
+    return [each[kept] for each in operands]
+
+
+CLAMPED = Together(
+    {
+        (kind, oracle): (ops.clamp, operands, options)
+        for kind in ALL
+        if kind not in COMPLEX
+        for oracle, operands, options in [
+            ("interpreter", triples(kind), {"xla": False}),
+            # It flushes denormals.
+            (
+                "XLA",
+                without_denormals(triples(kind)),
+                {"xla": kind not in WITHOUT_XLA, "interpreter": False},
+            ),
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize("row", CLAMPED.rows, ids="-".join)
+def test_clamp_values(row):
+    CLAMPED.check(row)
 
 
 @pytest.mark.parametrize("kind", COMPLEX)
@@ -227,15 +263,25 @@ CLAMP_CASES = {
 }
 
 
+def with_jax(low, x, high):  # whose own derivative takes no scalar bounds
+    return lax.clamp(*jnp.broadcast_arrays(low, x, high))
+
+
+def of_powers(apply):
+    return lambda low, x, high: apply(low * low * low, x, high * high)
+
+
+CLAMP_DERIVATIVES = DerivativesTogether(
+    {
+        case: (of_powers(ops.clamp), operands, of_powers(with_jax), {})
+        for case, operands in CLAMP_CASES.items()
+    }
+)
+
+
 @pytest.mark.parametrize("case", CLAMP_CASES)
 def test_clamp_derivatives(case):
-    def with_jax(low, x, high):  # whose own derivative takes no scalar bounds
-        return lax.clamp(*jnp.broadcast_arrays(low, x, high))
-
-    def function(apply):
-        return lambda low, x, high: apply(low * low * low, x, high * high)
-
-    check_derivatives(function(ops.clamp), CLAMP_CASES[case], function(with_jax))
+    CLAMP_DERIVATIVES.check(case)
 
 
 def test_clamp_derivatives_where_min_is_above_max():
