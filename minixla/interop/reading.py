@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from typing import Any
 
 import jax.export
@@ -107,16 +108,45 @@ def read_module(text: str, is_ours: bool = False) -> Any:
     """
     if not is_ours:
         _check_text(text)
-    context = make_ir_context()
-    context.emit_error_diagnostics = False
     try:
-        with context:
+        with _shared.context_for(text):
             return ir.Module.parse(text)
     except ir.MLIRError as error:
         raise _refused(error, text) from None
     except (ValueError, MemoryError) as error:  # a size that is none
         given = [str(error)[:300]]
         raise explain(ImportError_, SUBJECT, "MLIR cannot read it", given, _ADVICE) from None
+
+
+class _SharedContext(threading.local):
+    """A thread's MLIR context: one takes longer to make than most programs to read.
+
+    It keeps every type, constant and line that it read, so each reads so many characters.
+    """
+
+    most = 1 << 20
+
+    def __init__(self) -> None:
+        self.context: Any = None
+        self.left = 0
+
+    def context_for(self, text: str) -> Any:
+        """The context in which to read a text; a long text has one of its own."""
+        if len(text) > self.most:
+            return _new_context()
+        if len(text) > self.left:
+            self.context, self.left = _new_context(), self.most
+        self.left -= len(text)
+        return self.context
+
+
+def _new_context() -> Any:
+    context = make_ir_context()
+    context.emit_error_diagnostics = False
+    return context
+
+
+_shared = _SharedContext()
 
 
 def _check_text(text: str) -> None:

@@ -1,7 +1,7 @@
-"""Reads damaged programs; run as a script: `fuzz_import.py FORM FIRST COUNT`.
+"""Reads damaged programs; run as a script: `fuzz_import.py FIRST FORM:COUNT ...`.
 
-Each seed makes one damaged program. Prints how many were read and refused; another end than that is
-a crash of MLIR's parser.
+Each seed makes one damaged program. Prints how many of a form were read and refused; another end
+than that is a crash of MLIR's parser.
 """
 
 from __future__ import annotations
@@ -94,11 +94,13 @@ def run(form: str, first: int, count: int) -> None:
         except mx.ImportError_:
             refused += 1
         except Exception:
-            print(f"seed {seed}", file=sys.stderr)
+            print(f"{form}, seed {seed}", file=sys.stderr)
             raise
         slowest = max(slowest, time.perf_counter() - start)
-    print(f"{count} read, {refused} refused, the slowest took {slowest:.1f} s")
+    print(f"{form}: {count} read, {refused} refused, the slowest took {slowest:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    for each in sys.argv[2:]:
+        name, number = each.split(":")
+        run(name, int(sys.argv[1]), int(number))
