@@ -47,7 +47,7 @@ CALLS = {
     "grad-grad": (lambda: mx.grad(lambda x: mx.grad(square)(x).sum())(X), ONCE),
     "jvp": (lambda: mx.jvp(square, (X,), (X,)), ONCE),
     "jvp-jit": (lambda: mx.jvp(mx.jit(square), (X,), (X,)), ONCE),
-    "hessian": (lambda: mx.hessian(square)(X), ONCE),
+    "hessian": (lambda: mx.jit(mx.hessian(square))(X), ONCE),
     "vmap": (lambda: mx.vmap(square)(ROWS), TWICE),
     "vmap, axis 1": (lambda: mx.vmap(square, in_axes=1)(ROWS.T), TWICE),
     "vmap-jit": (lambda: mx.vmap(mx.jit(square))(ROWS), TWICE),
@@ -165,7 +165,7 @@ def test_control_flow(name, how, printed):
         "grad": mx.grad(function),
         "jit-grad": mx.jit(mx.grad(function)),
         "jvp": lambda x: mx.jvp(function, (x,), (x,)),
-        "checkpoint": mx.grad(mx.checkpoint(function)),
+        "checkpoint": mx.jit(mx.grad(mx.checkpoint(function))),
         "numpy": mx.reference(mx.grad(function)),
     }
     assert printed(calls[how], x) == expected
@@ -186,7 +186,7 @@ def test_batches_of_control_flow_leave_out_who_takes_no_part(name, how, printed)
     calls = {
         "vmap": mx.vmap(function),
         "jit-vmap": mx.jit(mx.vmap(function)),
-        "vmap-grad": mx.vmap(mx.grad(function)),
+        "vmap-grad": mx.jit(mx.vmap(mx.grad(function))),
         "numpy": mx.reference(mx.vmap(function)),
     }
     assert printed(calls[how], X) == expected

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +17,7 @@ import minixla_ops as ops
 from minixla.core.errors import LeakedTracerError, ShapeError, TransformError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
+from tests.harness import QUICKLY, by_jax, compiled_together, together
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 X = np.arange(3, dtype=np.float32)
@@ -26,42 +31,42 @@ def same(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def both(function, *args, in_axes=0, out_axes=0, axis_size=None, **kwargs):
-    """Asserts that our vmap, in NumPy and on the engine, gives what JAX's does."""
+class Call(NamedTuple):
+    """A function of one member, what it is given, and how it is mapped."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    options: dict[str, Any]
+
+    def mapped(self, vmap):
+        """The mapped function, of the pair of arguments and keywords."""
+        return lambda args, keywords: vmap(self.function, **self.options)(*args, **keywords)
+
+
+def call(function, *args, in_axes=0, out_axes=0, axis_size=None, **keywords):
     options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size}
-    expected = jax.vmap(function, **options)(*args, **kwargs)
-    same(mx.reference(mx.vmap(function, **options))(*args, **kwargs), expected)
-    same(mx.vmap(function, **options)(*args, **kwargs), expected)
+    return Call(function, args, keywords, options)
 
 
 def row_sum(x):
     return (x * 2.0).sum(0)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
-def test_in_axes(axis):
-    both(row_sum, A, in_axes=axis)
-    both(row_sum, A, in_axes=(axis,))
-    both(row_sum, A, in_axes=[axis])
+def sum_of_leaves(tree):
+    return sum((leaf * 1.0).sum() for leaf in jax.tree.leaves(tree))
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
-def test_out_axes(axis):
-    both(lambda x: x * 2, A, out_axes=axis)
-    both(lambda x: x * 2, A, in_axes=1, out_axes=axis)
+def tree_of_products(x, y):
+    return {"a": x * y, "b": [x * 1.0, y + 0.0]}
+
+
+def pair(axes):
+    """Two operands that have three members along these axes."""
+    return [X if axis is None else np.stack([X + k for k in range(3)], axis) for axis in axes]
 
 
 AXES = [(0, None), (None, 0), (0, 0), (0, 1), (1, -1), (-1, 0)]
-
-
-@pytest.mark.parametrize("axes", AXES, ids=str)
-def test_two_arguments(axes):
-    size = 3
-    operands = [
-        X if axis is None else np.stack([X + k for k in range(size)], axis) for axis in axes
-    ]
-    both(lambda x, y: x * y + y, *operands, in_axes=axes)
-
 
 TREES = [
     ({"a": A, "b": [A, X[:2]]}, 0),
@@ -73,68 +78,108 @@ TREES = [
     ([A, (A, A)], ([0, (None, 0)],)),
     ([A, (A, A)], ([0, None],)),
 ]
+OUT_TREES = [0, {"a": 1, "b": 0}, {"a": 0, "b": [1, 0]}, {"a": -1, "b": [0, None]}]
+
+#: Calls by what they are about.
+CALLS = {
+    **{
+        f"in_axes {axis}": [call(row_sum, A, in_axes=each) for each in (axis, (axis,), [axis])]
+        for axis in range(-3, 3)
+    },
+    **{
+        f"out_axes {axis}": [
+            call(lambda x: x * 2, A, out_axes=axis),
+            call(lambda x: x * 2, A, in_axes=1, out_axes=axis),
+        ]
+        for axis in range(-3, 3)
+    },
+    **{
+        f"two arguments {axes}": [call(lambda x, y: x * y + y, *pair(axes), in_axes=axes)]
+        for axes in AXES
+    },
+    **{
+        f"tree {at}": [call(sum_of_leaves, tree, in_axes=axes)]
+        for at, (tree, axes) in enumerate(TREES)
+    },
+    "trees of out_axes": [
+        call(tree_of_products, A[0], X[0], in_axes=(0, None), out_axes=axes) for axes in OUT_TREES
+    ],
+    "keywords are mapped over the first axis": [
+        call(lambda x, *, y: x * y, A, y=A + 1),
+        call(lambda x, y: x * y, A, y={"z": A}["z"], in_axes=0),
+    ],
+    "unbatched results are repeated": [
+        call(lambda x: (x, 3.0, np.arange(2), None), X),
+        call(lambda x, y: y * 2, X, A, in_axes=(0, None)),
+        call(lambda x, y: y * 2, X, A, in_axes=(0, None), out_axes=2),
+        call(lambda x, y: (x, y * 2), X, A, in_axes=(0, None), out_axes=(0, None)),
+    ],
+    "the size of the axis": [
+        call(lambda: X, in_axes=None, axis_size=4),
+        call(lambda x: x + 1, X, in_axes=None, axis_size=4),
+        call(lambda x: x + 1, X, axis_size=3),
+        call(lambda x: x + 1, np.zeros((0, 3), np.float32)),
+        call(lambda x: x + 1, np.zeros((1, 3), np.float32)),
+    ],
+    "constants": [call(lambda x: x * X + 2, A[0].T)],
+    "control flow on unbatched values": [
+        call(lambda x, n: x * 2 if n > 1 else x, X, 3, in_axes=(0, None))
+    ],
+}
 
 
-@pytest.mark.parametrize(("tree", "axes"), TREES, ids=[str(n) for n in range(len(TREES))])
-def test_trees_of_axes(tree, axes):
-    def function(tree):
-        return sum((leaf * 1.0).sum() for leaf in jax.tree.leaves(tree))
-
-    both(function, tree, in_axes=axes)
-
-
-def test_trees_of_out_axes():
-    def function(x, y):
-        return {"a": x * y, "b": [x * 1.0, y + 0.0]}
-
-    for axes in (0, {"a": 1, "b": 0}, {"a": 0, "b": [1, 0]}, {"a": -1, "b": [0, None]}):
-        both(function, A[0], X[0], in_axes=(0, None), out_axes=axes)
+@functools.cache
+def expected():
+    """What JAX's vmap gives by names of calls and their places, in one program."""
+    calls = {(name, at): each for name, row in CALLS.items() for at, each in enumerate(row)}
+    return together(
+        functools.partial(jax.jit, compiler_options=QUICKLY),
+        {key: each.mapped(jax.vmap) for key, each in calls.items()},
+        {key: (each.args, each.keywords) for key, each in calls.items()},
+        known=True,
+    )
 
 
-def test_keywords_are_mapped_over_the_first_axis():
-    both(lambda x, *, y: x * y, A, y=A + 1)
-    both(lambda x, y: x * y, A, y={"z": A}["z"], in_axes=0)
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name):
+    """Our vmap, in NumPy and on the engine, gives what JAX's does."""
+    for at, each in enumerate(CALLS[name]):
+        ours = each.mapped(mx.vmap)
+        same(mx.reference(ours)(each.args, each.keywords), expected()[name, at])
+        same(ours(each.args, each.keywords), expected()[name, at])
 
 
-def test_unbatched_results_are_repeated():
-    both(lambda x: (x, 3.0, np.arange(2), None), X)
-    both(lambda x, y: y * 2, X, A, in_axes=(0, None))
-    both(lambda x, y: y * 2, X, A, in_axes=(0, None), out_axes=2)
-    both(lambda x, y: (x, y * 2), X, A, in_axes=(0, None), out_axes=(0, None))
+def test_closures():
+    mapped = mx.vmap(lambda y: mx.vmap(lambda x: x * y + X[0])(X))
+    same(mapped(X), np.outer(X, X))
 
 
-def test_the_size_of_the_axis():
-    both(lambda: X, in_axes=None, axis_size=4)
-    both(lambda x: x + 1, X, in_axes=None, axis_size=4)
-    both(lambda x: x + 1, X, axis_size=3)
-    both(lambda x: x + 1, np.zeros((0, 3), np.float32))
-    both(lambda x: x + 1, np.zeros((1, 3), np.float32))
+NESTED = [(0, 0, 0), (0, 1, 2), (0, 0, 1), (0, -1, -2)]
 
 
-def test_constants_and_closures():
-    weights = np.arange(3, dtype=np.float32)
-    both(lambda x: x * weights + 2, A[0].T)
-    mapped = mx.vmap(lambda y: mx.vmap(lambda x: x * y + weights[0])(X))
-    same(mapped(X), jax.vmap(lambda y: jax.vmap(lambda x: x * y)(X))(X))
+def nest(vmap, axes):
+    def function(x):
+        return x * 2.0 + 1.0
+
+    for axis in axes:  # the innermost first, which sees one dimension
+        function = vmap(function, in_axes=axis)
+    return function
 
 
-@pytest.mark.parametrize("axes", [(0, 0, 0), (0, 1, 2), (0, 0, 1), (0, -1, -2)], ids=str)
+@functools.cache
+def expected_nested():
+    functions = {str(axes): nest(jax.vmap, axes) for axes in NESTED}
+    return compiled_together(functions, A, jit=jax.jit)
+
+
+@pytest.mark.parametrize("axes", NESTED, ids=str)
 def test_nested(axes):
-    def nest(vmap):
-        def function(x):
-            return x * 2.0 + 1.0
+    same(nest(mx.vmap, axes)(A), expected_nested()(str(axes)))
 
-        for axis in axes:  # the innermost first, which sees one dimension
-            function = vmap(function, in_axes=axis)
-        return function
 
-    same(nest(mx.vmap)(A), nest(jax.vmap)(A))
+def test_outer_product():
     outer = mx.vmap(mx.vmap(lambda x, y: x * y, (0, None)), (None, 0))
-    same(outer(X, X), jax.vmap(jax.vmap(lambda x, y: x * y, (0, None)), (None, 0))(X, X))
-
-
-def test_control_flow_on_unbatched_values():
-    both(lambda x, n: x * 2 if n > 1 else x, X, 3, in_axes=(0, None))
+    same(outer(X, X), np.outer(X, X))
 
 
 def test_arguments_that_are_no_arrays():
@@ -238,10 +283,13 @@ def test_deep_trees():
 
 
 def test_of_jit_and_derivatives():
-    both_of = [
-        (mx.vmap(mx.jit(lambda x: mnp.sin(x) * x)), jax.vmap(jax.jit(lambda x: jnp.sin(x) * x))),
-        (mx.vmap(mx.grad(lambda x: mnp.sin(x) * x)), jax.vmap(jax.grad(lambda x: jnp.sin(x) * x))),
-        (mx.jit(mx.vmap(mx.grad(mnp.sin))), jax.jit(jax.vmap(jax.grad(jnp.sin)))),
-    ]
-    for ours, theirs in both_of:
-        np.testing.assert_allclose(ours(X), theirs(X), rtol=1e-5)
+    def functions(m, numpy):
+        return [
+            m.vmap(m.jit(lambda x: numpy.sin(x) * x)),
+            m.vmap(m.grad(lambda x: numpy.sin(x) * x)),
+            m.jit(m.vmap(m.grad(numpy.sin))),
+        ]
+
+    expected = by_jax(lambda x: [each(x) for each in functions(jax, jnp)], X)
+    for ours, theirs in zip(functions(mx, mnp), expected, strict=True):
+        np.testing.assert_allclose(ours(X), theirs, rtol=1e-5)
