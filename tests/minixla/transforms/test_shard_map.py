@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 import minixla as mx
 from minixla import ops
+from tests.harness import compiled_together
 from tests.minixla.transforms.collective_programs import Y, assert_same
 
 X = Y.reshape(32, 3)[:16]
@@ -79,21 +80,30 @@ PROGRAMS = {
 }
 
 
+def value_and_gradient(fun):
+    """Both for the whole of a function of a part."""
+    mapped = sharded(fun)
+
+    def program(x):
+        value = mapped(x)
+        weights = np.cos(np.arange(value.size, dtype=np.float32)).reshape(value.shape)
+        return value, jax.grad(lambda x: (mapped(x) * weights).sum())(x)
+
+    return program
+
+
+@functools.cache
+def values_and_gradients():
+    """Ours and JAX's by name, each all in one program."""
+    ours = {name: value_and_gradient(mx.jit(pair[0])) for name, pair in PROGRAMS.items()}
+    theirs = {name: value_and_gradient(pair[1]) for name, pair in PROGRAMS.items()}
+    return compiled_together(ours, X, jit=jax.jit), compiled_together(theirs, X, jit=jax.jit)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_gradients(name):
-    ours, theirs = PROGRAMS[name]
-    whole = jax.eval_shape(sharded(theirs), X)
-    weights = np.cos(np.arange(whole.size, dtype=np.float32)).reshape(whole.shape)
-
-    def found(fun):
-        mapped = sharded(fun)
-
-        def program(x):
-            return mapped(x), jax.grad(lambda x: (mapped(x) * weights).sum())(x)
-
-        return jax.jit(program)(X)
-
-    jax.tree.map(assert_same, found(mx.jit(ours)), found(theirs))
+    ours, theirs = values_and_gradients()
+    jax.tree.map(assert_same, ours(name), theirs(name))
 
 
 @pytest.mark.parametrize("groups", [ROWS, COLUMNS], ids=["rows", "columns"])
