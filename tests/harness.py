@@ -16,6 +16,7 @@ import minixla as mx
 from minixla.core import Tracer
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
+from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.evaluation import reference_graph
 from tests.compilation import QUICKLY
@@ -32,6 +33,7 @@ __all__ = [
     "check_derivatives",
     "check_operation",
     "check_rejected",
+    "compiled_rows",
     "compiled_together",
     "graph_of",
     "results_together",
@@ -103,9 +105,18 @@ def compiled_together(
 
     Where a function fails to be traced, asking for its result raises the error.
     """
+    return compiled_rows({name: (each, arguments) for name, each in functions.items()}, jit)
+
+
+def compiled_rows(
+    rows: Mapping[Any, tuple[Function, Sequence[Any]]], jit: Function = jax.jit
+) -> Function:
+    """As `compiled_together`, for functions that each have their own arguments."""
     quick = functools.partial(jit, compiler_options=QUICKLY)
-    found = together(quick, functions, dict.fromkeys(functions, arguments))
-    return lambda name: found[name] if name in found else quick(functions[name])(*arguments)
+    functions = {name: function for name, (function, _) in rows.items()}
+    arguments = {name: given for name, (_, given) in rows.items()}
+    found = together(quick, functions, arguments)
+    return lambda name: found[name] if name in found else quick(functions[name])(*arguments[name])
 
 
 def graph_of(function: Function, operands: Sequence[np.ndarray]) -> Graph:
@@ -179,12 +190,14 @@ def check_operation(
 
 
 def results_together(
-    run: Oracle, rows: Mapping[Hashable, tuple[Function, Sequence[np.ndarray]]]
+    run: Oracle,
+    rows: Mapping[Hashable, tuple[Function, Sequence[np.ndarray]]],
+    platform: str | None = None,
 ) -> dict[Any, Outcome]:
     """What an oracle gives for each row, a function and its operands, all in one module.
 
     A module costs XLA more than a row. Where the rows fail together, halves of them are asked: a
-    row that fails alone has its error for an outcome.
+    row that fails alone has its error for an outcome. With a platform they have its form.
     """
     counts: list[int] = []
 
@@ -199,13 +212,14 @@ def results_together(
 
     operands = [x for _, each in rows.values() for x in each]
     try:
-        results = iter(run(graph_of(together, operands).stablehlo(), operands))
+        text = Emitter(platform=platform).module(graph_of(together, operands))
+        results = iter(run(text, operands))
     except Exception as error:
         if len(rows) == 1:
             return dict.fromkeys(rows, error)
         half, items = len(rows) // 2, list(rows.items())
         parts = dict(items[:half]), dict(items[half:])
-        return results_together(run, parts[0]) | results_together(run, parts[1])
+        return results_together(run, parts[0], platform) | results_together(run, parts[1], platform)
     return {name: list(islice(results, n)) for name, n in zip(rows, counts, strict=True)}
 
 

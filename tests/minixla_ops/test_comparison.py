@@ -162,7 +162,8 @@ FACTS_TOGETHER = Together(
 
 
 @pytest.mark.parametrize(
-    ("fact", "expected"), zip(FACTS_TOGETHER.rows, [row[-1] for row in FACTS], strict=True)
+    ("fact", "expected"),
+    list(zip(FACTS_TOGETHER.rows, [row[-1] for row in FACTS], strict=True)),
 )
 def test_facts_of_the_total_order(fact, expected):
     (result,) = FACTS_TOGETHER.check(fact)

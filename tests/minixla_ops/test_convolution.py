@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 
 import jax
@@ -14,12 +15,19 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
-from minixla.core.stablehlo_text import Emitter
 from minixla_ops import ConvolutionDimensionNumbers
 from minixla_ops.convolution_lowering import cpu_program
 from minixla_ops.convolution_rules import Convolution
 from minixla_ops.evaluation import reference_graph
-from tests.harness import check_operation, check_rejected, graph_of
+from tests.harness import (
+    Together,
+    check_operation,
+    check_rejected,
+    compiled_rows,
+    graph_of,
+    results_together,
+    unwrapped,
+)
 from tests.minixla_ops.convolutions import CASES, GROUPED, LAST, convolution, reference
 from tests.minixla_ops.products import exact_values, rounding_bound
 from tests.oracles import ALL_TYPES, assert_same, run_xla
@@ -28,29 +36,52 @@ from tests.oracles import ALL_TYPES, assert_same, run_xla
 ABORTS = ["any order", "any order, feature groups", "input features size 0"]
 
 
-def check(function, operands, **options):
+def row_of(function, operands, **options):
     # The sign of a zero is not fixed: some of XLA's kernels begin with the first product.
-    return check_operation(function, operands, signed_zeros=False, **options)
+    return function, operands, {"signed_zeros": False, **options}
+
+
+AGAINST_ORACLES = Together(
+    {
+        case: row_of(
+            convolution(**given),
+            [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)],
+            interpreter=case not in ABORTS,
+        )
+        for case, (lhs, rhs, given) in CASES.items()
+    }
+)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_against_oracles(case):
-    lhs, rhs, given = CASES[case]
-    operands = [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)]
-    check(convolution(**given), operands, interpreter=case not in ABORTS)
+    AGAINST_ORACLES.check(case)
+
+
+@functools.cache
+def grouped_by_the_engine():
+    """Grouped convolutions of several types, and their results by the engine."""
+    rows = {
+        (case, kind): (
+            convolution(**given, preferred_element_type="s32" if kind == "s8" else None),
+            [exact_values(lhs, dtype), exact_values(rhs, dtype, 1)],
+        )
+        for case in GROUPED
+        for lhs, rhs, given in [CASES[case]]
+        for kind, dtype in (("c64", np.complex64), ("s8", np.int8), ("bf16", ml_dtypes.bfloat16))
+    }
+    return rows, compiled_rows(rows, mx.jit)
 
 
 @pytest.mark.parametrize("case", GROUPED)
-def test_as_the_engine_runs_it(case):
+@pytest.mark.parametrize("kind", ["c64", "s8", "bf16"])
+def test_as_the_engine_runs_it(case, kind):
     # On CPU grouped convolutions are lowered to other operations.
-    lhs, rhs, given = CASES[case]
-    for dtype, preferred in ((np.complex64, None), (np.int8, "s32"), (ml_dtypes.bfloat16, None)):
-        operands = [exact_values(lhs, dtype), exact_values(rhs, dtype, 1)]
-        function = convolution(**given, preferred_element_type=preferred)
-        expected = reference(function, *operands)
-        result = function(*map(jnp.asarray, operands))
-        assert result.dtype == expected.dtype
-        np.testing.assert_array_equal(np.asarray(result), expected)
+    rows, results = grouped_by_the_engine()
+    function, operands = rows[case, kind]
+    expected, result = reference(function, *operands), results((case, kind))
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(result), expected)
 
 
 @pytest.mark.parametrize("case", GROUPED)
@@ -70,47 +101,82 @@ def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
     assert "stablehlo.convolution" in graph.stablehlo()
 
 
-@pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
-def test_element_types(name, dtype):
-    if name in ("f6E2M3FN", "f6E3M2FN"):
-        pytest.skip("XLA:CPU and the interpreter have no 6-bit floats")
-    padding = [(0, 0)] if name == "f8E8M0FNU" else [(1, 0)]  # it has no zero to pad with
-    operands = [exact_values((1, 2, 4), dtype), exact_values((2, 2, 2), dtype, 1)]
-    # XLA:CPU: "unsupported operand type S2 in op convolution".
-    check(
-        convolution(padding=padding),
-        operands,
-        xla=name not in ("i2", "ui2"),
-        interpreter=name != "f8E8M0FNU",
-    )
+def operands_of(dtype):
+    return [exact_values((1, 2, 4), dtype), exact_values((2, 2, 2), dtype, 1)]
 
 
-@pytest.mark.parametrize(
-    "own, preferred",
-    [
-        ("s8", "s32"), ("pred", "s32"), ("s8", "f32"), ("bf16", "f32"), ("f32", "f64"),
-        ("f32", "bf16"), ("f64", "f32"), ("f32", "c64"), ("c64", "c128"),
-    ],
-)  # fmt: skip
+ELEMENT_TYPES = Together(
+    {
+        name: row_of(
+            # f8E8M0FNU has no zero to pad with.
+            convolution(padding=[(0, 0)] if name == "f8E8M0FNU" else [(1, 0)]),
+            operands_of(dtype),
+            # XLA:CPU: "unsupported operand type S2 in op convolution".
+            xla=name not in ("i2", "ui2"),
+            interpreter=name != "f8E8M0FNU",
+        )
+        # XLA:CPU and the interpreter have no 6-bit floats.
+        for name, dtype in ALL_TYPES
+        if not name.startswith("f6")
+    }
+)
+
+
+@pytest.mark.parametrize("name", ELEMENT_TYPES.rows)
+def test_element_types(name):
+    ELEMENT_TYPES.check(name)
+
+
+PREFERRED = [
+    ("s8", "s32"), ("pred", "s32"), ("s8", "f32"), ("bf16", "f32"), ("f32", "f64"),
+    ("f32", "bf16"), ("f64", "f32"), ("f32", "c64"), ("c64", "c128"),
+]  # fmt: skip
+PREFERRED_TYPES = Together(
+    {
+        (own, preferred): row_of(
+            convolution(padding="SAME", preferred_element_type=mx.element_type(preferred)),
+            operands_of(mx.element_type(own).dtype),
+            # The interpreter aborts where the kinds differ, and gives garbage where floats do.
+            interpreter=(own, preferred) == ("s8", "s32"),
+        )
+        for own, preferred in PREFERRED
+    }
+)
+
+
+@pytest.mark.parametrize("own, preferred", PREFERRED)
 def test_preferred_element_type(own, preferred):
-    own, preferred = mx.element_type(own), mx.element_type(preferred)
-    operands = [exact_values((1, 2, 4), own.dtype), exact_values((2, 2, 2), own.dtype, 1)]
-    function = convolution(padding="SAME", preferred_element_type=preferred)
-    # The interpreter aborts where the kinds differ, and gives garbage where floats do.
-    (result,) = check(function, operands, interpreter=own.name == "s8" and preferred.is_integer)
-    assert result.dtype == preferred.dtype
+    (result,) = PREFERRED_TYPES.check((own, preferred))
+    assert result.dtype == mx.element_type(preferred).dtype
+
+
+@functools.cache
+def narrow_convolutions():
+    """What XLA:CPU makes of convolutions of types of which it has none, in the form for it.
+
+    It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
+    """
+    rows = {
+        (own, preferred): (
+            convolution(padding=[(1, 0)], preferred_element_type=preferred),
+            operands_of(mx.element_type(own).dtype),
+        )
+        for own in ("s2", "u2", "s4", "u4", "f4e2m1fn")
+        for preferred in (None, "f32", "s32")
+    }
+    del rows["f4e2m1fn", "s32"]  # floats are not accumulated in integers
+    return rows, results_together(run_xla, rows, platform="cpu")
 
 
 @pytest.mark.parametrize("own", ["s2", "u2", "s4", "u4", "f4e2m1fn"])
 @pytest.mark.parametrize("preferred", [None, "f32", "s32"])
 def test_types_that_xla_cpu_has_no_convolutions_of(own, preferred):
-    # It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
     if (own, preferred) == ("f4e2m1fn", "s32"):
         pytest.skip("floats are not accumulated in integers")
-    dtype = mx.element_type(own).dtype
-    operands = [exact_values((1, 2, 4), dtype), exact_values((2, 2, 2), dtype, 1)]
-    graph = graph_of(convolution(padding=[(1, 0)], preferred_element_type=preferred), operands)
-    (result,) = run_xla(Emitter(platform="cpu").module(graph), operands)
+    rows, results = narrow_convolutions()
+    function, operands = rows[own, preferred]
+    graph = graph_of(function, operands)
+    (result,) = unwrapped(results[own, preferred])
     assert_same(*reference_graph(graph, operands), result, signed_zeros=False)
     assert "stablehlo.convert" not in graph.stablehlo()
 
@@ -246,8 +312,10 @@ def test_text():
         "pad = [[1, 0], [-1, 2]], lhs_dilate = [1, 1], rhs_dilate = [1, 2], "
         "reverse = [false, true]}"
     ) in graph.stablehlo()
-    check(
-        convolution(**given), [exact_values(x.shape, np.float32), exact_values(w.shape, np.float32)]
+    check_operation(
+        convolution(**given),
+        [exact_values(x.shape, np.float32), exact_values(w.shape, np.float32)],
+        signed_zeros=False,
     )
 
 

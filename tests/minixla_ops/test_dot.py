@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -11,15 +13,18 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
-from minixla.core.stablehlo_text import Emitter
 from minixla_ops import DotDimensionNumbers
 from minixla_ops.evaluation import reference_graph
 from tests.harness import (
+    DerivativesTogether,
+    Together,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
     graph_of,
+    results_together,
+    unwrapped,
 )
 from tests.minixla_ops.products import exact_values, rounding_bound
 from tests.oracles import ALL_TYPES, assert_same, run_stablehlo, run_xla
@@ -62,61 +67,104 @@ def reference(function, *operands):
     return result
 
 
-def check(function, operands, **options):
-    # The sign of a zero is not fixed: XLA gives a single product's own, the interpreter adds it to
-    # +0. The interpreter also aborts where there is nothing to add.
-    options.setdefault("interpreter", all(0 not in x.shape for x in operands))
-    return check_operation(function, operands, signed_zeros=False, **options)
+# The sign of a zero is not fixed: XLA gives a single product's own, the interpreter adds it to
+# +0. The interpreter also aborts where there is nothing to add.
+AGAINST_ORACLES = Together(
+    {
+        case: (
+            product(numbers),
+            [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)],
+            {"signed_zeros": False, "interpreter": 0 not in lhs + rhs},
+        )
+        for case, (lhs, rhs, numbers) in CASES.items()
+    }
+)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_against_oracles(case):
-    lhs, rhs, numbers = CASES[case]
-    check(product(numbers), [exact_values(lhs, np.float32), exact_values(rhs, np.float32, 1)])
+    AGAINST_ORACLES.check(case)
 
 
-@pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
-def test_element_types(name, dtype):
-    if name in ("f6E2M3FN", "f6E3M2FN"):
-        pytest.skip("XLA:CPU and the interpreter have no 6-bit floats")
-    operands = [exact_values((2, 2, 3), dtype), exact_values((2, 3, 2), dtype, 1)]
-    numbers = (((2,), (1,)), ((0,), (0,)))
-    # XLA:CPU: "unsupported operand type S2 in op dot". The interpreter adds in the narrow type
-    # itself and has no zero to begin with in the exponents' type.
-    check(
-        product(numbers),
-        operands,
-        xla=name not in ("i2", "ui2"),
-        interpreter=name != "f8E8M0FNU",
-    )
+ELEMENT_TYPES = Together(
+    {
+        name: (
+            product((((2,), (1,)), ((0,), (0,)))),
+            [exact_values((2, 2, 3), dtype), exact_values((2, 3, 2), dtype, 1)],
+            {
+                "signed_zeros": False,
+                # XLA:CPU: "unsupported operand type S2 in op dot". The interpreter adds in the
+                # narrow type itself and has no zero to begin with in the exponents' type.
+                "xla": name not in ("i2", "ui2"),
+                "interpreter": name != "f8E8M0FNU",
+            },
+        )
+        # XLA:CPU and the interpreter have no 6-bit floats.
+        for name, dtype in ALL_TYPES
+        if not name.startswith("f6")
+    }
+)
 
 
-@pytest.mark.parametrize(
-    "own, preferred",
-    [
-        ("s8", "s32"), ("s8", "s8"), ("pred", "s32"), ("s8", "f32"), ("s32", "u32"),
-        ("bf16", "f32"), ("f16", "f32"), ("f16", "bf16"), ("f32", "f64"), ("f32", "bf16"),
-        ("f64", "f32"), ("f32", "c64"), ("c64", "c128"), ("f8e4m3fn", "f32"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", ELEMENT_TYPES.rows)
+def test_element_types(name):
+    ELEMENT_TYPES.check(name)
+
+
+PREFERRED = [
+    ("s8", "s32"), ("s8", "s8"), ("pred", "s32"), ("s8", "f32"), ("s32", "u32"),
+    ("bf16", "f32"), ("f16", "f32"), ("f16", "bf16"), ("f32", "f64"), ("f32", "bf16"),
+    ("f64", "f32"), ("f32", "c64"), ("c64", "c128"), ("f8e4m3fn", "f32"),
+]  # fmt: skip
+
+
+def matrices_of(kind):
+    dtype = mx.element_type(kind).dtype
+    return [exact_values((2, 3), dtype), exact_values((3, 2), dtype, 1)]
+
+
+PREFERRED_TYPES = Together(
+    {
+        (own, preferred): (
+            product(MATRICES, preferred_element_type=mx.element_type(preferred)),
+            matrices_of(own),
+            {"signed_zeros": False},
+        )
+        for own, preferred in PREFERRED
+    }
+)
+
+
+@pytest.mark.parametrize("own, preferred", PREFERRED)
 def test_preferred_element_type(own, preferred):
-    own, preferred = mx.element_type(own), mx.element_type(preferred)
-    operands = [exact_values((2, 3), own.dtype), exact_values((3, 2), own.dtype, 1)]
-    function = product(MATRICES, preferred_element_type=preferred)
-    (result,) = check(function, operands)
-    assert result.dtype == preferred.dtype
+    (result,) = PREFERRED_TYPES.check((own, preferred))
+    assert result.dtype == mx.element_type(preferred).dtype
+
+
+@functools.cache
+def narrow_products():
+    """What XLA:CPU makes of products of types of which it has none, in the form for it.
+
+    It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
+    """
+    rows = {
+        (own, preferred): (product(MATRICES, preferred_element_type=preferred), matrices_of(own))
+        for own in ("s2", "u2", "s4", "u4", "f4e2m1fn")
+        for preferred in (None, "f32", "s32")
+    }
+    del rows["f4e2m1fn", "s32"]  # floats are not accumulated in integers
+    return rows, results_together(run_xla, rows, platform="cpu")
 
 
 @pytest.mark.parametrize("own", ["s2", "u2", "s4", "u4", "f4e2m1fn"])
 @pytest.mark.parametrize("preferred", [None, "f32", "s32"])
 def test_types_that_xla_cpu_has_no_products_of(own, preferred):
-    # It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
     if (own, preferred) == ("f4e2m1fn", "s32"):
         pytest.skip("floats are not accumulated in integers")
-    dtype = mx.element_type(own).dtype
-    operands = [exact_values((2, 3), dtype), exact_values((3, 4), dtype, 1)]
-    graph = graph_of(product(MATRICES, preferred_element_type=preferred), operands)
-    (result,) = run_xla(Emitter(platform="cpu").module(graph), operands)
+    rows, results = narrow_products()
+    function, operands = rows[own, preferred]
+    graph = graph_of(function, operands)
+    (result,) = unwrapped(results[own, preferred])
     assert_same(*reference_graph(graph, operands), result, signed_zeros=False)
     assert "stablehlo.convert" not in graph.stablehlo()
 
@@ -304,13 +352,27 @@ def test_unknown_precision():
     )
 
 
+def normal_values(*shapes):
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(sizes) for sizes in shapes]
+
+
+DERIVATIVES = DerivativesTogether(
+    {
+        case: (
+            product(numbers),
+            normal_values(lhs, rhs),
+            jax_product(numbers),
+            {"order": 2 if case in ("two batch dimensions", "two contracting, crossed") else 1},
+        )
+        for case, (lhs, rhs, numbers) in CASES.items()
+    }
+)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives(case):
-    lhs, rhs, numbers = CASES[case]
-    generator = np.random.default_rng(0)
-    operands = [generator.standard_normal(lhs), generator.standard_normal(rhs)]
-    order = 2 if case in ("two batch dimensions", "two contracting, crossed") else 1
-    check_derivatives(product(numbers), operands, jax_product(numbers), order=order)
+    DERIVATIVES.check(case)
 
 
 def test_complex_derivatives():

@@ -16,11 +16,11 @@ from minixla.core.errors import AttributeValueError, ShapeError
 from tests.harness import (
     DerivativesTogether,
     Together,
-    by_jax,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
+    compiled_rows,
     graph_of,
 )
 from tests.oracles import INTEGERS
@@ -83,27 +83,27 @@ PUTS = Together(
 
 @functools.cache
 def by_jax_for_all():
-    """What JAX cuts from the operands of each case, and what it puts into them."""
-
-    def everything(cuts, puts):
-        cut = {case: jax_cut(x, starts, CASES[case][2]) for case, (x, *starts) in cuts.items()}
-        return cut, {case: jax_put(x, u, starts) for case, (x, u, *starts) in puts.items()}
-
-    return by_jax(
-        everything, *({case: row[1] for case, row in t.rows.items()} for t in (CUTS, PUTS))
-    )
+    """From a case and whether it cuts or puts to what JAX gives."""
+    cuts = {
+        (case, "cut"): (lambda x, *s, box=box: jax_cut(x, s, box), CUTS.rows[case][1])
+        for case, (_, _, box) in CASES.items()
+    }
+    puts = {
+        (case, "put"): (lambda x, u, *s: jax_put(x, u, s), PUTS.rows[case][1]) for case in CASES
+    }
+    return compiled_rows(cuts | puts)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_dynamic_slice(case):
     (result,) = CUTS.check(case)
-    np.testing.assert_array_equal(result, by_jax_for_all()[0][case])
+    np.testing.assert_array_equal(result, by_jax_for_all()((case, "cut")))
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_dynamic_update_slice(case):
     (result,) = PUTS.check(case)
-    np.testing.assert_array_equal(result, by_jax_for_all()[1][case])
+    np.testing.assert_array_equal(result, by_jax_for_all()((case, "put")))
 
 
 def starts_of(dtype):
