@@ -240,8 +240,10 @@ def test_values_from_outside():
     def loss(scale):
         return mx.pmap(lambda x: mx.psum((x @ w * scale).sum(), "i"), "i")(Y)[0]
 
-    assert_same(mx.grad(loss)(np.float32(3)), (Y @ W).sum())
-    assert_same(mx.vmap(loss)(np.float32([1, 2])), (Y @ W).sum() * np.float32([1, 2]))
+    scales = np.float32([1, 2])
+    gradient, batch = mx.jit(lambda s: (mx.grad(loss)(s[0]), mx.vmap(loss)(s)))(scales)
+    assert_same(gradient, (Y @ W).sum())
+    assert_same(batch, (Y @ W).sum() * scales)
     reads = mx.pmap(lambda x: x * state["scale"])
     for scale in (1.0, 2.0):
         state = {"scale": np.float32(scale)}
