@@ -12,10 +12,10 @@ import numpy as np
 
 import minixla as mx
 from tests.compilation import OPTIMIZED, QUICKLY
-from tests.harness import check_batching, check_derivatives, together
+from tests.harness import DerivativesTogether, check_batching, check_derivatives, together
 from tests.minixla.numpy.tables import assert_close
 
-__all__ = ["Case", "Table", "check", "check_transformed", "draw", "gradients"]
+__all__ = ["Case", "Table", "Transformed", "check", "check_transformed", "draw", "gradients"]
 
 Function = Callable[..., Any]
 
@@ -95,26 +95,49 @@ def check(*cases: Case) -> None:
     Table({None: cases}).check(None)
 
 
-def check_transformed(
-    function: Function,
-    jax_function: Function,
-    arrays: Sequence[np.ndarray],
-    *,
-    differences: bool = True,
-    batched: Sequence[int] | None = None,
-) -> None:
-    """Asserts that first and second derivatives in both modes, and batches are right.
+class Transformed:
+    """Functions of ours and JAX's under keys, whose derivatives in JAX are one program.
 
     Args:
-        function, jax_function: ours and JAX's.
-        arrays: operands; floats are computed in f64.
+        rows: for each key ours, JAX's and operands, of which floats are computed in f64.
         differences: False where finite differences mean nothing.
         batched: the operands that may be batched; default: all.
     """
-    wide = [np.asarray(x, np.float64) if x.dtype.kind == "f" else x for x in arrays]
-    check_derivatives(function, wide, jax_function, order=1, differences=differences)
-    check_derivatives(function, wide, order=2, differences=differences)
-    check_batching(function, wide, size=2, batched=batched)
+
+    def __init__(
+        self,
+        rows: Mapping[Any, tuple[Function, Function, Sequence[np.ndarray]]],
+        *,
+        differences: bool = True,
+        batched: Sequence[int] | None = None,
+    ) -> None:
+        options = {"order": 1, "differences": differences}
+        self.first = DerivativesTogether(
+            {
+                key: (function, list(map(_wide, arrays)), jax_function, options)
+                for key, (function, jax_function, arrays) in rows.items()
+            }
+        )
+        self.differences = differences
+        self.batched = batched
+
+    def check(self, key: Any) -> None:
+        """Asserts that first and second derivatives in both modes, and batches are right."""
+        self.first.check(key)
+        function, wide, _, _ = self.first.rows[key]
+        check_derivatives(function, wide, order=2, differences=self.differences)
+        check_batching(function, wide, size=2, batched=self.batched)
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x, np.float64) if x.dtype.kind == "f" else x
+
+
+def check_transformed(
+    function: Function, jax_function: Function, arrays: Sequence[np.ndarray], **options: Any
+) -> None:
+    """What `Transformed` asserts, of one function."""
+    Transformed({None: (function, jax_function, arrays)}, **options).check(None)
 
 
 def gradients(function: Function, of: Any = mx) -> Function:

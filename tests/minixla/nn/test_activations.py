@@ -13,7 +13,7 @@ import pytest
 
 import minixla as mx
 from tests.harness import by_jax, check_rejected
-from tests.minixla.nn.comparing import Case, Table, check, check_transformed, draw, gradients
+from tests.minixla.nn.comparing import Case, Table, Transformed, check, draw, gradients
 from tests.minixla.numpy.tables import assert_close
 
 NAMES = [
@@ -127,13 +127,13 @@ def test_gradients_at_edges(case: str) -> None:
 VALUES = Table(
     {label(case): Case(*pair(*case), [2 * draw(2, 4)], eager=case[0] == "glu") for case in CASES}
 )
+TRANSFORMED = Transformed({label(case): (*pair(*case), [2 * draw(2, 4)]) for case in CASES})
 
 
 @over(CASES)
 def test_values_derivatives_and_batches(case: str) -> None:
     VALUES.check(case)
-    (each,) = VALUES.cases[case]
-    check_transformed(each.function, each.jax_function, each.arrays)
+    TRANSFORMED.check(case)
 
 
 INTEGERS = [np.int32, np.uint8, np.bool_]
@@ -184,12 +184,18 @@ PARAMETRIZED = Table(
         for name in ["elu", "leaky_relu", "celu"]
     }
 )
+PARAMETRIZED_TRANSFORMED = Transformed(
+    {
+        name: (getattr(mx.nn, name), getattr(jax.nn, name), [draw(2, 3), PARAMETER])
+        for name in PARAMETRIZED.cases
+    }
+)
 
 
 @pytest.mark.parametrize("name", PARAMETRIZED.cases)
 def test_array_parameters_promote(name: str) -> None:
     PARAMETRIZED.check(name)
-    check_transformed(getattr(mx.nn, name), getattr(jax.nn, name), [draw(2, 3), PARAMETER])
+    PARAMETRIZED_TRANSFORMED.check(name)
 
 
 OF_SIZE_ZERO = Table(
