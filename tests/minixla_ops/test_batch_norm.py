@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import jax
@@ -14,7 +15,15 @@ from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
-from tests.harness import check_batching, check_derivatives, check_rejected, graph_of
+from tests.harness import (
+    by_jax,
+    check_batching,
+    check_derivatives,
+    check_rejected,
+    graph_of,
+    results_together,
+    unwrapped,
+)
 from tests.oracles import run_stablehlo, run_xla
 
 EPSILON = float(np.float32(1e-3))
@@ -107,30 +116,55 @@ def assert_close(actual, expected, dtype):
         assert (error <= own * np.abs(other) + 16 * summing * largest).all()
 
 
+TYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+}
+EMPTY = [((0, 2), 1), ((3, 0), 1), ((0,), 0), ((2, 0, 3), 2)]
+ROWS = {
+    "shapes": {
+        (name, case): (builder(name, at), operands_of(name, shape, at))
+        for name in BUILDERS
+        for case, (shape, at) in SHAPES.items()
+    },
+    "types": {
+        (name, kind): (builder(name, 1), operands_of(name, (4, 3, 2), 1, dtype))
+        for name in BUILDERS
+        for kind, dtype in TYPES.items()
+    },
+    "empty": {
+        (name, shape): (builder(name, at), operands_of(name, shape, at, np.float32))
+        for name in BUILDERS
+        for shape, at in EMPTY
+    },
+}
+
+
+@functools.cache
+def by_oracle(run, table):
+    """What an oracle gives for each row of a table."""
+    return results_together(run, ROWS[table])
+
+
 @pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("case", SHAPES)
 def test_formula_in_reference_and_xla(name, case):
-    shape, at = SHAPES[case]
-    operands = operands_of(name, shape, at)
-    expected = FORMULAS[name](*operands, EPSILON, at)
-    assert_close(reference(builder(name, at), *operands), expected, np.float64)
-    assert_close(
-        run_xla(graph_of(builder(name, at), operands).stablehlo(), operands), expected, np.float64
-    )
+    function, operands = ROWS["shapes"][name, case]
+    expected = FORMULAS[name](*operands, EPSILON, SHAPES[case][1])
+    assert_close(reference(function, *operands), expected, np.float64)
+    assert_close(unwrapped(by_oracle(run_xla, "shapes")[name, case]), expected, np.float64)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-@pytest.mark.parametrize(
-    "dtype", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2]
-)
-def test_element_types(name, dtype):
-    shape, at = (4, 3, 2), 1
-    operands = operands_of(name, shape, at, dtype)
-    expected = FORMULAS[name](*(each.astype(np.float64) for each in operands), EPSILON, at)
-    text = graph_of(builder(name, at), operands).stablehlo()
-    assert_close(reference(builder(name, at), *operands), expected, dtype)
-    assert_close(run_xla(text, operands), expected, dtype)
-    assert_close(run_stablehlo(text, operands), expected, dtype)
+@pytest.mark.parametrize("kind", TYPES)
+def test_element_types(name, kind):
+    function, operands = ROWS["types"][name, kind]
+    expected = FORMULAS[name](*(each.astype(np.float64) for each in operands), EPSILON, 1)
+    assert_close(reference(function, *operands), expected, TYPES[kind])
+    for run in (run_xla, run_stablehlo):
+        assert_close(unwrapped(by_oracle(run, "types")[name, kind]), expected, TYPES[kind])
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -146,14 +180,14 @@ def test_xla_runs_its_own_operation_to_the_same_results(name):
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-@pytest.mark.parametrize("shape, at", [((0, 2), 1), ((3, 0), 1), ((0,), 0), ((2, 0, 3), 2)])
+@pytest.mark.parametrize("shape, at", EMPTY)
 def test_size_0(name, shape, at):
-    operands = operands_of(name, shape, at, np.float32)
+    function, operands = ROWS["empty"][name, shape]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
         expected = jax.tree.leaves(FORMULAS[name](*operands, EPSILON, at))
-    text = graph_of(builder(name, at), operands).stablehlo()
-    for results in (reference(builder(name, at), *operands), run_xla(text, operands)):
+    by_xla = unwrapped(by_oracle(run_xla, "empty")[name, shape])
+    for results in (reference(function, *operands), by_xla):
         for result, other in zip(results, expected, strict=True):
             np.testing.assert_array_equal(result, other)
 
@@ -182,9 +216,12 @@ def test_fact_grad_is_the_gradient_of_training():
     x, scale, offset = operands_of("training", (4, 3, 2), 1)
     g = np.random.default_rng(1).standard_normal(x.shape)
     _, mean, variance = training(x, scale, offset, EPSILON, 1)
+
+    def by_formula(g, *xs):
+        return jax.vjp(lambda *xs: formula("training", 1, jnp)(*xs)[0], *xs)[1](g)
+
     with jax.enable_x64(True):
-        _, pullback = jax.vjp(lambda *xs: formula("training", 1, jnp)(*xs)[0], x, scale, offset)
-        expected = pullback(jnp.asarray(g))
+        expected = by_jax(by_formula, g, x, scale, offset)
     results = reference(builder("grad", 1), x, scale, mean, variance, g)
     for result, other in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, other, rtol=1e-12, atol=1e-12)

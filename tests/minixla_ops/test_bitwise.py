@@ -10,7 +10,7 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError
 from minixla.core.operation import REGISTRY
 from minixla_ops.evaluation import reference_graph
-from tests.harness import check_batching, check_operation, check_rejected, graph_of
+from tests.harness import Together, check_batching, check_operation, check_rejected, graph_of
 from tests.minixla_ops.operand_pairs import INTEGERS, PRED, SIGNED, UNSIGNED, pairs
 
 # Builder, name in XLA, StableHLO's name, element types.
@@ -34,33 +34,66 @@ BUILDERS = {
 }
 
 
-@pytest.mark.parametrize("kind", [*PRED, *INTEGERS])
-def test_values(kind):
-    names = [name for name, row in BUILDERS.items() if kind in row[3]]
-    check_operation(lambda x, y: [BUILDERS[name][0](x, y) for name in names], pairs(kind))
+VALUES = Together(
+    {
+        (kind, name): (function, pairs(kind), {})
+        for name, (function, _, _, kinds) in BUILDERS.items()
+        for kind in kinds
+    }
+)
+
+
+@pytest.mark.parametrize("row", VALUES.rows, ids="-".join)
+def test_values(row):
+    VALUES.check(row)
 
 
 def shifts(lhs, rhs):
     return [BUILDERS[name][0](lhs, rhs) for name in BUILDERS if name.startswith("shift")]
 
 
-@pytest.mark.parametrize("kind", SIGNED)
-def test_shifts_of_negative_numbers(kind):
-    bits = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype).bits
-    lhs, rhs = np.array(-1, ELEMENT_TYPES[kind].dtype), np.array(1, ELEMENT_TYPES[kind].dtype)
-    results = check_operation(shifts, [lhs, rhs])
-    assert [int(each) for each in results] == [-2, -1, 2 ** (bits - 1) - 1]
+def first_shift(kind):
+    """-1 and 1."""
+    return [np.array(-1, ELEMENT_TYPES[kind].dtype), np.array(1, ELEMENT_TYPES[kind].dtype)]
 
 
-@pytest.mark.parametrize("kind", INTEGERS)
-def test_amounts_out_of_range_shift_every_bit_out(kind):
+def out_of_range(kind):
+    """What has the first bit, and amounts of its bits or more."""
     info = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype)
     amount = info.bits if info.max >= info.bits else info.max
     least = np.full(3, info.min if info.min else info.max, ELEMENT_TYPES[kind].dtype)
     amounts = np.array([amount, info.max, -1 if info.min else info.max], least.dtype)
     if info.bits == 2:  # its amounts of 0 and 1 are all in range, those as unsigned ones are not
         amounts[:] = info.min if info.min else info.max
-    left, arithmetic, logical = check_operation(shifts, [least, amounts])
+    return [least, amounts]
+
+
+def with_the_first_bit(kind):
+    dtype = ELEMENT_TYPES[kind].dtype
+    return [np.array([2 ** (ml_dtypes.iinfo(dtype).bits - 1), 1], dtype), np.array([1, 1], dtype)]
+
+
+SHIFTS = Together(
+    {("negative", kind): (shifts, first_shift(kind), {}) for kind in SIGNED}
+    | {("out of range", kind): (shifts, out_of_range(kind), {}) for kind in INTEGERS}
+    | {
+        ("first bit", kind): (ops.shift_right_arithmetic, with_the_first_bit(kind), {})
+        for kind in UNSIGNED
+    }
+)
+
+
+@pytest.mark.parametrize("kind", SIGNED)
+def test_shifts_of_negative_numbers(kind):
+    bits = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype).bits
+    results = SHIFTS.check(("negative", kind))
+    assert [int(each) for each in results] == [-2, -1, 2 ** (bits - 1) - 1]
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_amounts_out_of_range_shift_every_bit_out(kind):
+    info = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype)
+    left, arithmetic, logical = SHIFTS.check(("out of range", kind))
     assert not left.any() and not logical.any()
     sign = info.max if info.min == 0 else -1
     np.testing.assert_array_equal(arithmetic.astype(object), sign)
@@ -69,8 +102,7 @@ def test_amounts_out_of_range_shift_every_bit_out(kind):
 @pytest.mark.parametrize("kind", UNSIGNED)
 def test_arithmetic_shifts_of_unsigned_numbers_copy_the_first_bit(kind):
     bits = ml_dtypes.iinfo(ELEMENT_TYPES[kind].dtype).bits
-    lhs, rhs = np.array([2 ** (bits - 1), 1], lhs_dtype := ELEMENT_TYPES[kind].dtype), [1, 1]
-    (result,) = check_operation(ops.shift_right_arithmetic, [lhs, np.array(rhs, lhs_dtype)])
+    (result,) = SHIFTS.check(("first bit", kind))
     assert [int(each) for each in result] == [2 ** (bits - 1) + 2 ** (bits - 2), 0]
 
 

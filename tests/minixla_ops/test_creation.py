@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 
@@ -13,7 +14,14 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core import Literal, Shape, parse_shape
 from minixla.core.errors import AttributeValueError, ShapeError
-from tests.harness import check_operation, check_rejected, graph_of
+from tests.harness import (
+    Together,
+    check_operation,
+    check_rejected,
+    graph_of,
+    results_together,
+    unwrapped,
+)
 from tests.oracles import ALL_TYPES, edge_values, random_values, run_stablehlo, run_xla
 
 # What XLA:CPU of jaxlib 0.10.2 cannot hold: "Invalid XLA PrimitiveType".
@@ -21,11 +29,10 @@ NOT_ON_XLA_CPU = ("f6E2M3FN", "f6E3M2FN")
 TYPES = dict(ALL_TYPES)
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_constant_of_every_type(name):
-    # As a list, as bytes, as one repeated value, and every value that may break a printer.
+def constants_of(name):
+    """As a list, as bytes, as one repeated value, and every value that may break a printer."""
     dtype = TYPES[name]
-    arrays = [
+    return [
         random_values(dtype, (2, 3), 0),
         random_values(dtype, (7, 9), 1),
         np.broadcast_to(random_values(dtype, (), 2), (4, 5)),
@@ -34,15 +41,28 @@ def test_constant_of_every_type(name):
         random_values(dtype, (), 4),
         *edge_values(dtype)[:20],
     ]
+
+
+@functools.cache
+def constants_by(run):
+    """What an oracle gives for the constants of each type."""
+
+    def program(name):
+        return lambda: [ops.constant(array) for array in constants_of(name)]
+
+    names = [name for name in TYPES if run is run_stablehlo or name not in NOT_ON_XLA_CPU]
     with jax.enable_x64(True):
-        graph = graph_of(lambda: [ops.constant(array) for array in arrays], [])
-    text = graph.stablehlo()
-    outcomes = [run_stablehlo(text, [])]
+        return results_together(run, {name: (program(name), []) for name in names})
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_constant_of_every_type(name):
+    outcomes = [constants_by(run_stablehlo)[name]]
     if name not in NOT_ON_XLA_CPU:
-        outcomes.append(run_xla(text, []))
-    for results in outcomes:
-        for result, array in zip(results, arrays, strict=True):
-            assert result.dtype == dtype
+        outcomes.append(constants_by(run_xla)[name])
+    for results in map(unwrapped, outcomes):
+        for result, array in zip(results, constants_of(name), strict=True):
+            assert result.dtype == TYPES[name]
             assert result.shape == np.shape(array)
             # Bit for bit, NaN payloads and signs of zero included.
             assert result.tobytes() == np.ascontiguousarray(array).tobytes()
@@ -103,9 +123,16 @@ SHAPES = [
 ]
 
 
+def iota(shape, dimension):
+    return lambda: ops.iota(shape, dimension)
+
+
+IOTAS = Together({row: (iota(Shape("s32", row[0]), row[1]), [], {}) for row in SHAPES})
+
+
 @pytest.mark.parametrize(("sizes", "dimension"), SHAPES)
 def test_iota(sizes, dimension):
-    (result,) = check_operation(lambda: ops.iota(Shape("s32", sizes), dimension), [])
+    (result,) = IOTAS.check((sizes, dimension))
     np.testing.assert_array_equal(result, np.indices(sizes)[dimension])
 
 
@@ -116,14 +143,24 @@ def test_fact_iota():
     assert columns.tolist() == [list(range(8))] * 4
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if name != "i1"])
+# 300 is past the range of 8 bits: integers wrap, floats round or overflow as a conversion does.
+IOTAS_OF_TYPES = Together(
+    {
+        name: (
+            iota(Shape(dtype, (2, 300)), 1),
+            [],
+            # f8E8M0FNU has no 0: XLA gives NaN, the interpreter the smallest number.
+            {"xla": name not in NOT_ON_XLA_CPU, "interpreter": name != "f8E8M0FNU"},
+        )
+        for name, dtype in TYPES.items()
+        if name != "i1"
+    }
+)
+
+
+@pytest.mark.parametrize("name", IOTAS_OF_TYPES.rows)
 def test_iota_of_every_type(name):
-    # 300 is past the range of 8 bits: integers wrap, floats round or overflow as a conversion does.
-    kinds = {"xla": name not in NOT_ON_XLA_CPU}
-    if name == "f8E8M0FNU":
-        # It has no 0: XLA gives NaN, the interpreter the smallest number.
-        kinds["interpreter"] = False
-    check_operation(lambda: ops.iota(Shape(TYPES[name], (2, 300)), 1), [], **kinds)
+    IOTAS_OF_TYPES.check(name)
 
 
 @pytest.mark.parametrize("name", ["bf16", "f16", "f8E4M3FN", "f8E5M2", "i16"])

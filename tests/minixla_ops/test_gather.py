@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import jax
@@ -15,10 +16,13 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla_ops.gather_scatter import gather_or_fill
 from tests.harness import (
+    DerivativesTogether,
+    Together,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
+    compiled_rows,
     graph_of,
 )
 from tests.oracles import ALL_TYPES, INTEGERS, random_values
@@ -67,10 +71,17 @@ CASES = {
 }
 
 
+MEANINGS = Together(
+    {
+        case: (gather(numbers, slice_sizes), [counted(*sizes), starts(*index_sizes)], {})
+        for case, (sizes, index_sizes, numbers, slice_sizes) in CASES.items()
+    }
+)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_meaning(case):
-    sizes, index_sizes, numbers, slice_sizes = CASES[case]
-    check_operation(gather(numbers, slice_sizes), [counted(*sizes), starts(*index_sizes)])
+    MEANINGS.check(case)
 
 
 def as_jax(numbers):
@@ -87,13 +98,22 @@ LAST = [
 ]
 
 
+def gather_of_jax(numbers, slice_sizes):
+    return lambda x, i: lax.gather(x, i, as_jax(numbers), slice_sizes, mode="clip")
+
+
+@functools.cache
+def compiled(jit):
+    """From a case to its result, all of them in one program of ours or of JAX's."""
+    function = gather if jit is mx.jit else gather_of_jax
+    return compiled_rows(
+        {case: (function(*CASES[case][2:]), MEANINGS.rows[case][1]) for case in LAST}, jit
+    )
+
+
 @pytest.mark.parametrize("case", LAST)
 def test_clamps_starts_as_jax_does(case):
-    sizes, index_sizes, numbers, slice_sizes = CASES[case]
-    operand, indices = counted(*sizes), starts(*index_sizes)
-    expected = lax.gather(operand, indices, as_jax(numbers), slice_sizes, mode="clip")
-    actual = mx.jit(gather(numbers, slice_sizes))(operand, indices)
-    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(compiled(mx.jit)(case), compiled(jax.jit)(case))
 
 
 def test_fact_index_vector_dim_of_the_rank_stands_for_a_dimension_of_size_one():
@@ -160,27 +180,52 @@ def test_numpy_take_along_axis():
 
 
 # XLA:CPU knows no types of six bits.
-@pytest.mark.parametrize("name, dtype", ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
-def test_element_types(name, dtype):
-    operand = random_values(dtype, (5, 3), 0)
-    is_known = not name.startswith("f6")
-    check_operation(gather(ROWS, (1, 3)), [operand, starts(4, 1)], xla=is_known)
+ELEMENT_TYPES = Together(
+    {
+        name: (
+            gather(ROWS, (1, 3)),
+            [random_values(dtype, (5, 3), 0), starts(4, 1)],
+            {"xla": not name.startswith("f6")},
+        )
+        for name, dtype in ALL_TYPES
+    }
+)
+
+
+@pytest.mark.parametrize("name", ELEMENT_TYPES.rows)
+def test_element_types(name):
+    ELEMENT_TYPES.check(name)
+
+
+def starts_of(dtype):
+    """Starts of an integer type: its ends, and what is next to those of 300 elements."""
+    info = ml_dtypes.iinfo(dtype)
+    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
+    return [each for each in given if info.min <= each <= info.max]
+
+
+def indices_of(dtype):
+    wide = np.int64 if ml_dtypes.iinfo(dtype).min else np.uint64
+    return np.array(starts_of(dtype), wide).astype(dtype)[:, None]
+
+
+INDEX_TYPES = Together(
+    {
+        name: (
+            gather(Numbers((1,), (), (0,), 1), (2,)),
+            [counted(300, dtype=np.int32), indices_of(dtype)],
+            # The interpreter takes unsigned indices from half the range on for negative.
+            {"interpreter": ml_dtypes.iinfo(dtype).min < 0},
+        )
+        for name, dtype in INTEGERS
+    }
+)
 
 
 @pytest.mark.parametrize("name, dtype", INTEGERS, ids=[name for name, _ in INTEGERS])
 def test_index_types(name, dtype):
-    info = ml_dtypes.iinfo(dtype)
-    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
-    given = [each for each in given if info.min <= each <= info.max]
-    wide = np.uint64 if info.min == 0 else np.int64
-    operand, indices = counted(300, dtype=np.int32), np.array(given, wide).astype(dtype)[:, None]
-    # The interpreter takes unsigned indices from half the range on for negative.
-    (result,) = check_operation(
-        gather(Numbers((1,), (), (0,), 1), (2,)),
-        [operand, indices],
-        interpreter=np.issubdtype(dtype, np.signedinteger) or dtype.name in ("int2", "int4"),
-    )
-    clamped = [min(max(each, 0), 298) for each in given]
+    (result,) = INDEX_TYPES.check(name)
+    clamped = [min(max(each, 0), 298) for each in starts_of(dtype)]
     np.testing.assert_array_equal(result, [[each, each + 1] for each in clamped])
 
 
@@ -223,25 +268,37 @@ def slope_of_sum(function):
     return slope
 
 
-@pytest.mark.parametrize("case", CASES)
+def squared(function, indices):
+    return lambda x: function(x, indices) ** 2
+
+
+DERIVATIVES = DerivativesTogether(
+    {
+        case: (
+            squared(gather(numbers, slice_sizes), starts(*index_sizes)),
+            [random_values(np.float64, sizes, 1)],
+            # XLA:CPU fails at what JAX makes of a scalar operand.
+            squared(gather_of_jax(numbers, slice_sizes), starts(*index_sizes))
+            if case in LAST and case != "scalar operand"
+            else None,
+            {},
+        )
+        for case, (sizes, index_sizes, numbers, slice_sizes) in CASES.items()
+        if "empty" not in case
+    }
+)
+
+
+@pytest.mark.parametrize("case", DERIVATIVES.rows)
 def test_derivatives(case):
+    DERIVATIVES.check(case)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "empty" in case])
+def test_derivatives_of_nothing_are_zero(case):
     sizes, index_sizes, numbers, slice_sizes = CASES[case]
-    if "empty" in case:
-        slope = slope_of_sum(lambda x: gather(numbers, slice_sizes)(x, starts(*index_sizes)))
-        np.testing.assert_array_equal(slope(counted(*sizes)), np.zeros(sizes))
-        return
-    indices = starts(*index_sizes)
-    # XLA:CPU fails at what JAX makes of a scalar operand.
-    is_in_jax = case in LAST and case != "scalar operand"
-
-    def in_jax(x):
-        return lax.gather(x, indices, as_jax(numbers), slice_sizes, mode="clip") ** 2
-
-    check_derivatives(
-        lambda x: gather(numbers, slice_sizes)(x, indices) ** 2,
-        [random_values(np.float64, sizes, 1)],
-        in_jax if is_in_jax else None,
-    )
+    slope = slope_of_sum(lambda x: gather(numbers, slice_sizes)(x, starts(*index_sizes)))
+    np.testing.assert_array_equal(slope(counted(*sizes)), np.zeros(sizes))
 
 
 def test_derivative_adds_up_where_an_element_is_read_repeatedly():
@@ -258,20 +315,29 @@ def test_complex_derivative():
     )
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64, ml_dtypes.int4]
+def slope_at(x, i):
+    return slope_of_sum(lambda x: gather(ROWS, (1, 2))(x, i))(x)
+
+
+SLOPES = Together(
+    {
+        np.dtype(dtype).name: (
+            slope_at,
+            [counted(300, 2), np.array([0, 3, 7, -1]).astype(np.int8).astype(dtype)[:, None]],
+            # The interpreter takes unsigned indices from half the range on for negative.
+            {"interpreter": False},
+        )
+        for dtype in (np.int8, np.uint8, np.uint32, np.int64, np.uint64, ml_dtypes.int4)
+    }
 )
-def test_derivative_for_index_types(dtype):
+
+
+@pytest.mark.parametrize("name", SLOPES.rows)
+def test_derivative_for_index_types(name):
     """The transpose clamps starts itself, in the type of the indices."""
-    indices = np.array([0, 3, 7, -1]).astype(np.int8).astype(dtype)[:, None]
-    operand = counted(300, 2)
+    indices = SLOPES.rows[name][1][1]
     with jax.enable_x64(True):
-
-        def program(x, i):
-            return slope_of_sum(lambda x: gather(ROWS, (1, 2))(x, i))(x)
-
-        # The interpreter takes unsigned indices from half the range on for negative.
-        (slope,) = check_operation(program, [operand, indices], interpreter=False)
+        (slope,) = SLOPES.check(name)
     expected = np.zeros((300, 2))
     for start in indices[:, 0].tolist():
         expected[min(max(int(start), 0), 299)] += 1
