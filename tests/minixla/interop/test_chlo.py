@@ -1,6 +1,8 @@
 """Operations of the chlo dialect: values in NumPy and by XLA, derivatives, both against SciPy's."""
 
+import functools
 import math
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,6 +12,7 @@ from jax.extend.mlir.dialects import chlo
 
 import minixla as mx
 from minixla.interop.module import TRANSLATIONS
+from tests.harness import QUICKLY, together
 from tests.minixla.interop.import_programs import main
 
 X = np.linspace(0.15, 0.85, 6).reshape(2, 3)
@@ -86,78 +89,35 @@ def all_64_bits():
         yield
 
 
-def imported(body, *types, result):
-    inputs = ", ".join([f"%{name}: {type_}" for name, type_ in zip("xy", types, strict=False)])
-    return mx.import_stablehlo(main(body, inputs, result))
+class Row(NamedTuple):
+    """A program of one operation or some.
+
+    Attributes:
+        body: the instructions, of %x and %y, for the result %r.
+        types: of the arguments.
+        result: type of the result.
+        arguments: arrays.
+    """
+
+    body: str
+    types: tuple[str, ...]
+    result: str
+    arguments: tuple[Any, ...]
 
 
-def check(program, wanted, *arguments, rtol=1e-12):
-    for run in (mx.reference(program), mx.jit(program)):
-        np.testing.assert_allclose(run(*arguments), wanted, rtol=rtol, atol=1e-300)
+def row(name, type_, arguments, result=None):
+    """One operation of operands of one type."""
+    operands, types = ", ".join(["%x", "%y"][: len(arguments)]), (type_,) * len(arguments)
+    result = result or type_
+    # As StableHLO prints both forms.
+    is_short = len(arguments) == 2 and not name.startswith("broadcast")
+    kinds = f"{type_}, {type_}" if is_short else f"({', '.join(types)})"
+    kinds = type_ if len(arguments) == 1 else kinds
+    return Row(f"%r = chlo.{name} {operands} : {kinds} -> {result}", types, result, arguments)
 
 
-def check_derivative(program, wanted, *arguments, rtol=1e-11):
-    def total(*given):
-        return mx.numpy.sum(program(*given))
-
-    last = len(arguments) - 1
-    check(mx.grad(total, last), wanted, *arguments, rtol=rtol)
-    one = lambda y: program(*arguments[:-1], y)  # noqa: E731
-    moved = mx.reference(lambda y: mx.jvp(one, (y,), (np.ones_like(y),))[1])(arguments[-1])
-    np.testing.assert_allclose(moved, wanted, rtol=rtol)
-
-
-@pytest.mark.parametrize("name", [*UNARY, *SHIFTED])
-def test_unary(name):
-    function, derivative = (UNARY | SHIFTED)[name]
-    x, type_ = X + (name in SHIFTED), "tensor<2x3xf64>"
-    program = imported(f"%r = chlo.{name} %x : {type_} -> {type_}", type_, result=type_)
-    check(program, function(x), x)
-    check_derivative(program, derivative(x), x)
-
-
-@pytest.mark.parametrize("name", ["sinh", "asin", "acos", "atan", "asinh", "acosh", "atanh"])
-def test_complex(name):
-    z, type_ = X + 1j * Y, "tensor<2x3xcomplex<f64>>"
-    program = imported(f"%r = chlo.{name} %x : {type_} -> {type_}", type_, result=type_)
-    words = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh"}
-    words |= {"acosh": "arccosh", "atanh": "arctanh"}
-    check(program, getattr(np, words.get(name, name))(z), z)
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_binary(name):
-    function, derivative = BINARY[name]
-    type_ = "tensor<2x3xf64>"
-    kinds = f"({type_}, {type_}) -> {type_}" if "broad" in name else f"{type_}, {type_} -> {type_}"
-    program = imported(f"%r = chlo.{name} %x, %y : {kinds}", type_, type_, result=type_)
-    x = X if name not in ORDERS else np.full((2, 3), ORDERS[name])
-    check(program, function(x, Y), x, Y)
-    if derivative is not None:
-        check_derivative(program, derivative(x, Y), x, Y)
-
-
-@pytest.mark.parametrize("name", INTEGERS)
-def test_integers(name):
-    x, y = np.array([7, 12, 2**30], np.int32), np.array([3, 2, 30], np.int32)
-    type_ = "tensor<3xi32>"
-    kinds = f"({type_}, {type_}) -> {type_}" if "_" in name else f"{type_}, {type_} -> {type_}"
-    program = imported(f"%r = chlo.{name} %x, %y : {kinds}", type_, type_, result=type_)
-    for run in (mx.reference(program), mx.jit(program)):
-        np.testing.assert_array_equal(run(x, y), INTEGERS[name](x, y))
-
-
-@pytest.mark.parametrize("name", PREDICATES)
-def test_predicates(name):
-    x = np.array([1, np.inf, -np.inf, np.nan])
-    text = f"%r = chlo.{name} %x : tensor<4xf64> -> tensor<4xi1>"
-    program = imported(text, "tensor<4xf64>", result="tensor<4xi1>")
-    for run in (mx.reference(program), mx.jit(program)):
-        np.testing.assert_array_equal(run(x), PREDICATES[name](x))
-
-
-def test_the_others_that_broadcast():
-    body = """
+F64, C128, S32 = "tensor<2x3xf64>", "tensor<2x3xcomplex<f64>>", "tensor<3xi32>"
+BROADCAST = """
     %c = chlo.broadcast_compare %x, %y {comparison_direction = #chlo<comparison_direction LT>}
         : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2x3xi1>
     %s = chlo.broadcast_select %c, %x, %y
@@ -171,16 +131,112 @@ def test_the_others_that_broadcast():
     %b = stablehlo.multiply %a, %k : tensor<2x3xf64>
     %d = stablehlo.subtract %b, %i : tensor<2x3xf64>
     %r = stablehlo.subtract %d, %l : tensor<2x3xf64>"""
-    program = imported(body, "tensor<2x3xf64>", "tensor<3xf64>", result="tensor<2x3xf64>")
-    row = np.array([0.3, 0.4, 0.5])
-    check(program, 2 * np.minimum(X, row) - row - 3, X, row)
+TOP_K = "%r, %i = chlo.top_k(%x, k = 2) : tensor<2x3xf64> -> (tensor<2x2xf64>, tensor<2x2xi32>)"
+COMPLEX = ["sinh", "asin", "acos", "atan", "asinh", "acosh", "atanh"]
+ROWS = {name: row(name, F64, (X + (name in SHIFTED),)) for name in [*UNARY, *SHIFTED]}
+ROWS |= {
+    name: row(name, F64, (np.full((2, 3), ORDERS[name]) if name in ORDERS else X, Y))
+    for name in BINARY
+}
+ROWS |= {f"complex {name}": row(name, C128, (X + 1j * Y,)) for name in COMPLEX}
+ROWS |= {
+    name: row(name, S32, (np.array([7, 12, 2**30], np.int32), np.array([3, 2, 30], np.int32)))
+    for name in INTEGERS
+}
+ROWS |= {
+    name: row(name, "tensor<4xf64>", (np.array([1, np.inf, -np.inf, np.nan]),), "tensor<4xi1>")
+    for name in PREDICATES
+}
+ROWS["broadcast"] = Row(BROADCAST, (F64, "tensor<3xf64>"), F64, (X, np.array([0.3, 0.4, 0.5])))
+ROWS["top_k"] = Row(TOP_K, (F64,), "tensor<2x2xf64>", (X,))
+
+
+@functools.cache
+def imported(name):
+    inputs = ", ".join([f"%{x}: {type_}" for x, type_ in zip("xy", ROWS[name].types, strict=False)])
+    return mx.import_stablehlo(main(ROWS[name].body, inputs, ROWS[name].result))
+
+
+def value(name):
+    return lambda *given: imported(name)(*given)
+
+
+def gradient(name):
+    """The derivative of the sum of a program's result with respect to the last argument."""
+    last = len(ROWS[name].arguments) - 1
+    return mx.grad(lambda *given: mx.numpy.sum(imported(name)(*given)), last)
+
+
+DERIVED = [name for name, (_, each) in (UNARY | SHIFTED | BINARY).items() if each is not None]
+FUNCTIONS = {name: value(name) for name in ROWS}
+FUNCTIONS |= {f"derivative of {name}": gradient(name) for name in [*DERIVED, "top_k"]}
+
+
+@functools.cache
+def compiled():
+    """What all functions give in one compiled program."""
+    arguments = {name: ROWS[name.removeprefix("derivative of ")].arguments for name in FUNCTIONS}
+    return together(functools.partial(mx.jit, compiler_options=QUICKLY), FUNCTIONS, arguments)
+
+
+def results(name):
+    """What a function gives in NumPy and compiled; raises the error of one that fails."""
+    arguments = ROWS[name.removeprefix("derivative of ")].arguments
+    yield mx.reference(FUNCTIONS[name])(*arguments)
+    yield compiled()[name] if name in compiled() else mx.jit(FUNCTIONS[name])(*arguments)
+
+
+def check(name, wanted, rtol=1e-12):
+    for found in results(name):
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=1e-300)
+
+
+def check_derivative(name, wanted, rtol=1e-11):
+    check(f"derivative of {name}", wanted, rtol)
+    *others, last = ROWS[name].arguments
+    one = lambda y: imported(name)(*others, y)  # noqa: E731
+    moved = mx.reference(lambda y: mx.jvp(one, (y,), (np.ones_like(y),))[1])(last)
+    np.testing.assert_allclose(moved, wanted, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", [*UNARY, *SHIFTED])
+def test_unary(name):
+    function, derivative = (UNARY | SHIFTED)[name]
+    check(name, function(*ROWS[name].arguments))
+    check_derivative(name, derivative(*ROWS[name].arguments))
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex(name):
+    words = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh"}
+    words |= {"acosh": "arccosh", "atanh": "arctanh"}
+    wanted = getattr(np, words.get(name, name))(*ROWS[f"complex {name}"].arguments)
+    check(f"complex {name}", wanted)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    function, derivative = BINARY[name]
+    check(name, function(*ROWS[name].arguments))
+    if derivative is not None:
+        check_derivative(name, derivative(*ROWS[name].arguments))
+
+
+@pytest.mark.parametrize("name", [*INTEGERS, *PREDICATES])
+def test_integers_and_predicates(name):
+    wanted = (INTEGERS | PREDICATES)[name](*ROWS[name].arguments)
+    for found in results(name):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_others_that_broadcast():
+    x, vector = ROWS["broadcast"].arguments
+    check("broadcast", 2 * np.minimum(x, vector) - vector - 3)
 
 
 def test_top_k():
-    text = "%r, %i = chlo.top_k(%x, k = 2) : tensor<2x3xf64> -> (tensor<2x2xf64>, tensor<2x2xi32>)"
-    program = imported(text, "tensor<2x3xf64>", result="tensor<2x2xf64>")
-    check(program, np.sort(X)[:, :0:-1], X)
-    check(mx.grad(lambda x: mx.numpy.sum(program(x))), np.float64([[0, 1, 1]] * 2), X)
+    check("top_k", np.sort(X)[:, :0:-1])
+    check("derivative of top_k", np.float64([[0, 1, 1]] * 2))
 
 
 def test_every_operation_is_here():
