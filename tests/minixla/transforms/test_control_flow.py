@@ -134,12 +134,10 @@ def expected():
     """What JAX says of the programs, by name: all of them in one."""
 
     def everything(theirs, is_forward_only):
-        gradient = (jax.jacfwd if is_forward_only else jax.grad)(theirs)
-        return lambda x, batch: {
-            "batch": jax.vmap(theirs)(batch),
-            "gradients": jax.vmap(gradient)(batch),
-            "hessian": jax.jacfwd(jax.jacfwd(theirs))(x),
-        }
+        derivative = jax.jacfwd if is_forward_only else jax.jacrev
+        both = derivative(lambda x: (theirs(x),) * 2, has_aux=True)
+        second = jax.jacfwd(jax.jacfwd(theirs))
+        return lambda x, batch: {"of the batch": jax.vmap(both)(batch), "hessian": second(x)}
 
     functions = {
         name: everything(program(lax, jnp), name in FORWARD_ONLY)
@@ -150,9 +148,16 @@ def expected():
     def known(name):
         # X is the first of the batch.
         theirs = jax.tree.map(np.asarray, found(name))
-        value, gradient = theirs["batch"][0], theirs["gradients"][0]
-        jvp = value, gradient @ (X * X)
-        return theirs | {"value": value, "gradient": gradient, "jvp": jvp, "along": gradient @ W}
+        gradients, values = theirs["of the batch"]
+        return {
+            "value": values[0],
+            "batch": values,
+            "gradient": gradients[0],
+            "gradients": gradients,
+            "jvp": (values[0], gradients[0] @ (X * X)),
+            "along": gradients[0] @ W,
+            "hessian": theirs["hessian"],
+        }
 
     return known
 
