@@ -18,6 +18,7 @@ from minixla.core.tracing import bind
 from minixla_ops.casting import cast
 from minixla_ops.evaluation import reference_graph
 from tests.harness import (
+    DerivativesTogether,
     Together,
     check_batching,
     check_derivatives,
@@ -272,22 +273,43 @@ DERIVATIVES = {
 }
 
 
+OF_BOTH = DerivativesTogether(
+    {
+        case: (function, operands, jax_function, {})
+        for case, (function, jax_function, operands) in DERIVATIVES.items()
+    }
+)
+
+
 @pytest.mark.parametrize("case", DERIVATIVES)
 def test_derivatives(case):
-    function, jax_function, operands = DERIVATIVES[case]
-    check_derivatives(function, operands, jax_function)
+    OF_BOTH.check(case)
 
 
-@pytest.mark.parametrize("position", [0, 1])
-@pytest.mark.parametrize("name", [name for name in DERIVATIVES if " " not in name])
-def test_derivatives_in_one_operand(name, position):
-    function, jax_function, operands = DERIVATIVES[name]
+def of_one(apply, operands, position):
+    """The function of one operand, the other one being fixed."""
     fixed = operands[1 - position]
+    return lambda x: apply(x, fixed) if position == 0 else apply(fixed, x)
 
-    def of_one(apply):
-        return lambda x: apply(x, fixed) if position == 0 else apply(fixed, x)
 
-    check_derivatives(of_one(function), [operands[position]], of_one(jax_function))
+OF_ONE = DerivativesTogether(
+    {
+        (name, position): (
+            of_one(function, operands, position),
+            [operands[position]],
+            of_one(jax_function, operands, position),
+            {},
+        )
+        for name, (function, jax_function, operands) in DERIVATIVES.items()
+        if " " not in name
+        for position in (0, 1)
+    }
+)
+
+
+@pytest.mark.parametrize("row", OF_ONE.rows, ids=str)
+def test_derivatives_in_one_operand(row):
+    OF_ONE.check(row)
 
 
 @pytest.mark.parametrize("name", ["max", "min"])

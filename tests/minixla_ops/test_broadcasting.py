@@ -5,6 +5,8 @@ Facts are named as in the specification: rules R, facts F, rejections E.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -14,10 +16,13 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from tests.harness import (
+    DerivativesTogether,
+    Together,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
+    compiled_rows,
     graph_of,
 )
 
@@ -86,30 +91,48 @@ FACTS = {
 }
 
 
+def with_dimensions(builder, dimensions):
+    return lambda x, y: builder(x, y, dimensions)
+
+
+FACTS_TOGETHER = Together(
+    {
+        fact: (with_dimensions(builder, dimensions), [lhs, rhs], {})
+        for fact, (builder, lhs, rhs, dimensions, _) in FACTS.items()
+    }
+)
+
+
 @pytest.mark.parametrize("fact", FACTS)
 def test_fact(fact):
-    builder, lhs, rhs, dimensions, expected = FACTS[fact]
-    (result,) = check_operation(lambda x, y: builder(x, y, dimensions), [lhs, rhs])
-    assert result.tolist() == expected
+    (result,) = FACTS_TOGETHER.check(fact)
+    assert result.tolist() == FACTS[fact][-1]
 
 
-@pytest.mark.parametrize(
-    ("fact", "first", "second", "expected"),
-    [
-        ("F11", (2, 1), (2, 3), (2, 3)),
-        ("F12", (1, 2, 5), (7, 2, 5), (7, 2, 5)),
-        ("F13", (7, 2, 5), (7, 1, 5), (7, 2, 5)),
-        ("F15", (2, 1), (1, 3), (2, 3)),
-        ("size 0 against 1", (0, 3), (1, 3), (0, 3)),
-        ("size 1 against 0", (1, 3), (0, 3), (0, 3)),
-        ("both empty", (0, 1), (1, 0), (0, 0)),
-        ("rank 4", (2, 1, 3, 1), (1, 4, 1, 5), (2, 4, 3, 5)),
-    ],
+# Name: shapes of the operands, of the result.
+STRETCHED = {
+    "F11": ((2, 1), (2, 3), (2, 3)),
+    "F12": ((1, 2, 5), (7, 2, 5), (7, 2, 5)),
+    "F13": ((7, 2, 5), (7, 1, 5), (7, 2, 5)),
+    "F15": ((2, 1), (1, 3), (2, 3)),
+    "size 0 against 1": ((0, 3), (1, 3), (0, 3)),
+    "size 1 against 0": ((1, 3), (0, 3), (0, 3)),
+    "both empty": ((0, 1), (1, 0), (0, 0)),
+    "rank 4": ((2, 1, 3, 1), (1, 4, 1, 5), (2, 4, 3, 5)),
+}
+STRETCHED_TOGETHER = Together(
+    {
+        fact: (with_dimensions(ops.add, None), [counted(*first), counted(*second) + 10], {})
+        for fact, (first, second, _) in STRETCHED.items()
+    }
 )
-def test_equal_ranks_stretch_as_numpy_does(fact, first, second, expected):
-    operands = [counted(*first), counted(*second) + 10]
-    (result,) = check_operation(lambda x, y: ops.add(x, y), operands)
-    assert result.shape == expected
+
+
+@pytest.mark.parametrize("fact", STRETCHED)
+def test_equal_ranks_stretch_as_numpy_does(fact):
+    operands = STRETCHED_TOGETHER.rows[fact][1]
+    (result,) = STRETCHED_TOGETHER.check(fact)
+    assert result.shape == STRETCHED[fact][-1]
     np.testing.assert_array_equal(result, operands[0] + operands[1])
 
 
@@ -128,11 +151,23 @@ TABLE_3_1 = [
 ]
 
 
+TABLE_TOGETHER = Together(
+    {
+        dimensions: (
+            with_dimensions(ops.add, dimensions),
+            [counted(M, N, P, Q), 1000 * counted(*sizes)],
+            {},
+        )
+        for sizes, dimensions in TABLE_3_1
+    }
+)
+
+
 @pytest.mark.parametrize(("sizes", "dimensions"), TABLE_3_1)
 def test_table_3_1_accepted(sizes, dimensions):
-    higher, lower = counted(M, N, P, Q), 1000 * counted(*sizes)
+    higher, lower = TABLE_TOGETHER.rows[dimensions][1]
     spread = lower.reshape([s if d in dimensions else 1 for d, s in enumerate((M, N, P, Q))])
-    (result,) = check_operation(lambda x, y: ops.add(x, y, dimensions), [higher, lower])
+    (result,) = TABLE_TOGETHER.check(dimensions)
     np.testing.assert_array_equal(result, higher + spread)
 
 
@@ -299,18 +334,33 @@ OPERATIONS = {
 }
 
 
+OPERATIONS_TOGETHER = Together(
+    {case: (function, [counted(*sizes)], {}) for case, (function, sizes, _) in OPERATIONS.items()}
+)
+DERIVATIVES = DerivativesTogether(
+    {
+        case: (function, [counted(*sizes, dtype=np.float64)], jax_function, {"order": 1})
+        for case, (function, sizes, jax_function) in OPERATIONS.items()
+    }
+)
+
+
+@functools.cache
+def operations_by_jax():
+    """From a case to JAX's result, all of them in one program."""
+    rows = OPERATIONS_TOGETHER.rows
+    return compiled_rows({case: (OPERATIONS[case][2], row[1]) for case, row in rows.items()})
+
+
 @pytest.mark.parametrize("case", OPERATIONS)
 def test_operation(case):
-    function, sizes, jax_function = OPERATIONS[case]
-    operand = counted(*sizes)
-    (result,) = check_operation(function, [operand])
-    np.testing.assert_array_equal(result, jax_function(operand))
+    (result,) = OPERATIONS_TOGETHER.check(case)
+    np.testing.assert_array_equal(result, operations_by_jax()(case))
 
 
 @pytest.mark.parametrize("case", OPERATIONS)
 def test_operation_derivatives(case):
-    function, sizes, jax_function = OPERATIONS[case]
-    check_derivatives(function, [counted(*sizes, dtype=np.float64)], jax_function, order=1)
+    DERIVATIVES.check(case)
 
 
 @pytest.mark.parametrize("case", OPERATIONS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -15,10 +17,13 @@ from minixla.core.shapes import Shape
 from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import trace_to_graph
 from tests.harness import (
+    DerivativesTogether,
+    Together,
     check_batching,
     check_derivatives,
     check_operation,
     check_rejected,
+    compiled_rows,
     graph_of,
 )
 from tests.oracles import ALL_TYPES, random_values, run_xla
@@ -112,28 +117,50 @@ CONCAT = {
 }
 
 
-@pytest.mark.parametrize("case", UNARY)
+def pad(config):
+    return lambda x, v: ops.pad(x, v, config)
+
+
+def concat(dimension):
+    return lambda *xs: ops.concat_in_dim(xs, dimension)
+
+
+def jax_concat(dimension):
+    return lambda *xs: lax.concatenate(xs, dimension)
+
+
+# Functions of ours and of JAX, operands.
+CASES = {
+    **{
+        case: (function, jax_function, [counted(*sizes)])
+        for case, (function, sizes, jax_function) in UNARY.items()
+    },
+    **{
+        f"pad {case}": (pad(config), jax_pad(config), [counted(*sizes), np.float32(-9)])
+        for case, (sizes, config) in PAD_CONFIGS.items()
+    },
+    **{
+        f"concat {case}": (
+            concat(dimension),
+            jax_concat(dimension),
+            [counted(*sizes) + 100 * i for i, sizes in enumerate(shapes)],
+        )
+        for case, (dimension, shapes) in CONCAT.items()
+    },
+}
+OPERATIONS = Together({case: (ours, operands, {}) for case, (ours, _, operands) in CASES.items()})
+
+
+@functools.cache
+def by_jax_for_all():
+    """From a case to JAX's result, all of them in one program."""
+    return compiled_rows({case: (theirs, xs) for case, (_, theirs, xs) in CASES.items()})
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_operation(case):
-    function, sizes, jax_function = UNARY[case]
-    operand = counted(*sizes)
-    (result,) = check_operation(function, [operand])
-    np.testing.assert_array_equal(result, jax_function(operand))
-
-
-@pytest.mark.parametrize("case", PAD_CONFIGS)
-def test_pad(case):
-    sizes, config = PAD_CONFIGS[case]
-    operands = [counted(*sizes), np.float32(-9)]
-    (result,) = check_operation(lambda x, v: ops.pad(x, v, config), operands)
-    np.testing.assert_array_equal(result, jax_pad(config)(*operands))
-
-
-@pytest.mark.parametrize("case", CONCAT)
-def test_concat(case):
-    dimension, shapes = CONCAT[case]
-    operands = [counted(*sizes) + 100 * i for i, sizes in enumerate(shapes)]
-    (result,) = check_operation(lambda *xs: ops.concat_in_dim(xs, dimension), operands)
-    np.testing.assert_array_equal(result, np.concatenate(operands, dimension))
+    (result,) = OPERATIONS.check(case)
+    np.testing.assert_array_equal(result, by_jax_for_all()(case))
 
 
 def every_operation(x, v):
@@ -155,10 +182,21 @@ def every_operation(x, v):
     ]
 
 
-@pytest.mark.parametrize(("name", "dtype"), ALL_TYPES, ids=[name for name, _ in ALL_TYPES])
-def test_every_element_type(name, dtype):
-    operands = [random_values(dtype, (2, 3), 0), random_values(dtype, (), 1)]
-    check_operation(every_operation, operands, xla=name not in NOT_ON_XLA_CPU)
+ELEMENT_TYPES = Together(
+    {
+        name: (
+            every_operation,
+            [random_values(dtype, (2, 3), 0), random_values(dtype, (), 1)],
+            {"xla": name not in NOT_ON_XLA_CPU},
+        )
+        for name, dtype in ALL_TYPES
+    }
+)
+
+
+@pytest.mark.parametrize("name", ELEMENT_TYPES.rows)
+def test_every_element_type(name):
+    ELEMENT_TYPES.check(name)
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.int2, ml_dtypes.uint2, ml_dtypes.int4])
@@ -258,30 +296,19 @@ def test_rules_of_the_builders_over_reshape(name):
     check_batching(function, [counted(2, 3, dtype=np.float64)])
 
 
-@pytest.mark.parametrize("case", [c for c in UNARY if "explicit" not in c])
+DERIVATIVES = DerivativesTogether(
+    {
+        # Linear: the second derivative is zero, and the transpose of the transpose is order 2.
+        case: (ours, [np.asarray(x, np.float64) for x in operands], theirs, {"order": 1})
+        for case, (ours, theirs, operands) in CASES.items()
+        if "explicit" not in case
+    }
+)
+
+
+@pytest.mark.parametrize("case", DERIVATIVES.rows)
 def test_derivatives(case):
-    function, sizes, jax_function = UNARY[case]
-    # Linear: the second derivative is zero, and the transpose of the transpose is order 2.
-    check_derivatives(function, [counted(*sizes, dtype=np.float64)], jax_function, order=1)
-
-
-@pytest.mark.parametrize("case", PAD_CONFIGS)
-def test_pad_derivatives(case):
-    sizes, config = PAD_CONFIGS[case]
-    operands = [counted(*sizes, dtype=np.float64), np.float64(2)]
-    check_derivatives(lambda x, v: ops.pad(x, v, config), operands, jax_pad(config), order=1)
-
-
-@pytest.mark.parametrize("case", CONCAT)
-def test_concat_derivatives(case):
-    dimension, shapes = CONCAT[case]
-    operands = [counted(*sizes, dtype=np.float64) for sizes in shapes]
-    check_derivatives(
-        lambda *xs: ops.concat_in_dim(xs, dimension),
-        operands,
-        lambda *xs: lax.concatenate(xs, dimension),
-        order=1,
-    )
+    DERIVATIVES.check(case)
 
 
 def test_derivatives_of_derivatives():
@@ -340,24 +367,10 @@ def test_gradient_of_padding_value_with_infinite_cotangents_elsewhere():
     assert slope == 5
 
 
-@pytest.mark.parametrize("case", [c for c in UNARY if "explicit" not in c])
+@pytest.mark.parametrize("case", DERIVATIVES.rows)
 def test_batching(case):
-    function, sizes, _ = UNARY[case]
-    check_batching(function, [counted(*sizes)])
-
-
-@pytest.mark.parametrize("case", PAD_CONFIGS)
-def test_pad_batching(case):
-    sizes, config = PAD_CONFIGS[case]
-    check_batching(lambda x, v: ops.pad(x, v, config), [counted(*sizes), np.float32(-9)])
-
-
-@pytest.mark.parametrize("case", CONCAT)
-def test_concat_batching(case):
-    dimension, shapes = CONCAT[case]
-    check_batching(
-        lambda *xs: ops.concat_in_dim(xs, dimension), [counted(*sizes) for sizes in shapes]
-    )
+    function, _, operands = CASES[case]
+    check_batching(function, operands)
 
 
 def test_empty_batch():

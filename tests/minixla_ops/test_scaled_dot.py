@@ -1,5 +1,7 @@
 """ScaledDot: blocks and their scales, against the oracles and products of scaled operands."""
 
+import functools
+
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -10,10 +12,12 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import ShapeError
 from tests.harness import (
+    DerivativesTogether,
+    Together,
     check_batching,
-    check_derivatives,
     check_operation,
     check_rejected,
+    compiled_rows,
     graph_of,
 )
 from tests.minixla_ops.products import exact_values
@@ -60,13 +64,29 @@ def jax_product(case):
     return function
 
 
+FACTS = Together(
+    {
+        case: (
+            product(case),
+            operands_of(case),
+            # The interpreter aborts on empty products.
+            {"signed_zeros": False, "interpreter": 0 not in CASES[case][0]},
+        )
+        for case in CASES
+    }
+)
+
+
+@functools.cache
+def by_jax_for_all():
+    """From a case to JAX's result, all of them in one program."""
+    return compiled_rows({case: (jax_product(case), FACTS.rows[case][1]) for case in CASES})
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_fact_dot_general_of_operands_multiplied_by_their_scales(case):
-    operands = operands_of(case)
-    # The interpreter aborts on empty products.
-    has_terms = 0 not in operands[0].shape
-    (result,) = check_operation(product(case), operands, signed_zeros=False, interpreter=has_terms)
-    np.testing.assert_array_equal(result, jax_product(case)(*operands))
+    (result,) = FACTS.check(case)
+    np.testing.assert_array_equal(result, by_jax_for_all()(case))
 
 
 TYPES = [
@@ -118,11 +138,23 @@ def test_double_precision():
     np.testing.assert_allclose(wide, (x * repeated(s, x)) @ (y * repeated(t, y)), rtol=1e-14)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "nothing to sum"])
+DERIVATIVES = DerivativesTogether(
+    {
+        case: (
+            product(case),
+            [np.asarray(generator.standard_normal(sizes)) for sizes in CASES[case][:4]],
+            jax_product(case),
+            {"order": 2 if case in ("a batch", "one block, and a scalar") else 1},
+        )
+        for case in CASES
+        if case != "nothing to sum"
+    }
+)
+
+
+@pytest.mark.parametrize("case", DERIVATIVES.rows)
 def test_derivatives(case):
-    operands = [generator.standard_normal(sizes) for sizes in CASES[case][:4]]
-    order = 2 if case in ("a batch", "one block, and a scalar") else 1
-    check_derivatives(product(case), operands, jax_product(case), order=order)
+    DERIVATIVES.check(case)
 
 
 def test_derivatives_have_the_operands_types():
