@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -115,6 +116,8 @@ class Row(NamedTuple):
         jit: whether ours is also compiled.
         batch: whether ours is also batched.
         gradient: whether the derivative of a sum of squares is meant.
+        theirs: further keywords of JAX's alone, such as a size that depends on values: without, it
+            compiles each operation of its own.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Row(NamedTuple):
     jit: bool = False
     batch: bool = False
     gradient: bool = False
+    theirs: Mapping[str, Any] = MappingProxyType({})
 
     def arrays(self) -> list[np.ndarray]:
         return split(self.args)[0]
@@ -131,9 +135,10 @@ class Row(NamedTuple):
     def function(self, namespace: Any, grad: Callable[..., Any]) -> Callable[..., Any]:
         """What the row asks for, of its arrays."""
         arrays, rebuild = split(self.args)
+        options = {**self.options, **(self.theirs if namespace is jnp else {})}
 
         def value(*xs: Any) -> Any:
-            return named(self.name, namespace)(*rebuild(xs), **self.options)
+            return named(self.name, namespace)(*rebuild(xs), **options)
 
         def loss(*xs: Any) -> Any:
             return sum((leaf * leaf).sum() for leaf in jax.tree.leaves(value(*xs)))
@@ -148,10 +153,11 @@ def call(
     units: float | None = None,
     jit: bool = False,
     batch: bool = True,
+    theirs: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> Row:
     """A row for values: in NumPy evaluation, with `jit` compiled, with `batch` batched."""
-    return Row(name, args, options, units, jit, batch)
+    return Row(name, args, options, units, jit, batch, theirs=theirs)
 
 
 def gradient(name: str, *args: Any, units: float = 64, **options: Any) -> Row:
