@@ -19,7 +19,9 @@ _BLANKS = re.compile(r"\s*")
 # What stands between the brackets of an attribute, and of a shape or a constant.
 _IN_BRACES = re.compile(rf'{_STRING}|[{{}}]|"')
 _IN_PARENTHESES = re.compile(r"[()]")
-_PLAIN_BRACES = re.compile(r'\{[^{}"]*\}')
+# Most have none of their own within them.
+_PLAIN_BRACES = re.compile(rf'\{{(?:[^{{}}"]++|{_STRING})*+\}}')
+_PLAIN_PARENTHESES = re.compile(r"\([^()]*\)")
 _SHOWN = 100
 _ADVICE = (
     "Give HLO text as XLA prints it (compiled.as_text(), lowered.as_text('hlo'), --xla_dump_to), "
@@ -76,8 +78,7 @@ class HloText:
         Raises:
             ImportError_: they do not close.
         """
-        match = _PLAIN_BRACES.match(self.text, position)
-        return match.end() if match is not None else self._end(position, _IN_BRACES, "{", "}")
+        return self._end(position, _PLAIN_BRACES, _IN_BRACES, "{", "}")
 
     def parentheses_end(self, position: int) -> int:
         """The position after the parentheses that open at `position`.
@@ -85,9 +86,19 @@ class HloText:
         Raises:
             ImportError_: they do not close.
         """
-        return self._end(position, _IN_PARENTHESES, "(", ")")
+        return self._end(position, _PLAIN_PARENTHESES, _IN_PARENTHESES, "(", ")")
 
-    def _end(self, position: int, pattern: re.Pattern[str], opening: str, closing: str) -> int:
+    def _end(
+        self,
+        position: int,
+        plain: re.Pattern[str],
+        pattern: re.Pattern[str],
+        opening: str,
+        closing: str,
+    ) -> int:
+        match = plain.match(self.text, position)
+        if match is not None:
+            return match.end()
         depth = 0
         for match in pattern.finditer(self.text, position):
             found = match[0]
