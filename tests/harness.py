@@ -99,7 +99,7 @@ def together(
 
 
 def compiled_together(
-    functions: Mapping[str, Function], *arguments: Any, jit: Function = mx.jit
+    functions: Mapping[Any, Function], *arguments: Any, jit: Function = mx.jit
 ) -> Function:
     """From the name of a function to its result, all of them in one program, compiled quickly.
 

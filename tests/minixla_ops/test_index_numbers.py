@@ -10,7 +10,7 @@ import pytest
 import minixla_ops as ops
 from minixla_ops.index_numbers import interleaved
 from minixla_ops.scatter_computations import overwrite
-from tests.harness import check_batching, check_derivatives, check_operation
+from tests.harness import Together, check_batching, check_derivatives
 
 
 class Case(NamedTuple):
@@ -77,8 +77,8 @@ def affine(old, update):
 COMPUTATIONS = [ops.add, overwrite, affine, ops.max]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_random_dimension_numbers(seed):
+def functions_of(seed):
+    """A gather and a scatter of the same random case."""
     case = drawn(seed)
     gather_numbers = ops.GatherDimensionNumbers(*case.numbers)
     scatter_numbers = ops.ScatterDimensionNumbers(*case.numbers)
@@ -90,14 +90,28 @@ def test_random_dimension_numbers(seed):
     def scatter(x, i, u):
         return ops.scatter(x, i, u, computation, scatter_numbers)
 
-    given = case.operand, case.indices, case.updates
-    # The interpreter scatters into its operand, which the gather reads as well.
-    check_operation(
+    return gather, scatter
+
+
+def row_of(seed):
+    gather, scatter = functions_of(seed)
+    case = drawn(seed)
+    return (
         lambda x, i, u: (gather(x, i), scatter(x, i, u)),
-        given,
-        interpreter=False,
-        signed_zeros=False,
+        [case.operand, case.indices, case.updates],
+        # The interpreter scatters into its operand, which the gather reads as well.
+        {"interpreter": False, "signed_zeros": False},
     )
+
+
+ON_XLA = Together({seed: row_of(seed) for seed in range(30)})
+
+
+@pytest.mark.parametrize("seed", ON_XLA.rows)
+def test_random_dimension_numbers(seed):
+    case, (gather, scatter) = drawn(seed), functions_of(seed)
+    given = case.operand, case.indices, case.updates
+    ON_XLA.check(seed)
     check_batching(gather, given[:2], size=2)
     check_batching(scatter, given, size=2)
     generator = np.random.default_rng(seed)

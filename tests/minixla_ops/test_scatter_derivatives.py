@@ -11,7 +11,13 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError
 from minixla_ops.scatter_computations import overwrite
-from tests.harness import check_batching, check_derivatives, check_operation, graph_of
+from tests.harness import (
+    DerivativesTogether,
+    Together,
+    check_batching,
+    check_derivatives,
+    graph_of,
+)
 from tests.oracles import random_values
 
 Numbers = ops.ScatterDimensionNumbers
@@ -74,20 +80,28 @@ IN_JAX = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", IN_JAX)
-def test_kinds_that_jax_knows(case, name):
-    (x, u), indices, numbers = operands(case)
+def known_to_jax(case, name):
+    given, indices, numbers = operands(case)
     computation, in_jax = IN_JAX[name]
     # JAX skips windows that lie partly outside as a whole, and XLA:CPU takes but one of several
     # updates of a single element that no index leads to.
     is_same = case not in ("overlapping windows", "no index components")
-    check_derivatives(
+    return (
         lambda x, u: scatter(computation, numbers)(x, indices, u),
-        [x, u],
+        given,
         (lambda x, u: in_jax(x, indices, u, as_jax(numbers), mode="drop")) if is_same else None,
-        order=2 if case in ("rows", "overlapping windows") else 1,
+        {"order": 2 if case in ("rows", "overlapping windows") else 1},
     )
+
+
+KNOWN_TO_JAX = DerivativesTogether(
+    {(case, name): known_to_jax(case, name) for name in IN_JAX for case in CASES}
+)
+
+
+@pytest.mark.parametrize("row", KNOWN_TO_JAX.rows, ids="-".join)
+def test_kinds_that_jax_knows(row):
+    KNOWN_TO_JAX.check(row)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -195,7 +209,9 @@ def test_of_repeated_overwrites_only_the_last_has_a_derivative():
         return scatter(overwrite, ELEMENTS)(x, indices, u)
 
     x, u = np.zeros(3, np.float32), np.arange(5, dtype=np.float32)
-    slopes = mx.vjp(function, x, u)[1](np.array([10, 20, 30], np.float32))
+    slopes = mx.jit(lambda x, u, t: mx.vjp(function, x, u)[1](t))(
+        x, u, np.array([10, 20, 30], np.float32)
+    )
     np.testing.assert_array_equal(slopes[0], [0, 0, 30])
     np.testing.assert_array_equal(slopes[1], [0, 10, 0, 20, 0])
 
@@ -218,7 +234,7 @@ def test_an_untouched_nan_does_not_spoil_the_derivative_of_a_maximum():
     def function(x, u):
         return scatter(ops.max, ELEMENTS)(x, np.array([[1]], np.int32), u)
 
-    slopes = mx.vjp(function, x, u)[1](np.ones(2, np.float32))
+    slopes = mx.jit(lambda x, u, t: mx.vjp(function, x, u)[1](t))(x, u, np.ones(2, np.float32))
     np.testing.assert_array_equal(slopes[0], [1, 0])
     np.testing.assert_array_equal(slopes[1], [1])
 
@@ -230,7 +246,8 @@ def test_product_with_zeros_among_repeated_factors():
     def function(u):
         return scatter(ops.mul, ELEMENTS)(np.array([2], np.float32), indices, u)
 
-    np.testing.assert_array_equal(mx.vjp(function, u)[1](np.ones(1, np.float32))[0], [70, 0, 0])
+    slope = mx.jit(lambda u, t: mx.vjp(function, u)[1](t)[0])(u, np.ones(1, np.float32))
+    np.testing.assert_array_equal(slope, [70, 0, 0])
 
 
 def test_complex_derivatives():
@@ -241,29 +258,44 @@ def test_complex_derivatives():
         check_derivatives(lambda x, u, f=function: f(x, indices, u), [x, u])
 
 
-@pytest.mark.parametrize("name", ["add", "overwrite", "max", "mul", "affine"])
-def test_batching_of_derivatives(name):
-    computation = {**{k: f for k, (f, _) in IN_JAX.items()}, "mul": ops.mul, "affine": affine}[name]
-    (x, u), indices, numbers = operands("rows")
-
-    def slopes(x, i, u):
-        return mx.vjp(lambda x, u: scatter(computation, numbers)(x, i, u), x, u)[1](x)
-
-    check_batching(slopes, [x, indices, u], size=2)
+COMPUTATIONS = {
+    "add": ops.add,
+    "overwrite": overwrite,
+    "max": ops.max,
+    "mul": ops.mul,
+    "affine": affine,
+}
 
 
-@pytest.mark.parametrize("name", ["add", "overwrite", "max", "mul", "affine"])
-@pytest.mark.parametrize("case", ["rows", "overlapping windows"])
-def test_derivatives_on_xla(name, case):
-    computation = {**{k: f for k, (f, _) in IN_JAX.items()}, "mul": ops.mul, "affine": affine}[name]
+def slopes(name, case):
+    """The derivatives with the operand for a cotangent, and operands."""
     (x, u), indices, numbers = operands(case)
+    function = scatter(COMPUTATIONS[name], numbers)
+    return lambda x, i, u: mx.vjp(lambda x, u: function(x, i, u), x, u)[1](x), [x, indices, u]
 
-    def slopes(x, i, u):
-        return mx.vjp(lambda x, u: scatter(computation, numbers)(x, i, u), x, u)[1](x)
 
+@pytest.mark.parametrize("name", COMPUTATIONS)
+def test_batching_of_derivatives(name):
+    check_batching(*slopes(name, "rows"), size=2)
+
+
+# XLA rounds a * b + c once. The interpreter scatters into its operand, which is read again.
+ON_XLA = Together(
+    {
+        (case, name): (
+            *slopes(name, case),
+            {"ulp": 4, "interpreter": False, "signed_zeros": False},
+        )
+        for case in ("rows", "overlapping windows")
+        for name in COMPUTATIONS
+    }
+)
+
+
+@pytest.mark.parametrize("row", ON_XLA.rows, ids="-".join)
+def test_derivatives_on_xla(row):
     with jax.enable_x64(True):
-        # XLA rounds a * b + c once. The interpreter scatters into its operand, which is read again.
-        check_operation(slopes, [x, indices, u], ulp=4, interpreter=False, signed_zeros=False)
+        ON_XLA.check(row)
 
 
 def test_a_jvp_rule_may_not_multiply_tangents_into_each_other():

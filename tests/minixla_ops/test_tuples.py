@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import jax
@@ -20,6 +21,7 @@ from tests.harness import (
     check_derivatives,
     check_operation,
     check_rejected,
+    compiled_together,
     graph_of,
 )
 
@@ -119,13 +121,27 @@ def cubed(x):
     return ops.mul(first(pair), first(second(pair)))
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(TRANSFORMATIONS, 3)), ids="-".join)
-def test_compositions(order):
-    ours, theirs = cubed, lambda x: x * x * x
+ORDERS = list(itertools.permutations(TRANSFORMATIONS, 3))
+MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def composed(function, order, library):
     for name in order:
-        ours, theirs = TRANSFORMATIONS[name][0](ours), TRANSFORMATIONS[name][1](theirs)
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_allclose(ours(x), theirs(x), rtol=1e-6)
+        function = TRANSFORMATIONS[name][library](function)
+    return function
+
+
+@functools.cache
+def compositions_by_jax():
+    """From an order to JAX's result, all of them in one program."""
+    cubes = {order: composed(lambda x: x * x * x, order, 1) for order in ORDERS}
+    return compiled_together(cubes, MATRIX, jit=jax.jit)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_compositions(order):
+    ours = composed(cubed, order, 0)
+    np.testing.assert_allclose(ours(MATRIX), compositions_by_jax()(order), rtol=1e-6)
 
 
 def test_derivatives():
