@@ -60,7 +60,8 @@ def convolution(inputs: tuple[int, ...], kernel: tuple[int, ...], options: dict[
         lambda x, k: jax_conv(x, k, **options),
         [draw(*inputs), draw(*kernel)],
         units=64,
-        eager=True,
+        # Two dimensions, with strides and without: the others are the same operation.
+        eager=len(inputs) == 4 and set(options) <= {"strides"},
     )
 
 
