@@ -10,6 +10,7 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.stablehlo_text import Emitter
 from tests.harness import (
+    DerivativesTogether,
     check_batching,
     check_derivatives,
     check_operation,
@@ -157,15 +158,27 @@ def test_double_precision():
     np.testing.assert_array_equal(wide, np.fft.rfft(x.astype(np.float64)))
 
 
-@pytest.mark.parametrize("fft_type", ["FFT", "IFFT", "RFFT", "IRFFT"])
-def test_derivatives(fft_type):
-    for length in ((1,), (4,), (5,), (2, 3), (3, 2, 4)):
-        check_derivatives(
-            transform(fft_type, length),
-            [operand_of(fft_type, length, (2,) if len(length) == 1 else ())],
-            lambda x: lax.fft(x, fft_type, length),  # noqa: B023
-            order=2 if length == (5,) else 1,
+def transform_of_jax(fft_type, lengths):
+    return lambda x: lax.fft(x, fft_type, lengths)
+
+
+DERIVATIVES = DerivativesTogether(
+    {
+        (fft_type, lengths): (
+            transform(fft_type, lengths),
+            [operand_of(fft_type, lengths, (2,) if len(lengths) == 1 else ())],
+            transform_of_jax(fft_type, lengths),
+            {"order": 2 if lengths == (5,) else 1},
         )
+        for fft_type in ("FFT", "IFFT", "RFFT", "IRFFT")
+        for lengths in ((1,), (4,), (5,), (2, 3), (3, 2, 4))
+    }
+)
+
+
+@pytest.mark.parametrize("row", DERIVATIVES.rows, ids=str)
+def test_derivatives(row):
+    DERIVATIVES.check(row)
 
 
 @pytest.mark.parametrize("fft_type", ["FFT", "IFFT", "RFFT", "IRFFT"])

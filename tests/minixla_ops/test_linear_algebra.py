@@ -13,6 +13,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from tests.harness import (
+    DerivativesTogether,
     check_batching,
     check_derivatives,
     check_operation,
@@ -256,34 +257,47 @@ def test_triangular_solve_in_double():
     np.testing.assert_allclose(np.triu(a).astype(float) @ wide, b, rtol=1e-14, atol=1e-14)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-@pytest.mark.parametrize("left_side", [True, False])
-def test_triangular_solve_derivatives(left_side, dtype):
-    for variant in (v for v in VARIANTS if v[0] == left_side):
-        lower, unit_diagonal, transpose_a = variant[1:]
-        if dtype is np.float64 and transpose_a == "ADJOINT":
-            continue  # of real numbers it is TRANSPOSE
-        if dtype is np.complex128 and unit_diagonal:
-            continue  # which part of a is read is no matter of its type
-        check_derivatives(
-            lambda a, b: ops.triangular_solve(a, b, *variant),  # noqa: B023
-            operands_of(left_side, dtype, ()),
-            lambda a, b: lax.linalg.triangular_solve(
-                a,
-                b,
-                left_side=left_side,
-                lower=lower,  # noqa: B023
-                unit_diagonal=unit_diagonal,  # noqa: B023
-                transpose_a=transpose_a != "NO_TRANSPOSE",  # noqa: B023
-                conjugate_a=transpose_a == "ADJOINT",  # noqa: B023
-            ),
-            order=1,
+def triangular_solve(variant):
+    return lambda a, b: ops.triangular_solve(a, b, *variant)
+
+
+def triangular_solve_of_jax(left_side, lower, unit_diagonal, transpose_a):
+    return lambda a, b: lax.linalg.triangular_solve(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        unit_diagonal=unit_diagonal,
+        transpose_a=transpose_a != "NO_TRANSPOSE",
+        conjugate_a=transpose_a == "ADJOINT",
+    )
+
+
+DERIVATIVES = DerivativesTogether(
+    {
+        (*variant, np.dtype(dtype).name): (
+            triangular_solve(variant),
+            operands_of(variant[0], dtype, ()),
+            triangular_solve_of_jax(*variant),
+            {"order": 1},
         )
-        if lower == unit_diagonal:
-            check_derivatives(
-                lambda a, b: ops.triangular_solve(a, b, *variant),  # noqa: B023
-                operands_of(left_side, dtype, ()),
-            )
+        for variant in VARIANTS
+        for dtype in (np.float64, np.complex128)
+        # Of real numbers it is TRANSPOSE.
+        if dtype is np.complex128 or variant[3] != "ADJOINT"
+        # Which part of a is read is no matter of its type.
+        if dtype is np.float64 or not variant[2]
+    }
+)
+
+
+@pytest.mark.parametrize("row", DERIVATIVES.rows, ids=lambda row: "-".join(map(str, row)))
+def test_triangular_solve_derivatives(row):
+    DERIVATIVES.check(row)
+    _, lower, unit_diagonal, _, _ = row
+    if lower == unit_diagonal:
+        function, operands, *_ = DERIVATIVES.rows[row]
+        check_derivatives(function, operands)
 
 
 def test_derivatives_of_a_stack():
