@@ -3,6 +3,7 @@
 import gc
 import os
 from collections import Counter
+from collections.abc import Generator
 
 import numpy as np
 import pytest
@@ -60,9 +61,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (-ranks.get(item.path.name, 0), -counts[item.path]))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collecting tests leaves no garbage worth looking for."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Spares the garbage collector what lives to the end, which it would look through each time."""
-    gc.collect()
     gc.freeze()
     # Tests leave little garbage.
     gc.set_threshold(5_000, 10, 10)
