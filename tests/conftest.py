@@ -41,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Has XLA compile quickly here, and lightly in processes that tests start: in the oracles."""
-    if config.getoption("optimized"):
+    runs_others = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
+    if config.getoption("optimized") or runs_others:
         return
     import jax
 
