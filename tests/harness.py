@@ -474,9 +474,10 @@ def _derived_by_jax(
             outputs, found["fwd"] = jax.jvp(flat, xs, tuple(tangents))
         if "rev" in modes:
             outputs, pull = jax.vjp(flat, *xs)
-            cotangents = _directions(outputs, order + 10)
+            # Python's numbers may be among them.
+            cotangents = _directions(list(map(jax.numpy.asarray, outputs)), order + 10)
             found["rev"] = pull(tuple(cotangents))
-        found["shapes"] = [np.array(each.shape) for each in outputs]
+        found["shapes"] = [np.array(np.shape(each)) for each in outputs]
         every = [{name: list(filter(_has_value, values)) for name, values in found.items()}]
         for mode in modes if order > 1 else ():
             derivative = _jax_derivative(fun, mode, tangents, cotangents, floats)
