@@ -62,8 +62,8 @@ def together(
 ) -> dict[Any, Any]:
     """What each function gives of its own arrays, in one program made by `jit`.
 
-    Those that cannot be traced are left out. With `known` they get their arrays' values instead,
-    on which shapes may depend.
+    Those that cannot be traced are left out; all are where the program cannot be compiled. With
+    `known` they get their arrays' values instead, on which shapes may depend.
     """
     found: dict[Any, tuple[Any, list[Any]]] = {}
     # What several functions are given is one operand.
@@ -89,7 +89,10 @@ def together(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of narrowed dtypes
-        computed = jit(everything)(operands)
+        try:
+            computed = jit(everything)(operands)
+        except Exception:
+            return {}
     return {
         key: jax.tree.unflatten(
             tree, [computed[key].get(at, leaf) for at, leaf in enumerate(leaves)]
@@ -103,20 +106,34 @@ def compiled_together(
 ) -> Function:
     """From the name of a function to its result, all of them in one program, compiled quickly.
 
-    Where a function fails to be traced, asking for its result raises the error.
+    A function that fails, or with which the others fail, runs when its result is asked for, and
+    raises the error.
     """
     return compiled_rows({name: (each, arguments) for name, each in functions.items()}, jit)
 
 
 def compiled_rows(
-    rows: Mapping[Any, tuple[Function, Sequence[Any]]], jit: Function = jax.jit
+    rows: Mapping[Any, tuple[Function, Sequence[Any]]],
+    jit: Function = mx.jit,
+    *,
+    known: bool = False,
 ) -> Function:
-    """As `compiled_together`, for functions that each have their own arguments."""
+    """As `compiled_together`, for functions that each have their own arguments.
+
+    With `known` functions may ask for their arguments' values.
+    """
     quick = functools.partial(jit, compiler_options=QUICKLY)
     functions = {name: function for name, (function, _) in rows.items()}
     arguments = {name: given for name, (_, given) in rows.items()}
-    found = together(quick, functions, arguments)
-    return lambda name: found[name] if name in found else quick(functions[name])(*arguments[name])
+    found = together(quick, functions, arguments, known=known)
+
+    def result(name: Any) -> Any:
+        if name in found:
+            return found[name]
+        alone = functions[name] if known else quick(functions[name])
+        return alone(*arguments[name])
+
+    return result
 
 
 def graph_of(function: Function, operands: Sequence[np.ndarray]) -> Graph:

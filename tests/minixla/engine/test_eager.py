@@ -23,7 +23,7 @@ from minixla.core.tuples import TupleValue
 from minixla.engine import ENGINE
 from minixla.engine import eager as eager_module
 from minixla_ops import rules
-from tests.harness import QUICKLY, together
+from tests.harness import compiled_rows
 from tests.minixla.numpy.tables import split
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -276,17 +276,17 @@ def in_jax(x64):
         calls[f"{name} in double"] = theirs, in_double(operands), {}
     for row, (_, theirs, operands, options) in enumerate(WITH_OPTIONS):
         calls[str(row)] = theirs, *as_default(operands, options, x64)
-    functions, arrays = {}, {}
+    rows = {}
     for key, (theirs, *given) in calls.items():
-        arrays[key], rebuild = split(given)
+        arrays, rebuild = split(given)
 
         def call(*xs, theirs=theirs, rebuild=rebuild):
             operands, options = rebuild(xs)
             return theirs(*operands, **options)
 
-        functions[key] = call
+        rows[key] = call, arrays
     with jax.enable_x64(x64):
-        return together(functools.partial(jax.jit, compiler_options=QUICKLY), functions, arrays)
+        return compiled_rows(rows, jax.jit)
 
 
 def as_default(operands, options, x64):
@@ -305,7 +305,7 @@ def test_functions_run_as_one_program(function, operands):
     placed = place(operands)
     (equation,) = jax.make_jaxpr(function)(*placed).eqns
     assert equation.primitive.name == "jit"
-    actual, expected = function(*placed), in_jax(False)[function.__name__]
+    actual, expected = function(*placed), in_jax(False)(function.__name__)
     assert actual.dtype == expected.dtype
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
@@ -320,7 +320,7 @@ def test_options_of_one_program(row, x64):
         operands, options = place(as_default(*given, x64))
         (equation,) = jax.make_jaxpr(lambda: function(*operands, **options))().eqns
         assert equation.primitive.name == "jit"
-        actual, expected = function(*operands, **options), in_jax(x64)[str(row)]
+        actual, expected = function(*operands, **options), in_jax(x64)(str(row))
         assert actual.dtype == expected.dtype
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
@@ -334,7 +334,7 @@ def test_functions_run_as_one_program_in_64_bits(function, operands):
         for suffix, given in {"": operands, " in double": in_double(operands)}.items():
             if function is mnp.right_shift and suffix:
                 continue  # floats have no shifts
-            actual, wanted = function(*place(given)), expected[function.__name__ + suffix]
+            actual, wanted = function(*place(given)), expected(function.__name__ + suffix)
             assert (actual.dtype, actual.weak_type) == (wanted.dtype, wanted.weak_type)
             np.testing.assert_allclose(actual, wanted, rtol=1e-6)
 

@@ -17,7 +17,7 @@ from minixla.core.errors import ShapeError, TransformError
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import trace_to_graph
 from minixla.engine.program import PROGRAM, held, run_graph, stage_for_jax
-from tests.harness import QUICKLY, by_jax, together
+from tests.harness import by_jax, compiled_rows
 
 X = np.arange(3, dtype=np.float32)
 Point = collections.namedtuple("Point", ["x", "y"])
@@ -122,10 +122,8 @@ NUMBERS = {"float": 3.0, "int": 3, "f32": jnp.float32(3), "bool": True}
 
 @functools.cache
 def weak_in_jax():
-    jit = functools.partial(jax.jit, compiler_options=QUICKLY)
     rows = [(name, number) for name in WEAK for number in NUMBERS]
-    functions = {(name, number): WEAK[name] for name, number in rows}
-    return together(jit, functions, {row: (NUMBERS[row[1]],) for row in rows})
+    return compiled_rows({row: (WEAK[row[0]], (NUMBERS[row[1]],)) for row in rows}, jax.jit)
 
 
 @pytest.mark.parametrize("name", WEAK)
@@ -133,7 +131,7 @@ def weak_in_jax():
 def test_weak_types_are_those_of_jax(name, number):
     if (name, number) == ("-x", "bool"):
         pytest.skip("JAX has no negative of a boolean either")
-    found, expected = mx.jit(WEAK[name])(NUMBERS[number]), weak_in_jax()[name, number]
+    found, expected = mx.jit(WEAK[name])(NUMBERS[number]), weak_in_jax()((name, number))
     assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
     np.testing.assert_array_equal(found, expected)
 

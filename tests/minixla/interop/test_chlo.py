@@ -12,7 +12,7 @@ from jax.extend.mlir.dialects import chlo
 
 import minixla as mx
 from minixla.interop.module import TRANSLATIONS
-from tests.harness import QUICKLY, together
+from tests.harness import compiled_rows
 from tests.minixla.interop.import_programs import main
 
 X = np.linspace(0.15, 0.85, 6).reshape(2, 3)
@@ -176,14 +176,14 @@ FUNCTIONS |= {f"derivative of {name}": gradient(name) for name in [*DERIVED, "to
 def compiled():
     """What all functions give in one compiled program."""
     arguments = {name: ROWS[name.removeprefix("derivative of ")].arguments for name in FUNCTIONS}
-    return together(functools.partial(mx.jit, compiler_options=QUICKLY), FUNCTIONS, arguments)
+    return compiled_rows({name: (each, arguments[name]) for name, each in FUNCTIONS.items()})
 
 
 def results(name):
     """What a function gives in NumPy and compiled; raises the error of one that fails."""
     arguments = ROWS[name.removeprefix("derivative of ")].arguments
     yield mx.reference(FUNCTIONS[name])(*arguments)
-    yield compiled()[name] if name in compiled() else mx.jit(FUNCTIONS[name])(*arguments)
+    yield compiled()(name)
 
 
 def check(name, wanted, rtol=1e-12):

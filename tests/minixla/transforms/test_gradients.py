@@ -15,7 +15,7 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError, ShapeError, TransformError
-from tests.harness import QUICKLY, by_jax, compiled_together, together
+from tests.harness import by_jax, compiled_rows, compiled_together
 
 X = np.array([0.3, -1.2, 0.7], np.float32)
 N = np.arange(3, dtype=np.int32)
@@ -169,21 +169,18 @@ SCALAR_FUNCTIONS = {
 @functools.cache
 def values_and_gradients(m):
     """Those of all functions, in one program of ours or JAX's."""
-    return together(
-        functools.partial(m.jit, compiler_options=QUICKLY),
-        {name: m.value_and_grad(function) for name, (function, _) in SCALAR_FUNCTIONS.items()},
-        {name: (x,) for name, (_, x) in SCALAR_FUNCTIONS.items()},
-    )
+    rows = {name: (m.value_and_grad(f), (x,)) for name, (f, x) in SCALAR_FUNCTIONS.items()}
+    return compiled_rows(rows, m.jit)
 
 
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
 def test_value_and_gradient(name):
     function, x = SCALAR_FUNCTIONS[name]
-    expected = values_and_gradients(jax)[name]
+    expected = values_and_gradients(jax)(name)
     same(mx.value_and_grad(function)(x), expected)
     with_numpy = mx.reference(mx.value_and_grad(function))(x)
     same(with_numpy, expected)
-    same(values_and_gradients(mx)[name], expected)
+    same(values_and_gradients(mx)(name), expected)
 
 
 def test_results_are_arrays_of_jax():

@@ -26,7 +26,7 @@ def leaking() -> Iterator[Any]:
     Who holds a leak is asked of the garbage collector, which passes over all that was loaded when
     the tests had been collected: so this is loaded later.
     """
-    module = importlib.import_module("tests.minixla.transforms.leaking")
+    module: Any = importlib.import_module("tests.minixla.transforms.leaking")
     yield module
     module.STORE.clear()
     module.BOX.__dict__.clear()

@@ -17,7 +17,7 @@ import minixla_ops as ops
 from minixla.core.errors import LeakedTracerError, ShapeError, TransformError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
-from tests.harness import QUICKLY, by_jax, compiled_together, together
+from tests.harness import by_jax, compiled_rows, compiled_together
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 X = np.arange(3, dtype=np.float32)
@@ -132,12 +132,8 @@ CALLS = {
 def expected():
     """What JAX's vmap gives by names of calls and their places, in one program."""
     calls = {(name, at): each for name, row in CALLS.items() for at, each in enumerate(row)}
-    return together(
-        functools.partial(jax.jit, compiler_options=QUICKLY),
-        {key: each.mapped(jax.vmap) for key, each in calls.items()},
-        {key: (each.args, each.keywords) for key, each in calls.items()},
-        known=True,
-    )
+    rows = {key: (each.mapped(jax.vmap), (each.args, each.keywords)) for key, each in calls.items()}
+    return compiled_rows(rows, jax.jit, known=True)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -145,8 +141,8 @@ def test_calls(name):
     """Our vmap, in NumPy and on the engine, gives what JAX's does."""
     for at, each in enumerate(CALLS[name]):
         ours = each.mapped(mx.vmap)
-        same(mx.reference(ours)(each.args, each.keywords), expected()[name, at])
-        same(ours(each.args, each.keywords), expected()[name, at])
+        same(mx.reference(ours)(each.args, each.keywords), expected()((name, at)))
+        same(ours(each.args, each.keywords), expected()((name, at)))
 
 
 def test_closures():
