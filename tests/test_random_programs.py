@@ -1,5 +1,6 @@
 """Random programs: the reference, StableHLO's interpreter and XLA agree on them."""
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -145,16 +146,14 @@ def programs_of(name: str) -> list[Program]:
 
 @functools.cache
 def rows_by_xla() -> dict[tuple[str, int], Any]:
-    """What XLA gives for them, in one program."""
-    wanted = {
-        (name, at): program
-        for name in TABLE
-        for at, program in enumerate(programs_of(name))
-        if program.outputs
-    }
+    """What XLA gives for them, in one program; in a long run each is compiled as users' are."""
+    wanted: dict[tuple[str, int], Program] = {}
+    for name in TABLE if not IS_LONG else ():
+        with contextlib.suppress(Exception):  # the row's own test raises it
+            wanted |= {(name, at): each for at, each in enumerate(programs_of(name))}
     return together(
         functools.partial(mx.jit, compiler_options=QUICKLY),
-        {key: as_function(program) for key, program in wanted.items()},
+        {key: as_function(program) for key, program in wanted.items() if program.outputs},
         {key: program.inputs for key, program in wanted.items()},
     )
 
@@ -162,7 +161,8 @@ def rows_by_xla() -> dict[tuple[str, int], Any]:
 @pytest.mark.parametrize("name", TABLE)
 def test_every_row(name):
     drawn = programs_of(name)
-    assert any(program.outputs for program in drawn) == (name not in FOR_OTHERS)
+    if not IS_LONG:  # where the draws are always the same
+        assert any(program.outputs for program in drawn) == (name not in FOR_OTHERS)
     for at, program in enumerate(drawn):
         check_exact(program, TABLE[name].interpreted, rows_by_xla().get((name, at)))
 

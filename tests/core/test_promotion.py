@@ -50,7 +50,7 @@ def of_ours(given):
     [(kind.name, weak, x64) for x64 in (False, True) for kind, weak in operands(x64)],
 )
 def test_every_pair(first, weak, x64):
-    # Those before it have had it for their second.
+    # Those before it have met it already.
     choices = operands(x64)
     own = (ELEMENT_TYPES[first], weak)
     with jax.enable_x64(x64):

@@ -21,7 +21,7 @@ _IN_BRACES = re.compile(rf'{_STRING}|[{{}}]|"')
 _IN_PARENTHESES = re.compile(r"[()]")
 # Most have none of their own within them.
 _PLAIN_BRACES = re.compile(rf'\{{(?:[^{{}}"]++|{_STRING})*+\}}')
-_PLAIN_PARENTHESES = re.compile(r"\([^()]*\)")
+_PLAIN_PARENTHESES = re.compile(r"\([^()]*+\)")
 _SHOWN = 100
 _ADVICE = (
     "Give HLO text as XLA prints it (compiled.as_text(), lowered.as_text('hlo'), --xla_dump_to), "

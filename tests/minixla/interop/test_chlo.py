@@ -172,17 +172,19 @@ FUNCTIONS = {name: value(name) for name in ROWS}
 FUNCTIONS |= {f"derivative of {name}": gradient(name) for name in [*DERIVED, "top_k"]}
 
 
+def arguments_of(name):
+    return ROWS[name.removeprefix("derivative of ")].arguments
+
+
 @functools.cache
 def compiled():
     """What all functions give in one compiled program."""
-    arguments = {name: ROWS[name.removeprefix("derivative of ")].arguments for name in FUNCTIONS}
-    return compiled_rows({name: (each, arguments[name]) for name, each in FUNCTIONS.items()})
+    return compiled_rows({name: (each, arguments_of(name)) for name, each in FUNCTIONS.items()})
 
 
 def results(name):
     """What a function gives in NumPy and compiled; raises the error of one that fails."""
-    arguments = ROWS[name.removeprefix("derivative of ")].arguments
-    yield mx.reference(FUNCTIONS[name])(*arguments)
+    yield mx.reference(FUNCTIONS[name])(*arguments_of(name))
     yield compiled()(name)
 
 

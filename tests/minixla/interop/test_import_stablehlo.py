@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from jax.extend.mlir.dialects import stablehlo
 
 import minixla as mx
 from minixla.core.attributes import Literal
+from minixla.interop import reading
 from tests.harness import by_jax
 from tests.minixla.interop.import_programs import MLP, PROGRAMS, as_artifact, as_bytecode, main
 
@@ -254,6 +256,24 @@ def test_arguments_are_checked():
         main("%r = stablehlo.tanh %x : tensor<bf16>", "%x: tensor<bf16>", "tensor<bf16>")
     )
     assert scalar(0.5).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("most", [0, 200, 1 << 20])
+def test_programs_that_share_a_context(monkeypatch, most):
+    """However many one context reads, and whichever threads ask, each is read as it stands."""
+    monkeypatch.setattr(reading._SharedContext, "most", most)
+
+    def read(number):
+        constant = f"%c = stablehlo.constant dense<{number}.0> : tensor<2x3xf32>"
+        text = main(f"{constant}\n%r = stablehlo.add %x, %c : tensor<2x3xf32>")
+        with pytest.raises(mx.ImportError_, match="expected"):
+            mx.import_stablehlo(text.replace("add", "add add"))
+        return mx.import_stablehlo(text)
+
+    with ThreadPoolExecutor(2) as threads:
+        programs = list(threads.map(read, range(6)))
+    for number, program in enumerate(programs):
+        np.testing.assert_array_equal(mx.reference(program)(X), X + np.float32(number))
 
 
 def test_ten_thousand_operations_take_less_than_a_second():

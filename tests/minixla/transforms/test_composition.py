@@ -154,6 +154,10 @@ def test_jit(program: str) -> None:
     singles = turn(program, [("jit", name) for name in INNER])
     triples = [("jit", *pair) for pair in share(program, PAIRS, TRIPLES_COMPILED)]
     assert_compiled(mx.jit, program, singles + triples)
+    for names in singles:
+        if not is_defined(program, names):
+            with jax.enable_x64(True), pytest.raises(DerivativeError, match="custom_vjp"):
+                composed(names, PROGRAMS[program].ours)(POINT)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -71,7 +71,7 @@ def test_derivatives_of_python_numbers_stay_weak(name, outer):
         def alone():
             return call(0.5 if outer == "alone" else jnp.asarray(0.5))
 
-        # Types are known without a compiler, where they are not those of results.
+        # Tracing tells the types; only ours outside of jit has those of results.
         if outer == "jit":
             m.jit(call).trace(0.5)
         elif m is jax:
