@@ -284,9 +284,12 @@ def test_linear_transpose():
             jax.linear_transpose(batched, np.stack([X, X]))(ys),
         )
 
-    ours = transposed(mx.jit(lambda x: ops.dot(W, x)), mx.jit(lambda x: ops.dot(W, ops.sin(x))))
+    product = mx.jit(lambda x: ops.dot(W, x))
+    ours = transposed(product, mx.jit(lambda x: ops.dot(W, ops.sin(x))))
     theirs = transposed(lambda x: W @ x, lambda x: W @ jnp.sin(x))
     compare(jax.jit(ours), theirs, W[:, 0], W.T[:2, :2])
+    (alone,) = jax.linear_transpose(product, X)(W[:, 0])
+    np.testing.assert_allclose(alone, W[:, 0] @ W, rtol=1e-6)
 
 
 def test_a_program_is_differentiated_once():
@@ -308,4 +311,5 @@ def test_nothing_leaks():
 
     with jax.checking_leaks():
         jax.jit(gradients)(X)
-        jax.vmap(jax.grad(summed(PROGRAMS["custom_vjp"][0])))(np.stack([X, X]))
+        for name in ("custom_vjp", "derivative inside"):
+            jax.vmap(jax.grad(summed(PROGRAMS[name][0])))(np.stack([X, X]))

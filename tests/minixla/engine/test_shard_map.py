@@ -46,6 +46,14 @@ def test_derivatives(check):
     np.testing.assert_allclose(tangents, slopes, rtol=1e-4, atol=1e-5)
 
 
+def test_forward_derivative_outside_of_jit():
+    ours = mapped(lambda w, x: mx.numpy.sin(w * x) * x, (P(), P("i")), True)
+    value, tangents = jax.jvp(ours, (W, X), (W, X))
+    np.testing.assert_allclose(value, np.sin(W * X) * X, rtol=1e-5)
+    slopes = 2 * W * X**2 * np.cos(W * X) + np.sin(W * X) * X
+    np.testing.assert_allclose(tangents, slopes, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("check", [True, False])
 def test_collectives(check):
     def function(x):

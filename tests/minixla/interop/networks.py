@@ -88,7 +88,7 @@ class Transformer(eqx.Module):
 
 
 def _network(make: Callable[[Any], eqx.Module], inputs: np.ndarray, labels: np.ndarray) -> Network:
-    # JAX would compile for seconds what draws the parameters.
+    # Only the shapes: NumPy draws the parameters.
     module = eqx.filter_eval_shape(lambda: make(jax.random.key(0)))
     shapes, rest = eqx.partition(module, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
     drawn, tree = jax.tree.flatten(shapes)

@@ -78,6 +78,14 @@ def test_nested_derivatives_and_batches():
     np.testing.assert_allclose(hessians, expected[2], rtol=1e-5, atol=1e-6)
 
 
+def test_batches_and_forward_derivatives_outside_of_jit():
+    ours = mx.from_jax(lambda x: jnp.sin(x) * x)
+    np.testing.assert_allclose(mx.vmap(ours)(X), np.sin(X) * X, rtol=1e-6)
+    value, slope = mx.jvp(ours, (X,), (2 * X,))
+    np.testing.assert_allclose(value, np.sin(X) * X, rtol=1e-6)
+    np.testing.assert_allclose(slope, 2 * X * (np.cos(X) * X + np.sin(X)), rtol=1e-5)
+
+
 def test_pytrees_static_arguments_and_names():
     def scaled(parameters, power, x, *, offset=0.0):
         return {"y": parameters["a"] * x**power + offset, "n": jnp.sum(x > 0)}

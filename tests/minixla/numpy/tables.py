@@ -116,8 +116,8 @@ class Row(NamedTuple):
         jit: whether ours is also compiled.
         batch: whether ours is also batched.
         gradient: whether the derivative of a sum of squares is meant.
-        theirs: further keywords of JAX's alone, such as a size that depends on values: without, it
-            compiles each operation of its own.
+        theirs: further keywords of JAX's alone, such as the size of a result, which depends on
+            values: `jax.jit` must be told.
     """
 
     name: str

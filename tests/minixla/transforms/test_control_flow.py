@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 import minixla as mx
-from tests.harness import by_jax, compiled_together
+from tests.harness import by_jax, compiled_rows, compiled_together
 
 R = np.random.default_rng(0)
 W, X = R.normal(size=5), R.normal(size=5)
@@ -207,6 +207,7 @@ def test_batches(name):
 def test_transformed_outside_of_jit(name):
     ours, theirs = PROGRAMS[name](mx, mx.numpy), expected()(name)
     assert_same(mx.jvp(ours, (X,), (X * X,)), theirs["jvp"])
+    assert_same(mx.grad(ours)(X), theirs["gradient"])
     assert_same(linearized(ours)(X), theirs["along"])
     assert_same(mx.vmap(ours)(BATCH), theirs["batch"])
 
@@ -276,12 +277,11 @@ def test_few_steps(steps):
     assert_same(mx.associative_scan(lambda a, b: a + b, X[:steps]), np.cumsum(X[:steps]))
 
 
-SIZES = range(9)
+NUMBERS = {size: np.arange(size, dtype=np.int32)[None] + 1 for size in range(9)}
 
 
-def sums(size):
-    """Sums from the front and from the back of so many numbers."""
-    x = np.arange(size, dtype=np.int32)[None] + 1
+def sums(x):
+    """Sums from the front and from the back."""
     return (
         mx.associative_scan(lambda a, b: a + b, x, axis=1),
         mx.associative_scan(lambda a, b: a + b, x, axis=-1, reverse=True),
@@ -290,13 +290,13 @@ def sums(size):
 
 @functools.cache
 def compiled_sums():
-    return compiled_together({size: functools.partial(sums, size) for size in SIZES})
+    return compiled_rows({size: (sums, [x]) for size, x in NUMBERS.items()}, jit=mx.jit)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", NUMBERS)
 def test_associative_scan_of_every_size(size):
-    x = np.arange(size, dtype=np.int32)[None] + 1
-    for found, back in (compiled_sums()(size), mx.reference(functools.partial(sums, size))()):
+    x = NUMBERS[size]
+    for found, back in (compiled_sums()(size), mx.reference(sums)(x)):
         np.testing.assert_array_equal(found, np.cumsum(x, 1))
         np.testing.assert_array_equal(back, np.cumsum(x[:, ::-1], 1)[:, ::-1])
 

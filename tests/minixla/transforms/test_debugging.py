@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +49,8 @@ CALLS = {
     "grad-grad": (lambda: mx.grad(lambda x: mx.grad(square)(x).sum())(X), ONCE),
     "jvp": (lambda: mx.jvp(square, (X,), (X,)), ONCE),
     "jvp-jit": (lambda: mx.jvp(mx.jit(square), (X,), (X,)), ONCE),
-    "hessian": (lambda: mx.jit(mx.hessian(square))(X), ONCE),
+    "hessian": (lambda: mx.hessian(square)(X), ONCE),
+    "jit-hessian": (lambda: mx.jit(mx.hessian(square))(X), ONCE),
     "vmap": (lambda: mx.vmap(square)(ROWS), TWICE),
     "vmap, axis 1": (lambda: mx.vmap(square, in_axes=1)(ROWS.T), TWICE),
     "vmap-jit": (lambda: mx.vmap(mx.jit(square))(ROWS), TWICE),
@@ -154,8 +157,12 @@ FLOWS = {
 }
 
 
-@pytest.mark.parametrize("name", FLOWS)
-@pytest.mark.parametrize("how", ["eager", "jit", "grad", "jit-grad", "jvp", "checkpoint", "numpy"])
+FLOW_WAYS = ["eager", "jit", "grad", "jit-grad", "jvp", "jit-checkpoint", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("how", "name"), [*itertools.product(FLOW_WAYS, FLOWS), ("checkpoint", "cond")]
+)
 def test_control_flow(name, how, printed):
     function, x, expected = FLOWS[name]
     x = np.float32(x)
@@ -165,7 +172,8 @@ def test_control_flow(name, how, printed):
         "grad": mx.grad(function),
         "jit-grad": mx.jit(mx.grad(function)),
         "jvp": lambda x: mx.jvp(function, (x,), (x,)),
-        "checkpoint": mx.jit(mx.grad(mx.checkpoint(function))),
+        "checkpoint": mx.grad(mx.checkpoint(function)),
+        "jit-checkpoint": mx.jit(mx.grad(mx.checkpoint(function))),
         "numpy": mx.reference(mx.grad(function)),
     }
     assert printed(calls[how], x) == expected
@@ -179,14 +187,19 @@ BATCHED = {
 }
 
 
-@pytest.mark.parametrize("how", ["vmap", "jit-vmap", "vmap-grad", "numpy"])
-@pytest.mark.parametrize("name", BATCHED)
+BATCH_WAYS = ["vmap", "jit-vmap", "jit-vmap-grad", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "how"), [*itertools.product(BATCHED, BATCH_WAYS), ("cond", "vmap-grad")]
+)
 def test_batches_of_control_flow_leave_out_who_takes_no_part(name, how, printed):
     function, expected = BATCHED[name]
     calls = {
         "vmap": mx.vmap(function),
         "jit-vmap": mx.jit(mx.vmap(function)),
-        "vmap-grad": mx.jit(mx.vmap(mx.grad(function))),
+        "vmap-grad": mx.vmap(mx.grad(function)),
+        "jit-vmap-grad": mx.jit(mx.vmap(mx.grad(function))),
         "numpy": mx.reference(mx.vmap(function)),
     }
     assert printed(calls[how], X) == expected
