@@ -1,8 +1,13 @@
-"""Operands of sums of products: exact ones in every type, and a bound for the others' errors."""
+"""What the tests of sums of products share: operands, a bound for errors, narrow types."""
+
+import functools
 
 import ml_dtypes
 import numpy as np
 
+from minixla_ops.evaluation import reference_graph
+from tests.harness import graph_of, results_together, unwrapped
+from tests.oracles import assert_same, run_xla
 from tests.oracles.values import is_float
 
 
@@ -37,3 +42,33 @@ def rounding_bound(magnitudes, results, terms, dtype):
     own = float(ml_dtypes.finfo(dtype).eps) / 2
     summing = min(own, float(np.finfo(np.float32).eps) / 2)
     return (terms + 1) * summing * magnitudes + 2 * own * results
+
+
+class NarrowProducts:
+    """Sums of products of types of which XLA:CPU has none, in the form for it, in one program.
+
+    It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
+
+    Args:
+        function: of a preferred element type; returns a function of the operands.
+        operands: from an element type's name to operands.
+    """
+
+    def __init__(self, function, operands):
+        self.rows = {
+            (own, preferred): (function(preferred_element_type=preferred), operands(own))
+            for own in ("s2", "u2", "s4", "u4", "f4e2m1fn")
+            for preferred in (None, "f32", "s32")
+            if (own, preferred) != ("f4e2m1fn", "s32")  # floats are not accumulated in integers
+        }
+
+    def check(self, row):
+        """Asserts that XLA gives what the reference does; the first call asks about all rows."""
+        graph = graph_of(*self.rows[row])
+        (result,) = unwrapped(self._results[row])
+        assert_same(*reference_graph(graph, self.rows[row][1]), result, signed_zeros=False)
+        assert "stablehlo.convert" not in graph.stablehlo()
+
+    @functools.cached_property
+    def _results(self):
+        return results_together(run_xla, self.rows, platform="cpu")

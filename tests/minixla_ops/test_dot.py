@@ -14,7 +14,6 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla_ops import DotDimensionNumbers
-from minixla_ops.evaluation import reference_graph
 from tests.harness import (
     DerivativesTogether,
     Together,
@@ -23,11 +22,9 @@ from tests.harness import (
     check_operation,
     check_rejected,
     graph_of,
-    results_together,
-    unwrapped,
 )
-from tests.minixla_ops.products import exact_values, rounding_bound
-from tests.oracles import ALL_TYPES, assert_same, run_stablehlo, run_xla
+from tests.minixla_ops.products import NarrowProducts, exact_values, rounding_bound
+from tests.oracles import ALL_TYPES, run_stablehlo, run_xla
 
 # Shapes of lhs and rhs, ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
 CASES = {
@@ -141,32 +138,12 @@ def test_preferred_element_type(own, preferred):
     assert result.dtype == mx.element_type(preferred).dtype
 
 
-@functools.cache
-def narrow_products():
-    """What XLA:CPU makes of products of types of which it has none, in the form for it.
-
-    It has none of 2-bit integers, and accumulates those of 4 bits in no other type.
-    """
-    rows = {
-        (own, preferred): (product(MATRICES, preferred_element_type=preferred), matrices_of(own))
-        for own in ("s2", "u2", "s4", "u4", "f4e2m1fn")
-        for preferred in (None, "f32", "s32")
-    }
-    del rows["f4e2m1fn", "s32"]  # floats are not accumulated in integers
-    return rows, results_together(run_xla, rows, platform="cpu")
+NARROW = NarrowProducts(functools.partial(product, MATRICES), matrices_of)
 
 
-@pytest.mark.parametrize("own", ["s2", "u2", "s4", "u4", "f4e2m1fn"])
-@pytest.mark.parametrize("preferred", [None, "f32", "s32"])
+@pytest.mark.parametrize("own, preferred", NARROW.rows)
 def test_types_that_xla_cpu_has_no_products_of(own, preferred):
-    if (own, preferred) == ("f4e2m1fn", "s32"):
-        pytest.skip("floats are not accumulated in integers")
-    rows, results = narrow_products()
-    function, operands = rows[own, preferred]
-    graph = graph_of(function, operands)
-    (result,) = unwrapped(results[own, preferred])
-    assert_same(*reference_graph(graph, operands), result, signed_zeros=False)
-    assert "stablehlo.convert" not in graph.stablehlo()
+    NARROW.check((own, preferred))
 
 
 def test_preferred_element_type_is_that_of_the_sum():

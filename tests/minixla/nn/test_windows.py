@@ -60,8 +60,8 @@ def convolution(inputs: tuple[int, ...], kernel: tuple[int, ...], options: dict[
         lambda x, k: jax_conv(x, k, **options),
         [draw(*inputs), draw(*kernel)],
         units=64,
-        # Two dimensions, with strides and without: the others are the same operation.
-        eager=len(inputs) == 4 and set(options) <= {"strides"},
+        # Two dimensions, plain, with strides and with groups: the others are the same operation.
+        eager=len(inputs) == 4 and set(options) <= {"strides", "feature_group_count"},
     )
 
 
