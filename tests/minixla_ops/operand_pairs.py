@@ -1,5 +1,8 @@
 """Pairs of edge values for the tests of operations of two operands."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -41,8 +44,31 @@ def normal(function, operands: list[np.ndarray]) -> list[np.ndarray]:
     The least normal number counts as denormal: XLA flushes what rounding makes it.
     """
     (result,) = reference_graph(graph_of(function, operands), operands)
-    kept = ~np.any([is_denormal(each) for each in (*operands, result)], axis=0)
-    return [each[kept] for each in operands]
+    return without_denormals([*operands, result])[:-1]
+
+
+def without_denormals(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The arrays where none of them is denormal."""
+    kept = ~np.any([is_denormal(each) for each in arrays], axis=0)
+    return [each[kept] for each in arrays]
+
+
+def rows_of_values(
+    function: Callable[..., Any], operands: Mapping[str, list[np.ndarray]]
+) -> dict[tuple[str, str], tuple[Callable[..., Any], list[np.ndarray], dict[str, bool]]]:
+    """Rows of `Together` by element type and oracle; XLA, which flushes denormals, gets none."""
+    return {
+        (kind, oracle): (function, arrays, options)
+        for kind, given in operands.items()
+        for oracle, arrays, options in [
+            ("interpreter", given, {"xla": False}),
+            (
+                "XLA",
+                without_denormals(given),
+                {"xla": kind not in WITHOUT_XLA, "interpreter": False},
+            ),
+        ]
+    }
 
 
 def is_denormal(array: np.ndarray) -> np.ndarray:

@@ -348,8 +348,8 @@ DERIVATIVES = DerivativesTogether(
 @functools.cache
 def operations_by_jax():
     """From a case to JAX's result, all of them in one program."""
-    rows = OPERATIONS_TOGETHER.rows
-    return compiled_rows({case: (OPERATIONS[case][2], row[1]) for case, row in rows.items()})
+    rows = {case: (OPERATIONS[case][2], row[1]) for case, row in OPERATIONS_TOGETHER.rows.items()}
+    return compiled_rows(rows, jit=jax.jit)
 
 
 @pytest.mark.parametrize("case", OPERATIONS)

@@ -16,8 +16,8 @@ from tests.minixla_ops.operand_pairs import (
     COMPLEX,
     FLOATS,
     WITHOUT_XLA,
-    is_denormal,
     pairs,
+    rows_of_values,
 )
 from tests.oracles.values import all_values, bit_width
 
@@ -49,26 +49,7 @@ def total(lhs, rhs):
     return [row[0](lhs, rhs) for row in TOTAL.values()]
 
 
-def without_denormals(operands):
-    kept = ~np.any([is_denormal(each) for each in operands], axis=0)
-    return [each[kept] for each in operands]
-
-
-VALUES = Together(
-    {
-        (kind, oracle): (plain, operands, options)
-        for kind in ALL
-        for oracle, operands, options in [
-            ("interpreter", pairs(kind), {"xla": False}),
-            # It takes denormal numbers for zeros.
-            (
-                "XLA",
-                without_denormals(pairs(kind)),
-                {"xla": kind not in WITHOUT_XLA, "interpreter": False},
-            ),
-        ]
-    }
-)
+VALUES = Together(rows_of_values(plain, {kind: pairs(kind) for kind in ALL}))
 TOTAL_ORDER = Together(
     {
         # StableHLO's interpreter compares them as it does without.

@@ -91,7 +91,7 @@ def by_jax_for_all():
     puts = {
         (case, "put"): (lambda x, u, *s: jax_put(x, u, s), PUTS.rows[case][1]) for case in CASES
     }
-    return compiled_rows(cuts | puts)
+    return compiled_rows(cuts | puts, jit=jax.jit)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -106,7 +106,7 @@ def test_dynamic_update_slice(case):
     np.testing.assert_array_equal(result, by_jax_for_all()((case, "put")))
 
 
-def starts_of(dtype):
+def scalar_starts(dtype):
     info = ml_dtypes.iinfo(dtype)
     return np.array([dtype.type(int(value)) for value in (info.min, 0, 1, info.max)], dtype)
 
@@ -121,7 +121,7 @@ INDEX_TYPES = Together(
     {
         (name, size): (
             at_each,
-            [counted(size, dtype=np.int32), *starts_of(dtype)],
+            [counted(size, dtype=np.int32), *scalar_starts(dtype)],
             # StableHLO's interpreter takes large unsigned indices for negative ones; XLA does not.
             {"interpreter": not name.startswith("ui") or ml_dtypes.iinfo(dtype).bits < 32},
         )
@@ -135,7 +135,7 @@ INDEX_TYPES = Together(
 @pytest.mark.parametrize("size", [3, 200, 70000])
 def test_index_of_every_integer_type(name, dtype, size):
     results = INDEX_TYPES.check((name, size))
-    for start, result in zip(starts_of(dtype), results, strict=False):
+    for start, result in zip(scalar_starts(dtype), results, strict=False):
         first = min(max(int(start), 0), size - 2)
         assert result.tolist() == [first, first + 1]
 

@@ -25,6 +25,7 @@ from tests.harness import (
     compiled_rows,
     graph_of,
 )
+from tests.minixla_ops.indices import indices_of, starts, starts_of
 from tests.oracles import ALL_TYPES, INTEGERS, random_values
 
 Numbers = ops.GatherDimensionNumbers
@@ -32,10 +33,6 @@ Numbers = ops.GatherDimensionNumbers
 
 def counted(*sizes, dtype=np.float32):
     return np.arange(np.prod(sizes, dtype=int)).reshape(sizes).astype(dtype)
-
-
-def starts(*sizes, low=-3, high=9, dtype=np.int32, seed=0):
-    return np.random.default_rng(seed).integers(low, high, sizes).astype(dtype)
 
 
 def gather(numbers, slice_sizes):
@@ -107,7 +104,7 @@ def compiled(jit):
     """From a case to its result, all of them in one program of ours or of JAX's."""
     function = gather if jit is mx.jit else gather_of_jax
     return compiled_rows(
-        {case: (function(*CASES[case][2:]), MEANINGS.rows[case][1]) for case in LAST}, jit
+        {case: (function(*CASES[case][2:]), MEANINGS.rows[case][1]) for case in LAST}, jit=jit
     )
 
 
@@ -195,18 +192,6 @@ ELEMENT_TYPES = Together(
 @pytest.mark.parametrize("name", ELEMENT_TYPES.rows)
 def test_element_types(name):
     ELEMENT_TYPES.check(name)
-
-
-def starts_of(dtype):
-    """Starts of an integer type: its ends, and what is next to those of 300 elements."""
-    info = ml_dtypes.iinfo(dtype)
-    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
-    return [each for each in given if info.min <= each <= info.max]
-
-
-def indices_of(dtype):
-    wide = np.int64 if ml_dtypes.iinfo(dtype).min else np.uint64
-    return np.array(starts_of(dtype), wide).astype(dtype)[:, None]
 
 
 INDEX_TYPES = Together(

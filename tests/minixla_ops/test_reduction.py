@@ -479,7 +479,7 @@ def square(x):
     return x * x
 
 
-def rows_of_sums(dimensions):
+def row_of_sums(dimensions):
     return (
         lambda x, i: ops.reduce(x, i, ops.add, dimensions),
         [X, np.array(0.5)],
@@ -538,7 +538,7 @@ COMPLEX_X = X + 1j * X[::-1]
 DERIVATIVES = DerivativesTogether(
     {
         **{
-            f"sums along {dimensions}": rows_of_sums(dimensions)
+            f"sums along {dimensions}": row_of_sums(dimensions)
             for dimensions in [(0,), (1,), (0, 1), (1, 0), ()]
         },
         "complex sums": (

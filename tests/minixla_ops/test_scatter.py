@@ -21,6 +21,7 @@ from tests.harness import (
     compiled_together,
     graph_of,
 )
+from tests.minixla_ops.indices import indices_of, starts, starts_of
 from tests.oracles import ALL_TYPES, INTEGERS, random_values
 
 Numbers = ops.ScatterDimensionNumbers
@@ -36,10 +37,6 @@ def counted(*sizes, dtype=np.float32):
 def small(*sizes, seed=1, dtype=np.float32):
     """Small integers: sums and products of them are exact."""
     return np.random.default_rng(seed).integers(-3, 4, sizes).astype(dtype)
-
-
-def starts(*sizes, low=-3, high=9, dtype=np.int32, seed=0):
-    return np.random.default_rng(seed).integers(low, high, sizes).astype(dtype)
 
 
 def affine(old, update):
@@ -360,17 +357,10 @@ def test_computations_of_pred_and_of_special_values(row):
     SPECIAL_VALUES.check(row)
 
 
-def starts_of(dtype):
-    """Starts of an integer type: its ends, and what is next to those of 300 elements."""
-    info = ml_dtypes.iinfo(dtype)
-    given = sorted({int(info.min), -1, 0, 1, 3, 100, 297, 298, 299, int(info.max)})
-    return [each for each in given if info.min <= each <= info.max]
-
-
 def at_starts_of(dtype, window):
-    places = np.array(starts_of(dtype), np.int64 if ml_dtypes.iinfo(dtype).min else np.uint64)
-    updates = np.arange(1, 1 + len(places), dtype=np.int32)[:, None] * np.ones(window, np.int32)
-    return [np.zeros(300, np.int32), places.astype(dtype)[:, None], updates]
+    indices = indices_of(dtype)
+    updates = np.arange(1, 1 + len(indices), dtype=np.int32)[:, None] * np.ones(window, np.int32)
+    return [np.zeros(300, np.int32), indices, updates]
 
 
 INDEX_TYPES = Together(

@@ -21,7 +21,7 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
-from tests.minixla_ops.operand_pairs import ALL, COMPLEX, WITHOUT_XLA, is_denormal, pairs
+from tests.minixla_ops.operand_pairs import ALL, COMPLEX, WITHOUT_XLA, pairs, rows_of_values
 from tests.oracles.compare import assert_same
 from tests.oracles.values import random_values
 
@@ -195,26 +195,8 @@ def test_select_text():
 # Clamp.
 
 
-def without_denormals(operands):
-    kept = ~np.any([is_denormal(each) for each in operands], axis=0)
-    return [each[kept] for each in operands]
-
-
 CLAMPED = Together(
-    {
-        (kind, oracle): (ops.clamp, operands, options)
-        for kind in ALL
-        if kind not in COMPLEX
-        for oracle, operands, options in [
-            ("interpreter", triples(kind), {"xla": False}),
-            # It flushes denormals.
-            (
-                "XLA",
-                without_denormals(triples(kind)),
-                {"xla": kind not in WITHOUT_XLA, "interpreter": False},
-            ),
-        ]
-    }
+    rows_of_values(ops.clamp, {kind: triples(kind) for kind in ALL if kind not in COMPLEX})
 )
 
 
