@@ -72,7 +72,8 @@ class Emitter:
         aliases = []
         for alias, source in (self._locations or {}).values():
             aliases.append(f'#{alias} = loc("{_escaped(source.file)}":{source.line}:0)')
-        return "\n".join([header, *texts, "}", *aliases]) + "\n"
+        # The parser would come back to lines that it knows only at the end.
+        return "\n".join([*aliases, header, *texts, "}"]) + "\n"
 
     def function(self, graph: Graph) -> str:
         """The symbol of a private function that computes `graph`; one for each graph."""
@@ -248,14 +249,19 @@ class Emitter:
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         outer = self._location
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
+        has_locations = self._locations is not None
         for instruction in graph.instructions:
-            operands = [names[id(value)] for value in instruction.operands]
-            shapes = [value.shape for value in instruction.operands]
-            if self._locations is not None:
+            values = instruction.operands
+            operands = [names[id(value)] for value in values]
+            shapes = [value.shape for value in values]
+            if has_locations:
                 self._location = self._location_of(instruction)
             results = instruction.op.stablehlo(
                 self, operands, shapes, instruction.shapes, **instruction.attributes
             )
+            if len(results) == len(instruction.results) == 1:
+                names[id(instruction.results[0])] = results[0]
+                continue
             for value, name in zip(instruction.results, results, strict=True):
                 names[id(value)] = name
         self._location = outer
