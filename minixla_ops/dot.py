@@ -255,8 +255,13 @@ class DotGeneral(Dot, Product):
         preferred_element_type: ElementType | None,
     ) -> Any:
         own, other = array_shape(operands[index]), operands[1 - index]
-        ranks = own.rank, array_shape(other).rank
-        is_reversed, numbers, permutation = transposed_numbers(dimension_numbers, ranks, index)
+        shape = array_shape(other)
+        is_reversed, numbers, permutation = transposed_numbers(
+            dimension_numbers,
+            (own.rank, shape.rank),
+            index,
+            shape.size > array_shape(cotangent).size,
+        )
         if preferred_element_type is not None:
             cotangent, other = in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.

@@ -60,7 +60,7 @@ def free_dimensions(rank: int, *named: Sequence[int]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def transposed_numbers(
-    numbers: DotDimensionNumbers, ranks: tuple[int, int], index: int
+    numbers: DotDimensionNumbers, ranks: tuple[int, int], index: int, is_larger: bool = False
 ) -> tuple[bool, DotDimensionNumbers, tuple[int, ...] | None]:
     """How the cotangent of operand `index` is a product of the result's and the other operand.
 
@@ -68,6 +68,8 @@ def transposed_numbers(
         numbers: those of the product that is transposed.
         ranks: of the operand, and of the other.
         index: 0 for lhs, 1 for rhs.
+        is_larger: whether the other operand is larger than the cotangent. XLA:CPU copies what
+            comes first where it sums over other dimensions than the last: that should be small.
 
     Returns:
         Whether the other operand comes first, the dimension numbers, and the permutation that
@@ -86,7 +88,8 @@ def transposed_numbers(
     restored = tuple([own for _, own in pairs])
     after = _permutation((*batch, *free, *restored))
     before = _permutation((*batch, *restored, *free))
-    if after is not None and before is None:
+    is_copied = other_free != tuple(range(ranks[1] - len(other_free), ranks[1]))
+    if after is not None and before is None and not (is_copied and is_larger):
         return True, DotDimensionNumbers(other_free, summed, other_batch, common), None
     return False, DotDimensionNumbers(summed, other_free, common, other_batch), after
 

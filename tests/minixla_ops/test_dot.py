@@ -383,8 +383,10 @@ def test_derivatives_with_preferred_element_type(own, preferred):
             np.testing.assert_array_equal(np.asarray(result).astype(np.float64), expected.real)
 
 
-#: Where neither order of the operands brings the dimensions into the order of the operand.
+#: Where neither order of the operands brings the dimensions into the order of the operand, or the
+#: one that does would have XLA:CPU copy the larger.
 NEEDED_TRANSPOSES = {
+    "both transposed": 1,
     "two batch dimensions": 2,
     "batch last": 2,
     "two contracting, crossed": 2,
@@ -411,6 +413,26 @@ def test_a_gradient_costs_two_products_and_the_transposes_that_are_needed(case):
     assert names.count("DotGeneral") == 3
     others = [name for name in names if name != "DotGeneral"]
     assert others == ["Transpose"] * NEEDED_TRANSPOSES.get(case, 0)
+
+
+@pytest.mark.parametrize(
+    "sizes, contracting, transposes",
+    [
+        ((5, 2), 1, []),  # the cotangent has 5 * 3 elements, more than lhs
+        ((5, 4), 1, ["Transpose"]),
+        ((4, 5), 0, []),  # lhs is summed over its last dimension
+    ],
+)
+def test_what_comes_first_in_the_cotangent_of_rhs_is_the_smaller(sizes, contracting, transposes):
+    lhs, rhs = np.zeros(sizes, np.float32), np.zeros((sizes[contracting], 3), np.float32)
+    numbers = (((contracting,), (0,)), ((), ()))
+
+    def pulled(y):
+        result, pullback = mx.vjp(lambda y: product(numbers)(lhs, y), y)
+        return pullback(result)
+
+    names = names_of(graph_of(pulled, [rhs]))
+    assert [name for name in names if name not in ("Constant", "DotGeneral")] == transposes
 
 
 def test_only_the_active_operand_gets_a_product():
