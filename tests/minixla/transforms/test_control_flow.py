@@ -296,7 +296,8 @@ def compiled_sums():
 @pytest.mark.parametrize("size", NUMBERS)
 def test_associative_scan_of_every_size(size):
     x = NUMBERS[size]
-    for found, back in (compiled_sums()(size), mx.reference(sums)(x)):
+    at_once = [sums(x)] if size == 5 else []
+    for found, back in (compiled_sums()(size), mx.reference(sums)(x), *at_once):
         np.testing.assert_array_equal(found, np.cumsum(x, 1))
         np.testing.assert_array_equal(back, np.cumsum(x[:, ::-1], 1)[:, ::-1])
 

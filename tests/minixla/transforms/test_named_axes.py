@@ -138,7 +138,7 @@ def test_several_names():
         assert_same(way(mapped(mx, mx))(Y), expected)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["jit", "reference"])
+@pytest.mark.parametrize("way", [*WAYS, lambda f: f], ids=["jit", "reference", "eager"])
 def test_groups(way):
     groups = [[0, 2], [3, 1]]
 
