@@ -7,7 +7,7 @@ import numpy as np
 
 from minixla_ops.evaluation import reference_graph
 from tests.harness import graph_of, results_together, unwrapped
-from tests.oracles import assert_same, run_xla
+from tests.oracles import ALL_TYPES, assert_same, run_xla
 from tests.oracles.values import is_float
 
 
@@ -42,6 +42,31 @@ def rounding_bound(magnitudes, results, terms, dtype):
     own = float(ml_dtypes.finfo(dtype).eps) / 2
     summing = min(own, float(np.finfo(np.float32).eps) / 2)
     return (terms + 1) * summing * magnitudes + 2 * own * results
+
+
+def rows_of_element_types(function, operands):
+    """Rows of `Together`: a sum of products for each element type that either oracle has.
+
+    XLA:CPU has none of 2-bit integers ("unsupported operand type S2"), the interpreter no zero to
+    begin with in the exponents' type, and neither has 6-bit floats.
+
+    Args:
+        function: from a type's name to a function of the operands.
+        operands: from its dtype to these.
+    """
+    return {
+        name: (
+            function(name),
+            operands(dtype),
+            {
+                "signed_zeros": False,
+                "xla": name not in ("i2", "ui2"),
+                "interpreter": name != "f8E8M0FNU",
+            },
+        )
+        for name, dtype in ALL_TYPES
+        if not name.startswith("f6")
+    }
 
 
 class NarrowProducts:

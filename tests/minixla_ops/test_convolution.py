@@ -26,8 +26,13 @@ from tests.harness import (
     graph_of,
 )
 from tests.minixla_ops.convolutions import CASES, GROUPED, LAST, convolution, reference
-from tests.minixla_ops.products import NarrowProducts, exact_values, rounding_bound
-from tests.oracles import ALL_TYPES, run_xla
+from tests.minixla_ops.products import (
+    NarrowProducts,
+    exact_values,
+    rounding_bound,
+    rows_of_element_types,
+)
+from tests.oracles import run_xla
 
 # "Incompatible index and shape found while flattening index", and the interpreter aborts.
 ABORTS = ["any order", "any order, feature groups", "input features size 0"]
@@ -108,19 +113,11 @@ def operands_of(kind):
 
 
 ELEMENT_TYPES = Together(
-    {
-        name: row_of(
-            # f8E8M0FNU has no zero to pad with.
-            convolution(padding=[(0, 0)] if name == "f8E8M0FNU" else [(1, 0)]),
-            operands_of(dtype),
-            # XLA:CPU: "unsupported operand type S2 in op convolution".
-            xla=name not in ("i2", "ui2"),
-            interpreter=name != "f8E8M0FNU",
-        )
-        # XLA:CPU and the interpreter have no 6-bit floats.
-        for name, dtype in ALL_TYPES
-        if not name.startswith("f6")
-    }
+    rows_of_element_types(
+        # f8E8M0FNU has no zero to pad with.
+        lambda name: convolution(padding=[(0, 0)] if name == "f8E8M0FNU" else [(1, 0)]),
+        operands_of,
+    )
 )
 
 

@@ -23,8 +23,13 @@ from tests.harness import (
     check_rejected,
     graph_of,
 )
-from tests.minixla_ops.products import NarrowProducts, exact_values, rounding_bound
-from tests.oracles import ALL_TYPES, run_stablehlo, run_xla
+from tests.minixla_ops.products import (
+    NarrowProducts,
+    exact_values,
+    rounding_bound,
+    rows_of_element_types,
+)
+from tests.oracles import run_stablehlo, run_xla
 
 # Shapes of lhs and rhs, ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
 CASES = {
@@ -84,22 +89,10 @@ def test_against_oracles(case):
 
 
 ELEMENT_TYPES = Together(
-    {
-        name: (
-            product((((2,), (1,)), ((0,), (0,)))),
-            [exact_values((2, 2, 3), dtype), exact_values((2, 3, 2), dtype, 1)],
-            {
-                "signed_zeros": False,
-                # XLA:CPU: "unsupported operand type S2 in op dot". The interpreter adds in the
-                # narrow type itself and has no zero to begin with in the exponents' type.
-                "xla": name not in ("i2", "ui2"),
-                "interpreter": name != "f8E8M0FNU",
-            },
-        )
-        # XLA:CPU and the interpreter have no 6-bit floats.
-        for name, dtype in ALL_TYPES
-        if not name.startswith("f6")
-    }
+    rows_of_element_types(
+        lambda _: product((((2,), (1,)), ((0,), (0,)))),
+        lambda dtype: [exact_values((2, 2, 3), dtype), exact_values((2, 3, 2), dtype, 1)],
+    )
 )
 
 
