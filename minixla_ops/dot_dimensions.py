@@ -60,7 +60,7 @@ def free_dimensions(rank: int, *named: Sequence[int]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def transposed_numbers(
-    numbers: DotDimensionNumbers, ranks: tuple[int, int], index: int, is_larger: bool = False
+    numbers: DotDimensionNumbers, ranks: tuple[int, int], index: int, is_larger: bool
 ) -> tuple[bool, DotDimensionNumbers, tuple[int, ...] | None]:
     """How the cotangent of operand `index` is a product of the result's and the other operand.
 
