@@ -11,12 +11,13 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo examples test lint format bench lock clean check-python
+.PHONY: help environment demo examples test test-full lint format bench lock clean check-python
 
 help:
 	@echo 'make demo     train a small network on handwritten digits'
 	@echo 'make examples run the other examples, about two minutes'
 	@echo 'make test     check style and types, then run the tests'
+	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
 	@echo 'make lint     check style and types only'
 	@echo 'make format   put the code into the project style'
 	@echo 'make bench    compare speed with JAX'
@@ -37,8 +38,13 @@ examples: environment
 
 # Each of two workers would run OpenBLAS with a thread per core: they wait for each other, and a
 # small matrix product takes ten times as long.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) --dist loadfile
+
+test-full: environment
+	$(PYTEST) --dist load --full
 
 lint: environment
 	$(BIN)/ruff check .

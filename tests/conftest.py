@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from tests.compilation import LIGHTLY, QUICKLY, flags_of
 
@@ -27,7 +27,6 @@ if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
 # No deadline in either: the first example of a shape pays for a compilation.
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
-settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,10 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="compile every program as users' are",
     )
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run what `make test` leaves out: tests marked `full`, and many more random inputs",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Has XLA compile quickly here, and lightly in processes that tests start: in the oracles."""
+    settings.load_profile("long" if config.getoption("full") else "ci")
     runs_others = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if config.getoption("optimized") or runs_others:
         return
@@ -52,11 +57,20 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XLA_FLAGS"] = flags_of(LIGHTLY, before)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def is_run(item: pytest.Item, full: bool) -> bool:
+    """Whether a test belongs to the run: with `--full`, those which gain by its length."""
+    marked = item.get_closest_marker("full") is not None
+    return marked or is_hypothesis_test(getattr(item, "obj", None)) if full else not marked
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Slow files first, then those with many tests: small ones fill the gaps of parallel runs.
 
     Checks of leaks come before all: they walk over the heap, which grows as tests run.
     """
+    full = config.getoption("full")
+    config.hook.pytest_deselected(items=[item for item in items if not is_run(item, full)])
+    items[:] = [item for item in items if is_run(item, full)]
     counts = Counter(item.path for item in items)
     ranks = {name: rank for rank, name in enumerate(reversed(FIRST), 1)}
     items.sort(key=lambda item: (-ranks.get(item.path.name, 0), -counts[item.path]))
