@@ -142,13 +142,14 @@ class Collective(Operation):
     def _check_processes(self, replica_groups: Groups, count: int) -> None:
         named = {number for group in replica_groups for number in group}
         extra = sorted(number for number in named if number >= count)
-        left_out = sorted(set(range(count)) - named) if named and self.covers else []
-        if not extra and not left_out:
-            return
+        numbers = range(count) if named and self.covers else ()
+        left_out = next((number for number in numbers if number not in named), None)
         if extra:
             problem = f"the groups name process {extra[0]}, but there are only {count}"
+        elif left_out is not None:
+            problem = f"process {left_out} of {count} is in no group"
         else:
-            problem = f"process {left_out[0]} of {count} is in no group"
+            return
         raise explain(
             AttributeValueError,
             self.builder_name,

@@ -24,8 +24,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if DEVICE_COUNT_FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
     os.environ["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}=4".lstrip()
 
-# No deadline in either: the first example of a shape pays for a compilation.
+# No deadline in any: the first example of a shape pays for a compilation.
 settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("full", max_examples=200, derandomize=True, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None, print_blob=True)
 
 
@@ -45,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Has XLA compile quickly here, and lightly in processes that tests start: in the oracles."""
-    settings.load_profile("long" if config.getoption("full") else "ci")
+    settings.load_profile("full" if config.getoption("full") else "ci")
     runs_others = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if config.getoption("optimized") or runs_others:
         return
@@ -59,8 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def is_run(item: pytest.Item, full: bool) -> bool:
     """Whether a test belongs to the run: with `--full`, those which gain by its length."""
-    marked = item.get_closest_marker("full") is not None
-    return marked or is_hypothesis_test(getattr(item, "obj", None)) if full else not marked
+    if item.get_closest_marker("full"):
+        return full
+    drawn = item.get_closest_marker("drawn") or is_hypothesis_test(getattr(item, "obj", None))
+    return not full or bool(drawn)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

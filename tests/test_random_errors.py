@@ -19,6 +19,7 @@ def all_64_bits():
         yield
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", BUILDERS)
 def test_calls(name):
     @settings(

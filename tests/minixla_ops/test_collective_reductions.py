@@ -329,6 +329,12 @@ X, N = np.ones((2, 4), "f4"), np.ones(2, "i4")
         (reduced([[0], []]), [X], AttributeValueError, ["(G1) a group is empty", "[[0], []]"]),
         (reduced([[0, 0]]), [X], AttributeValueError, ["(G1)", "a number comes twice"]),
         (
+            reduced([[0, 10**15]]),
+            [X],
+            AttributeValueError,
+            ["(G4) process 1 of 1000000000000001 is in no group"],
+        ),
+        (
             reduced(use_global_device_ids=True),
             [X],
             AttributeValueError,

@@ -28,6 +28,7 @@ def done() -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("form", COUNTS)
 def test_damaged_programs(form, done):
     match = re.search(

@@ -84,6 +84,7 @@ def test_all_random_programs_mean_the_same(program):
     check_meaning(program)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", [name for name in REWRITTEN if name in TABLE])
 def test_a_rewritten_operation_means_the_same(name):
     read = []

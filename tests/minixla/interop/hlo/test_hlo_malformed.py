@@ -254,6 +254,7 @@ def texts():
     return found + [f"HloModule test\n\n{MORE}ENTRY main {{\n{body}\n}}\n" for body in bodies]
 
 
+@pytest.mark.drawn
 def test_damaged_texts():
     """Each is refused with a place, or is a program still; none takes long."""
     sources = texts()
