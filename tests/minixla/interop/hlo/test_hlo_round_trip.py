@@ -55,7 +55,10 @@ def _always(step: Instruction) -> bool:
 OTHERWISE = {
     "Broadcast": _always,  # HLO has BroadcastInDim alone
     "BroadcastInDim": _is_stretched,  # a reshape stands before it
-    "Conditional": _has_unread_operand,  # which is left out
+    # Operands that no branch reads are left out, one that is given twice is read once.
+    "Conditional": lambda step: (
+        _has_unread_operand(step) or len({*step.operands}) < len(step.operands)
+    ),
     "Constant": lambda step: step.attributes["literal"].is_splat and step.results[0].shape.rank,
     "GetTupleElement": _always,  # tuples are taken apart
     "Map": lambda step: step.attributes["static_count"],  # it is a call
