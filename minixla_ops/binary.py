@@ -12,6 +12,7 @@ from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import bind
 from minixla_ops import numpy_arithmetic
 from minixla_ops.broadcasting import broadcast_operands
@@ -284,8 +285,12 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
     instance = operation.instance
 
     def builder(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = None) -> Any:
-        lhs, rhs = broadcast_operands(instance, lhs, rhs, broadcast_dimensions)
-        return bind(instance, lhs, rhs)
+        try:
+            lhs, rhs = broadcast_operands(instance, lhs, rhs, broadcast_dimensions)
+            return bind(instance, lhs, rhs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     builder = named_like(builder, operation)
     builder.__doc__ = f"{builder.__doc__}\n\n{_ARGUMENTS}"

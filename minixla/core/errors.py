@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import TypeVar
 
 from minixla.core.source import Source, find_source
 from minixla.core.state import state
+from minixla.core.tracebacks import mark_frames
 
 __all__ = [
     "AttributeValueError",
@@ -31,8 +33,11 @@ class MinixlaError(Exception):
     """Base class of every error that minixla raises on purpose."""
 
 
-class ShapeError(MinixlaError, TypeError):
-    """Operand shapes, element types or counts break an operation's rule."""
+class ShapeError(MinixlaError, TypeError, ValueError):
+    """Operand shapes, element types or counts break an operation's rule.
+
+    JAX raises TypeError where they do not fit; NumPy's programs expect ValueError.
+    """
 
 
 class AttributeValueError(MinixlaError, ValueError):
@@ -105,6 +110,7 @@ def explain(
         source: the user's line; default: that of the instruction which is being transformed, if
             any, else the caller's innermost line outside the framework.
     """
+    mark_frames(sys._getframe(1))
     source = source or state.source or find_source(2)
     lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]
     if source is not None:

@@ -26,6 +26,7 @@ from minixla.core.snapshots import holds, snapshot
 from minixla.core.source import find_source
 from minixla.core.state import ThreadState
 from minixla.core.state import state as _state
+from minixla.core.tracebacks import hide_frames
 from minixla.core.tracer import (
     Tracer,
     can_be_weak,
@@ -161,7 +162,11 @@ def bind(operation: Operation, *operands: Any, **attributes: Any) -> Any:
     Returns:
         The result, or the tuple of results where the operation has several.
     """
-    return _state.trace.process(operation, operands, attributes)
+    try:
+        return _state.trace.process(operation, operands, attributes)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def one_program(*names: str) -> Callable[[Function], Function]:
@@ -179,20 +184,24 @@ def one_program(*names: str) -> Callable[[Function], Function]:
 
         @wraps(function)
         def called(*given: Any, **options: Any) -> Any:
-            at_once = _state.trace.at_once
-            if at_once is None:
-                return function(*given, **options)
-            result = NotImplemented
-            if not names:
-                result = at_once(function, given, names, options)
-            else:
-                named = {**dict(zip(positions, given, strict=False)), **options}
-                # Otherwise too many are given, or one twice, which the function itself refuses.
-                if len(named) == len(given) + len(options):
-                    present = tuple([name for name in names if name in named])
-                    operands = tuple([named.pop(name) for name in present])
-                    result = at_once(function, operands, present, named)
-            return function(*given, **options) if result is NotImplemented else result
+            try:
+                at_once = _state.trace.at_once
+                if at_once is None:
+                    return function(*given, **options)
+                result = NotImplemented
+                if not names:
+                    result = at_once(function, given, names, options)
+                else:
+                    named = {**dict(zip(positions, given, strict=False)), **options}
+                    # Otherwise too many are given, or one twice, which the function refuses.
+                    if len(named) == len(given) + len(options):
+                        present = tuple([name for name in names if name in named])
+                        operands = tuple([named.pop(name) for name in present])
+                        result = at_once(function, operands, present, named)
+                return function(*given, **options) if result is NotImplemented else result
+            except Exception as error:
+                hide_frames(error)
+                raise
 
         return cast(Function, called)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.export
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.interop.exported_files import require_flatbuffers
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.jit import jit
@@ -48,6 +48,8 @@ def export(
     try:
         exported = jax.export.export(compiled, platforms=platforms)(*args, **kwargs)
         return bytes(exported.serialize(vjp_order=vjp_order))
+    except MinixlaError:
+        raise
     except (NotImplementedError, ValueError) as error:
         raise explain(
             TransformError,

@@ -9,6 +9,7 @@ import jax
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.interop.jax_functions import FlatFunction
 from minixla.transforms.arguments import checked_function, named_after, split_static
@@ -72,6 +73,7 @@ def from_jax(
             found = cache[key] = FlatFunction(flat, shapes, weak, name)
         return found, leaves
 
+    @api_boundary
     def function(*args: Any, **kwargs: Any) -> Any:
         flat, leaves = staged(args, kwargs)
         own = derivatives == "jax"

@@ -9,6 +9,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import numeric_type
+from minixla.core.tracebacks import hide_frames
 from minixla.numpy.operands import (
     lifted,
     marked,
@@ -70,7 +71,11 @@ def named(function: Callable[..., Any], name: str, text: str) -> Any:
 
 def of_two_operands(name: str, function: Callable[[Any, Any], Any], text: str) -> Any:
     def of_two(x1: Any, x2: Any, /) -> Any:
-        return function(x1, x2)
+        try:
+            return function(x1, x2)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return named(of_two, name, text)
 

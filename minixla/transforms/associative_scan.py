@@ -9,6 +9,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.errors import ShapeError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, shape_of
 from minixla.transforms.arguments import checked_function
 from minixla_ops.movement import concat_in_dim, slice_in_dim
@@ -18,6 +19,7 @@ from minixla_ops.rules import array_shape
 __all__ = ["associative_scan"]
 
 
+@api_boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

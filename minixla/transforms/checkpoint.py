@@ -15,6 +15,7 @@ from minixla.core.graph import Graph, Value
 from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import (
     Trace,
     _state,
@@ -398,6 +399,7 @@ def checkpoint(
     """
     checked_function(fun, "checkpoint")
 
+    @api_boundary
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
         leaves, tree = tree_flatten((dynamic, kwargs))

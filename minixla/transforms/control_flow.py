@@ -10,6 +10,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function
@@ -25,6 +26,7 @@ from minixla_ops.scan import scan_all
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 
+@api_boundary
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -53,6 +55,7 @@ def cond(
     return _branches("cond", pred, [true_fun, false_fun], operands)
 
 
+@api_boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """The result of one of several functions (JAX: lax.switch).
 
@@ -171,6 +174,7 @@ def _converted(value: Any, shape: Any) -> Any:
     return convert_element_type(_state.trace.lift(value), shape.element_type)
 
 
+@api_boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
@@ -284,6 +288,7 @@ def _fitted(
     return staged, (changed, flags)
 
 
+@api_boundary
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -391,6 +396,7 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int 
     return value
 
 
+@api_boundary
 def scan(
     f: Callable[[Any, Any], Any],
     init: Any,
@@ -548,6 +554,7 @@ def _scan_unrolled(
     return carry, tree_map(pairs, ys, more)
 
 
+@api_boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """The results of a function for each element along leading axes, one by one (JAX: lax.map).
 

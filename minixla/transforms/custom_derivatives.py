@@ -15,6 +15,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
 from minixla.transforms.arguments import checked_function, is_single, named_after, positions
 from minixla.transforms.custom_calls import (
@@ -240,6 +241,7 @@ class custom_jvp(_Custom):
 
         self.defjvp(rule)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result."""
         if self.jvp is None:
@@ -308,6 +310,7 @@ class custom_vjp(_Custom):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result."""
         if self.fwd is None or self.bwd is None:

@@ -14,6 +14,7 @@ from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.transforms.arguments import (
     checked_function,
@@ -106,6 +107,7 @@ def _leaving_aux(value_of: Callable[[Any], Any], aux: Any, parent: Trace, subjec
     return tree_map(leave, aux)
 
 
+@api_boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its pullback (JAX: vjp).
 
@@ -126,6 +128,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     leaves, tree = tree_flatten(primals)
     recorded = _Recorded("vjp", lambda *flat: fun(*tree_unflatten(tree, flat)), leaves, has_aux)
 
+    @api_boundary
     def pullback(cotangent: Any) -> Any:
         given, given_tree = tree_flatten(cotangent)
         if given_tree != recorded.tree:
@@ -202,6 +205,17 @@ def value_and_grad(
         DerivativeError: integer arguments or complex values where they are not allowed.
     """
     checked_function(fun, "value_and_grad")
+    return named_after(api_boundary(_both(fun, argnums, has_aux, holomorphic, allow_int)), fun)
+
+
+def _both(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    """The function that `value_and_grad` returns, before it is one of the public ones."""
     name = "grad"
 
     def derived(*args: Any, **kwargs: Any) -> Any:
@@ -222,7 +236,7 @@ def value_and_grad(
         gradient = found[0] if is_single(argnums) else tuple(found)
         return ((value, recorded.aux) if has_aux else value), gradient
 
-    return named_after(derived, fun)
+    return derived
 
 
 def _scalar_output(recorded: _Recorded, holomorphic: bool) -> Any:
@@ -290,8 +304,9 @@ def grad(
     `(gradient, aux)`.
     """
     checked_function(fun, "grad")
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
+    @api_boundary
     def derived(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -299,6 +314,7 @@ def grad(
     return named_after(derived, fun)
 
 
+@api_boundary
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],

@@ -13,6 +13,7 @@ from minixla.core.forward import ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of, under
 from minixla.transforms.arguments import (
     checked_function,
@@ -37,6 +38,7 @@ from minixla.transforms.vmap import vmap
 __all__ = ["hessian", "jacfwd", "jacrev", "linearize"]
 
 
+@api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
 
@@ -87,6 +89,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         trace.alive = recorder.alive = False
     captured = recorder.captured
 
+    @api_boundary
     def linear(*tangents: Any) -> Any:
         given, given_tree = tree_flatten(tangents)
         if given_tree != tree:
@@ -138,6 +141,7 @@ def jacfwd(
     """
     checked_function(fun, "jacfwd")
 
+    @api_boundary
     def derived(*args: Any, **kwargs: Any) -> Any:
         flat, leaves, rebuild = _chosen("jacfwd", fun, argnums, args, kwargs, holomorphic)
 
@@ -168,6 +172,7 @@ def jacrev(
     """
     checked_function(fun, "jacrev")
 
+    @api_boundary
     def derived(*args: Any, **kwargs: Any) -> Any:
         flat, leaves, rebuild = _chosen(
             "jacrev", fun, argnums, args, kwargs, holomorphic, allow_int

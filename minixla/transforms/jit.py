@@ -10,6 +10,7 @@ import jax
 from jax.tree_util import tree_flatten
 
 from minixla.core.graph import Graph
+from minixla.core.tracebacks import api_boundary, hide_frames
 from minixla.core.tracing import _state, default_trace, shape_of, weak_type_of
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.evaluation import make_graph
@@ -45,15 +46,19 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     nested = _Nested(fun, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
-        if _state.trace is evaluator:
-            # Passing no empty dictionary on saves a tenth of a microsecond.
-            return compiled(*args, **kwargs) if kwargs else compiled(*args)
-        return nested(*args, **kwargs)
+        try:
+            if _state.trace is evaluator:
+                # Passing no empty dictionary on saves a tenth of a microsecond.
+                return compiled(*args, **kwargs) if kwargs else compiled(*args)
+            return nested(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     wrapper: Any = named_after(jitted, fun)
     for method in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(wrapper, method, getattr(compiled, method))
-    wrapper.graph = nested.graph
+        setattr(wrapper, method, api_boundary(getattr(compiled, method)))
+    wrapper.graph = api_boundary(nested.graph)
     return wrapper
 
 

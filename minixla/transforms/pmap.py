@@ -10,6 +10,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
 from minixla.transforms.arguments import (
@@ -83,6 +84,7 @@ def pmap(
     name = getattr(fun, "__name__", "pmap")
     cache: dict[Any, Staged] = {}
 
+    @api_boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         static = _positions(static_broadcasted_argnums, len(args))
         dynamic, rebuild = split_static(args, static)

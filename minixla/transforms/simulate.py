@@ -9,6 +9,7 @@ import jax
 
 from minixla.core.element_types import F64, canonical_element_type
 from minixla.core.errors import TransformError, explain
+from minixla.core.tracebacks import api_boundary
 from minixla.reference.simulation import Simulation
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.evaluation import evaluate_in_numpy
@@ -19,6 +20,7 @@ Program = Callable[..., Any]
 _NESTING = "The outer list has an entry for each replica, each a list with one for each partition."
 
 
+@api_boundary
 def simulate(
     programs: Program | Sequence[Sequence[Program]],
     arguments: Sequence[Sequence[Sequence[Any]]],

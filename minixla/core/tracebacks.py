@@ -1,0 +1,92 @@
+"""Tracebacks of the user's frames alone: the framework's, and JAX's, are taken out.
+
+Python prints the traceback that an error carries, so that frames are taken out where an error
+leaves the framework (`api_boundary`). What stands between such a place and the user is marked
+`__tracebackhide__`, which IPython and pytest heed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, TypeVar, cast
+
+from minixla.core.source import is_user_file
+
+__all__ = ["api_boundary", "hide_frames", "mark_frames"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_OPTION = "MINIXLA_TRACEBACK_FILTERING"
+# JAX's option counts where ours is not set, and JAX's note gives way to ours.
+_OPTION_OF_JAX = "JAX_TRACEBACK_FILTERING"
+_NOTE = f"(Frames of minixla and JAX are hidden; {_OPTION}=off shows them.)"
+
+
+def _is_filtering() -> bool:
+    """Whether frames are hidden; the environment is asked anew for each error."""
+    given = os.environ.get(_OPTION) or os.environ.get(_OPTION_OF_JAX)
+    return given != "off"
+
+
+def api_boundary(function: Function) -> Function:
+    """`function`, whose errors show no frames of the framework. A decorator.
+
+    It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
+    """
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return cast(Function, called)
+
+
+def hide_frames(error: BaseException) -> None:
+    """Takes the framework's frames out of the traceback of an error, and of those it came from.
+
+    To be called where the error was caught, before a bare `raise`.
+    """
+    if not _is_filtering():
+        return
+    pending: list[BaseException | None] = [error]
+    seen = set()
+    while pending:
+        each = pending.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = _of_user(each.__traceback__)
+            pending += [each.__cause__, each.__context__]
+    notes: list[str] = getattr(error, "__notes__", [])
+    others = [note for note in notes if note != _NOTE and _OPTION_OF_JAX not in note]
+    error.__notes__ = [*others, _NOTE]
+    mark_frames(sys._getframe(1))
+
+
+def _of_user(traceback: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback that lies in the user's files."""
+    entries = []
+    while traceback is not None:
+        if is_user_file(traceback.tb_frame.f_code.co_filename):
+            entries.append(traceback)
+        traceback = traceback.tb_next
+    kept = None
+    for each in reversed(entries):
+        kept = TracebackType(kept, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return kept
+
+
+def mark_frames(frame: FrameType | None) -> None:
+    """Marks a frame and those that called it, up to the user's, as hidden in tracebacks."""
+    if not _is_filtering():
+        return
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame.f_locals["__tracebackhide__"] = True
+        frame = frame.f_back
