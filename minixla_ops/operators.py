@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minixla.core.element_types import S64, ElementType, canonical_element_type
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
@@ -93,7 +93,7 @@ def _fitting(number: int, kind: ElementType) -> Any:
     """A large Python int that a value of type `kind` can stand for.
 
     Raises:
-        AttributeValueError: there is none. As in JAX, integers of the default type wrap.
+        IntegerRangeError: there is none. As in JAX, integers of the default type wrap.
     """
     if kind.is_inexact:
         try:
@@ -103,7 +103,7 @@ def _fitting(number: int, kind: ElementType) -> Any:
     signed, unsigned = (1 << (canonical_element_type(S64).bits - 1)), 1 << kind.bits
     if not -signed <= number < (unsigned if kind.kind == "unsigned" else signed):
         raise explain(
-            AttributeValueError,
+            IntegerRangeError,
             "promotion",
             f"a Python int is too large for {kind}",
             [str(number)],

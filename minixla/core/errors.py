@@ -19,6 +19,7 @@ __all__ = [
     "GradientCheckError",
     "ImportError_",
     "IndexingError",
+    "IntegerRangeError",
     "InfinityError",
     "LeakedTracerError",
     "MinixlaError",
@@ -42,6 +43,10 @@ class ShapeError(MinixlaError, TypeError, ValueError):
 
 class AttributeValueError(MinixlaError, ValueError):
     """An attribute of an operation has the wrong type or a value out of its range."""
+
+
+class IntegerRangeError(AttributeValueError, OverflowError):
+    """A Python int is too large for the element type that it would have."""
 
 
 class ConcretizationError(MinixlaError, TypeError):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from minixla.core.errors import (
-    AttributeValueError,
     ConcretizationError,
+    IntegerRangeError,
     LeakedTracerError,
     ShapeError,
     explain,
@@ -21,6 +21,7 @@ __all__ = [
     "Tracer",
     "WrappingTracer",
     "can_be_weak",
+    "check_value",
     "concrete_primal",
     "host_array",
     "leaked",
@@ -214,11 +215,27 @@ def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeErro
     )
 
 
-def host_array(value: Any, shape: Shape, subject: str) -> np.ndarray:
+def check_value(value: Any, subject: str, what: str = "an operand") -> None:
+    """Checks that a value from outside is an array, or a number that fits an element type.
+
+    Raises:
+        ShapeError: it is no array.
+        IntegerRangeError: a Python int that is too large.
+    """
+    if isinstance(value, (Tracer, TupleValue)):
+        return
+    shape = shape_of_data(value)
+    if shape is None:
+        raise not_a_value(value, subject, what)
+    if isinstance(value, int):
+        host_array(value, shape, subject, f"{what}, a Python int,")
+
+
+def host_array(value: Any, shape: Shape, subject: str, what: str = "a Python int") -> np.ndarray:
     """A NumPy array or Python number as an array of the element type of `shape`.
 
     Raises:
-        AttributeValueError: a Python int that does not fit the type.
+        IntegerRangeError: a Python int that does not fit the type.
     """
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value, shape.dtype)
@@ -226,9 +243,9 @@ def host_array(value: Any, shape: Shape, subject: str) -> np.ndarray:
         return np.asarray(value, shape.dtype)
     except OverflowError:
         raise explain(
-            AttributeValueError,
+            IntegerRangeError,
             subject,
-            f"a Python int does not fit {shape.element_type}",
+            f"{what} does not fit {shape.element_type}",
             [str(value)],
             "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64.",
         ) from None

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.errors import ConcretizationError, TransformError, explain
+from minixla.core.errors import ConcretizationError, MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.roles import role
@@ -30,6 +30,7 @@ from minixla.core.tracebacks import hide_frames
 from minixla.core.tracer import (
     Tracer,
     can_be_weak,
+    check_value,
     host_array,
     leaked,
     not_a_value,
@@ -45,6 +46,7 @@ __all__ = [
     "Tracer",
     "at_own_lines",
     "bind",
+    "check_value",
     "closed_graph",
     "current_trace",
     "default_trace",
@@ -453,11 +455,20 @@ class GraphTrace(Trace):
         self.instructions.append(instruction)
         return instruction.results[0]
 
-    def graph(self, outputs: Sequence[Any], name: str = "main") -> Graph:
-        """The recorded program, captured inputs first."""
-        for output in outputs:
-            if not isinstance(output, (Tracer, TupleValue)) and shape_of_data(output) is None:
-                raise not_a_value(output, name, "a result")
+    def graph(
+        self,
+        outputs: Sequence[Any],
+        name: str = "main",
+        where: Callable[[], Sequence[str]] | None = None,
+    ) -> Graph:
+        """The recorded program, captured inputs first; `where` gives the places of outputs."""
+        try:
+            for output in outputs:
+                check_value(output, name, "a result")
+        except MinixlaError:
+            for output, place in zip(outputs, () if where is None else where(), strict=False):
+                check_value(output, name, place)
+            raise
         values = [self.capture(output, name) for output in outputs]
         return Graph([*self.captured_inputs, *self.inputs], self.instructions, values, name)
 
@@ -475,6 +486,7 @@ def trace_to_graph(
     shapes: Sequence[AnyShape],
     name: str = "main",
     open_inputs: bool = False,
+    where: Callable[[], Sequence[str]] | None = None,
 ) -> tuple[Graph, list[Tracer]]:
     """Traces `function` on inputs of `shapes`.
 
@@ -483,6 +495,7 @@ def trace_to_graph(
         shapes: the shapes of its arguments.
         name: the graph's name.
         open_inputs: whether it may declare more inputs, by `parameter`.
+        where: gives the places of the values in what the user's function returned, for messages.
 
     Returns:
         The graph, and the tracers of enclosing traces that it captured: its first inputs.
@@ -491,7 +504,7 @@ def trace_to_graph(
     trace.open_inputs = open_inputs
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
-        graph = trace.graph(function(*arguments), name)
+        graph = trace.graph(function(*arguments), name, where)
     return graph, trace.captured
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -11,15 +12,15 @@ import numpy as np
 from jax.core import Tracer as JaxTracer
 
 from minixla.core.attributes import spelling
+from minixla.core.errors import MinixlaError
 from minixla.core.operation import Operation
-from minixla.core.shapes import DeclaredArray, shape_of_data
+from minixla.core.shapes import DeclaredArray
 from minixla.core.tracing import (
     Trace,
     Tracer,
+    check_value,
     current_trace,
-    host_array,
     leaked,
-    not_a_value,
     set_default_trace,
     weak_type_of,
 )
@@ -52,8 +53,10 @@ class EngineTrace(Trace):
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError):
-            for operand in operands:
-                _check(operand, operation.builder_name)
+            names = operation.operand_labels(len(operands))
+            for operand, name in zip_longest(operands, names[: len(operands)]):
+                what = "an operand" if name in (None, "operand") else f"operand {name}"
+                _check(operand, operation.builder_name, what)
             raise
 
     def at_once(  # type: ignore[override]  # a method here
@@ -103,15 +106,14 @@ def _weak(value: Any) -> Any:
 _weak_copy = jax.jit(stage_for_jax(_weak))
 
 
-def _check(operand: Any, subject: str) -> None:
+def _check(operand: Any, subject: str, what: str = "an operand") -> None:
     """Raises our error for an operand that JAX does not take."""
     if isinstance(operand, Tracer):
         raise leaked(operand, subject) from None
-    shape = shape_of_data(operand)
-    if shape is None:
-        raise not_a_value(operand, subject) from None
-    if isinstance(operand, int):
-        host_array(operand, shape, subject)
+    try:
+        check_value(operand, subject, what)
+    except MinixlaError as error:
+        raise error from None
 
 
 # Repeated values on the device, which derivative rules ask for again and again: by content, and,

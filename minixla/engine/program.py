@@ -282,6 +282,13 @@ def _part(
     return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 
 
+def _places(structure: Any) -> list[str]:
+    """Where the leaves of a function's result stand in it, for messages."""
+    tree = jax.tree_util.tree_unflatten(structure, range(structure.num_leaves))
+    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return [f"the result{jax.tree_util.keystr(path)}" for path, _ in paths]
+
+
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
     name = getattr(function, "__name__", "function")
@@ -305,7 +312,7 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
         with tracing(trace):
             results, result_tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
-            graph = trace.graph(results, name)
+            graph = trace.graph(results, name, lambda: _places(result_tree))
             weak = [weak_type_of(result) for result in results]
         outputs = run_graph(graph, operands, weak)
         return jax.tree_util.tree_unflatten(result_tree, outputs)

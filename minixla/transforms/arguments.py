@@ -9,14 +9,16 @@ from typing import Any, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure
 
-from minixla.core.errors import TransformError, explain
-from minixla.core.tracing import Trace, Tracer, leaked
+from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.tracing import Trace, Tracer, check_value, leaked
+from minixla.transforms.places import places
 
 __all__ = [
     "checked_function",
     "flatten_axes",
     "is_single",
     "leaving",
+    "leaving_all",
     "named_after",
     "positions",
     "split_static",
@@ -81,8 +83,14 @@ def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[i
     return tuple(found)
 
 
-def leaving(value: Any, parent: Trace, subject: str) -> Any:
+def leaving(value: Any, parent: Trace, subject: str, where: Callable[[], str]) -> Any:
     """A result of a transformed function as a value of the trace that it returns to.
+
+    Args:
+        value: the result.
+        parent: the trace.
+        subject: the transformation, for messages.
+        where: gives the place of the result in what the function returned.
 
     Raises:
         LeakedTracerError: it is a tracer of another transformation.
@@ -90,7 +98,26 @@ def leaving(value: Any, parent: Trace, subject: str) -> Any:
     """
     if isinstance(value, Tracer) and not parent.reaches(value):
         raise leaked(value, subject)
-    return parent.lift(value, subject)
+    try:
+        return parent.lift(value, subject)
+    except MinixlaError:
+        check_value(value, subject, where())
+        raise
+
+
+def leaving_all(values: Sequence[Any], parent: Trace, subject: str, out: Any) -> list[Any]:
+    """The leaves of what a transformed function returned, by `leaving`.
+
+    Args:
+        values: the leaves.
+        parent: the trace that they return to.
+        subject: the transformation, for messages.
+        out: what the function returned, whose places the messages name.
+    """
+    return [
+        leaving(value, parent, subject, lambda i=index: places("the result", out)[i])
+        for index, value in enumerate(values)
+    ]
 
 
 def split_static(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax.tree_util import tree_flatten, tree_unflatten
@@ -10,8 +10,9 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from minixla.core.errors import ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, shape_of
+from minixla.core.tracing import shape_of
 from minixla.transforms.arguments import checked_function
+from minixla.transforms.places import lifted_leaves, places, structure_places
 from minixla_ops.movement import concat_in_dim, slice_in_dim
 from minixla_ops.reshaping import reshape, rev
 from minixla_ops.rules import array_shape
@@ -39,7 +40,7 @@ def associative_scan(
     """
     checked_function(fn, "associative_scan")
     leaves, tree = tree_flatten(elems)
-    leaves = [_state.trace.lift(leaf, "associative_scan") for leaf in leaves]
+    leaves = lifted_leaves("associative_scan", leaves, lambda: places("elems", elems))
     axes = [_axis(leaf, axis) for leaf in leaves]
     sizes = {array_shape(leaf).dimensions[at] for leaf, at in zip(leaves, axes, strict=True)}
     if len(sizes) > 1:
@@ -47,7 +48,7 @@ def associative_scan(
             ShapeError,
             "associative_scan",
             "the arrays differ in size along the axis",
-            [str(shape_of(leaf)) for leaf in leaves],
+            [_described(tree, leaves)],
             "All arrays must have one size along the axis.",
         )
     if not sizes:
@@ -61,8 +62,8 @@ def associative_scan(
                 "associative_scan",
                 "fn returns something else than it takes",
                 [
-                    f"it takes {[shape_of(x) for x in first]}",
-                    f"it returns {[shape_of(x) for x in found]}",
+                    f"it takes {_described(tree, first)}",
+                    f"it returns {_described(given, found)}",
                 ],
                 "It combines arrays element by element and keeps their structure and shapes.",
             )
@@ -74,6 +75,12 @@ def associative_scan(
     if reverse:
         found = [rev(leaf, [at]) for leaf, at in zip(found, axes, strict=True)]
     return tree_unflatten(tree, found)
+
+
+def _described(structure: Any, leaves: Sequence[Any]) -> str:
+    """The shapes of arrays, each with its place in the elements."""
+    named = zip(structure_places("elems", structure), leaves, strict=True)
+    return ", ".join([f"{place} {shape_of(leaf)}" for place, leaf in named])
 
 
 def _axis(leaf: Any, axis: int) -> int:

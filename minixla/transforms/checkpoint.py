@@ -20,13 +20,13 @@ from minixla.core.tracing import (
     Trace,
     _state,
     bind,
-    shape_of,
     trace_to_graph,
     tracing,
     weak_type_of,
 )
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.custom_calls import CUSTOM_VJP
+from minixla.transforms.places import argument_places, leaf_shapes
 from minixla.transforms.staging import stage
 from minixla_ops.calls import Call, call
 from minixla_ops.elementwise import ALL, Unary
@@ -403,7 +403,9 @@ def checkpoint(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
         leaves, tree = tree_flatten((dynamic, kwargs))
-        shapes = [shape_of(leaf, "checkpoint") for leaf in leaves]
+        shapes = leaf_shapes(
+            "checkpoint", leaves, lambda: argument_places(fun, args, kwargs, static_argnums)
+        )
 
         def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
             return fun(*rebuild(positional), **named)

@@ -14,6 +14,16 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function
+from minixla.transforms.places import (
+    Places,
+    argument_places,
+    difference,
+    leaf_shapes,
+    lifted_leaves,
+    parameter_names,
+    places,
+    structure_places,
+)
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.vmap import vmap
 from minixla_ops.binary import max as maximum
@@ -107,7 +117,7 @@ def _branches(
     subject: str, choice: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     leaves, tree = tree_flatten(tuple(operands))
-    shapes = [shape_of(leaf, subject) for leaf in leaves]
+    shapes = leaf_shapes(subject, leaves, lambda: argument_places(functions[0], operands))
     weak = [weak_type_of(leaf) for leaf in leaves]
     staged = [stage(function, tree, shapes, weak) for function in functions]
     names = ["true_fun", "false_fun"] if subject == "cond" else None
@@ -140,7 +150,11 @@ def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -
                 TransformError,
                 subject,
                 f"{names[0]} and {name} return other structures",
-                [f"{names[0]}: {first.result_tree}", f"{name}: {each.result_tree}"],
+                [
+                    f"{names[0]}: {first.result_tree}",
+                    f"{name}: {each.result_tree}",
+                    *difference("the result", names[0], first.result_tree, name, each.result_tree),
+                ],
                 "All branches must return results of one structure.",
             )
     for index, column in enumerate(_columns(staged)):
@@ -148,10 +162,11 @@ def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -
         for (shape, is_weak), name in zip(column, names, strict=True):
             fits = shape is wanted or (is_weak and shape.dimensions == wanted.dimensions)
             if not fits:
+                found = structure_places("the result", first.result_tree)
                 raise explain(
                     ShapeError,
                     subject,
-                    f"the branches differ in the shape of result {index}",
+                    f"the branches differ in the shape of {found[index]}",
                     [f"{n}: {s}" for (s, _), n in zip(column, names, strict=True)],
                     f"Convert the result of {name}: all branches give one shape and element type.",
                 )
@@ -196,7 +211,23 @@ def while_loop(
     """
     checked_function(cond_fun, "while_loop")
     checked_function(body_fun, "while_loop")
-    body, leaves, tree = _stable_body("while_loop", "body_fun", body_fun, init_val)
+    return _while_loop("while_loop", cond_fun, body_fun, init_val, _carry(body_fun, 0, init_val))
+
+
+def _carry(fun: Callable[..., Any], number: int, init: Any) -> Places:
+    """The places of the leaves of a loop's value, by the name that its body gives the argument."""
+    return lambda: places(parameter_names(fun, number + 1)[number], init)
+
+
+def _while_loop(
+    subject: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    where: Places,
+) -> Any:
+    """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
+    body, leaves, tree = _stable_body(subject, "body_fun", body_fun, init_val, where)
     shapes = [shape_of(leaf) for leaf in leaves]
     test = stage(cond_fun, tree, shapes, body.weak)
     if test.graph.output_shapes != (Shape("pred"),):
@@ -220,32 +251,52 @@ def _returning(graph: Any, count: int) -> Any:
 
 
 def _stable_body(
-    subject: str, name: str, body_fun: Callable[..., Any], init: Any
+    subject: str, name: str, body_fun: Callable[..., Any], init: Any, where: Places
 ) -> tuple[Staged, list[Any], Any]:
     """The body of a loop, the leaves of the first value and the structure of the arguments.
 
     Weakly typed leaves take the type that the body gives them.
     """
     leaves, tree = tree_flatten((init,))
-    lift = _state.trace.lift
-    leaves = [lift(leaf, subject) for leaf in leaves]
+    leaves = lifted_leaves(subject, leaves, where)
     weak = [weak_type_of(leaf) for leaf in leaves]
     while True:
         shapes = [shape_of(leaf) for leaf in leaves]
         staged = stage(body_fun, tree, shapes, weak)
-        stable, found = _fitted(subject, name, staged, init, leaves, weak)
+        _check_structure(subject, body_fun, 0, tree_structure(init), staged.result_tree)
+        stable, found = _fitted(subject, name, staged, leaves, weak, where)
         if found is None:
             return stable, leaves, tree
         leaves, weak = found
+
+
+def _check_structure(
+    subject: str, body_fun: Callable[..., Any], number: int, taken: Any, returned: Any
+) -> None:
+    """Raises TransformError where a body returns something else than its argument of a number."""
+    if returned == taken:
+        return
+    name = parameter_names(body_fun, number + 1)[number]
+    raise explain(
+        TransformError,
+        subject,
+        "body_fun returns another structure than it takes",
+        [
+            f"it takes {taken}",
+            f"it returns {returned}",
+            *difference(name, "it takes", taken, "it returns", returned),
+        ],
+        "What goes through a loop keeps its structure.",
+    )
 
 
 def _fitted(
     subject: str,
     name: str,
     staged: Staged,
-    init: Any,
     leaves: Sequence[Any],
     weak: Sequence[bool],
+    where: Places,
     carries: int | None = None,
 ) -> tuple[Staged, tuple[list[Any], list[bool]] | None]:
     """What a loop's body gives compared with what it takes.
@@ -254,16 +305,6 @@ def _fitted(
         The body; and, where weakly typed leaves must be of other types, the leaves to stage it
         with again.
     """
-    wanted = tree_flatten(init)[1]
-    structure = staged.result_tree
-    if carries is None and structure != wanted:
-        raise explain(
-            TransformError,
-            subject,
-            f"{name} returns another structure than it takes",
-            [f"it takes {wanted}", f"it returns {structure}"],
-            "What goes through a loop keeps its structure.",
-        )
     given = staged.graph.output_shapes[:carries]
     if all(shape_of(x) is s for x, s in zip(leaves, given, strict=True)):
         flags = [a and b for a, b in zip(weak, staged.weak, strict=False)]
@@ -278,7 +319,7 @@ def _fitted(
             raise explain(
                 ShapeError,
                 subject,
-                f"{name} returns another shape for array {index} than it takes",
+                f"{name} returns another shape for {where()[index]} than it takes",
                 [f"it takes {known}", f"it returns {shape}"],
                 "What goes through a loop keeps its shape and element type: convert it in the "
                 "loop, or before.",
@@ -337,9 +378,15 @@ def fori_loop(
 
     def advance(value: Any) -> Any:
         index, limit, inner = value
-        return index + 1, limit, body_fun(index, inner)
+        following = body_fun(index, inner)
+        _check_structure("fori_loop", body_fun, 1, tree_structure(inner), tree_structure(following))
+        return index + 1, limit, following
 
-    return while_loop(lambda value: value[0] < value[1], advance, (start, stop, init_val))[2]
+    def where() -> list[str]:
+        return ["lower", "upper", *_carry(body_fun, 1, init_val)()]
+
+    loop = (start, stop, init_val)
+    return _while_loop("fori_loop", lambda value: value[0] < value[1], advance, loop, where)[2]
 
 
 def _index_type(lower: Any, upper: Any) -> Any:
@@ -426,15 +473,15 @@ def scan(
         ShapeError: a carry whose shapes change, arrays of different lengths.
     """
     checked_function(f, "scan")
-    lift = _state.trace.lift
     elements, xs_tree = tree_flatten(xs)
-    elements = [lift(each, "scan") for each in elements]
-    count = _length(elements, length)
+    elements = lifted_leaves("scan", elements, lambda: places("xs", xs))
+    count = _length("scan", xs, elements, length)
     size = _steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
         return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
     leaves, carry_tree = tree_flatten(init)
-    leaves = [lift(leaf, "scan") for leaf in leaves]
+    where = _carry(f, 0, init)
+    leaves = lifted_leaves("scan", leaves, where)
     weak = [weak_type_of(leaf) for leaf in leaves]
     _, tree = tree_flatten((init, xs))
     rows = [shape_of(each).without_dimension(0) for each in elements]  # type: ignore[union-attr]
@@ -443,7 +490,7 @@ def scan(
         shapes = [*[shape_of(leaf) for leaf in leaves], *rows]
         staged = stage(f, tree, shapes, [*weak, *row_weak])
         _check_pair(staged, carry_tree, len(leaves))
-        staged, found = _fitted("scan", "f", staged, init, leaves, weak, len(leaves))
+        staged, found = _fitted("scan", "f", staged, leaves, weak, where, len(leaves))
         if found is None:
             break
         leaves, weak = found
@@ -464,15 +511,16 @@ def _bound_scan(
     return staged.results([*carried[len(read) :], *stacked])
 
 
-def _length(elements: Sequence[Any], length: int | None) -> int:
+def _length(subject: str, xs: Any, elements: Sequence[Any], length: int | None) -> int:
+    """The number of steps over the arrays of `xs`, which are `elements`."""
     shapes = [shape_of(each) for each in elements]
     for index, shape in enumerate(shapes):
         if not isinstance(shape, Shape) or not shape.rank:
             raise explain(
                 ShapeError,
-                "scan",
-                f"array {index} of xs has no leading axis",
-                [f"array {index} {shape}"],
+                subject,
+                f"{places('xs', xs)[index]} has no leading axis",
+                [f"it is {shape}"],
                 "Arrays of xs are scanned along their first axes; let f read other values.",
             )
     sizes = {shape.dimensions[0] for shape in shapes if isinstance(shape, Shape)}
@@ -490,9 +538,10 @@ def _length(elements: Sequence[Any], length: int | None) -> int:
         )
     raise explain(
         ShapeError,
-        "scan",
+        subject,
         "the arrays of xs differ in length",
-        [f"array {i} {shape}" for i, shape in enumerate(shapes)] + [f"length = {length}"],
+        [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
+        + [f"length = {length}"],
         "All first axes must have one size, which is also length, where that is given.",
     )
 
@@ -507,7 +556,11 @@ def _check_pair(staged: Staged, carry_tree: Any, count: int) -> None:
             TransformError,
             "scan",
             "f returns a carry of another structure than it takes",
-            [f"it returned {staged.result_tree}", f"the carry is {carry_tree} of {count} arrays"],
+            [
+                f"it returned {staged.result_tree}",
+                f"the carry is {carry_tree} of {count} arrays",
+                *difference("the carry", "it takes", carry_tree, "it returns", children[0]),
+            ],
             "Return a pair (carry, result); the result may be None.",
         )
 
@@ -585,7 +638,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     from minixla.numpy import concatenate
 
     lifted = tree_map(lambda x: _state.trace.lift(x, "map"), xs)
-    count = _length(tree_flatten(lifted)[0], None)
+    count = _length("map", xs, tree_flatten(lifted)[0], None)
     whole = count // size
     cut = whole * size
     blocks = tree_map(lambda x: x[:cut].reshape((whole, size, *x.shape[1:])), lifted)

@@ -24,6 +24,7 @@ from minixla.transforms.custom_calls import (
     STOP_GRADIENT,
     CustomDerivativeCall,
 )
+from minixla.transforms.places import argument_places, leaf_shapes
 
 __all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
 
@@ -73,6 +74,9 @@ class _Custom:
         nondiff = {number: bound[number] for number in numbers}
         diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
         leaves, tree = tree_flatten(diff)
+        leaf_shapes(
+            operation.builder_name, leaves, lambda: argument_places(self.fun, bound, None, numbers)
+        )
         function = flat(self, nondiff, tree)
         outputs = bind(operation, *leaves, function=function, computation=None, captured=0)
         return tree_unflatten(function.result_tree, outputs)

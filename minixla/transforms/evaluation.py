@@ -17,7 +17,6 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import (
     Tracer,
     _state,
-    shape_of,
     trace_to_graph,
     under,
     weak_type_of,
@@ -25,6 +24,7 @@ from minixla.core.tracing import (
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import checked_function, named_after, split_static
+from minixla.transforms.places import argument_places, leaf_shapes, structure_places
 from minixla.transforms.watching import watched
 
 __all__ = ["make_graph", "reference"]
@@ -138,8 +138,14 @@ def make_graph(
             return results
 
         name = getattr(fun, "__name__", "main")
-        shapes = [shape_of(leaf, "make_graph") for leaf in leaves]
-        graph, captured = trace_to_graph(flat, shapes, name, open_inputs=True)
+        shapes = leaf_shapes(
+            "make_graph", leaves, lambda: argument_places(fun, args, kwargs, static_argnums)
+        )
+
+        def where() -> list[str]:
+            return structure_places("the result", trees[0][0])
+
+        graph, captured = trace_to_graph(flat, shapes, name, open_inputs=True, where=where)
         if captured:
             raise explain(
                 TransformError,

@@ -20,8 +20,18 @@ from minixla.transforms.arguments import (
     checked_function,
     is_single,
     leaving,
+    leaving_all,
     named_after,
     positions,
+)
+from minixla.transforms.places import (
+    Places,
+    argument_places,
+    chosen_places,
+    difference,
+    leaf_shapes,
+    lifted_leaves,
+    structure_places,
 )
 from minixla_ops.rules import ones_like
 
@@ -32,11 +42,16 @@ class _Recorded:
     """A function run under a reverse trace: its outputs and the way back to chosen leaves."""
 
     def __init__(
-        self, subject: str, fun: Callable[..., Any], leaves: Sequence[Any], has_aux: bool
+        self,
+        subject: str,
+        fun: Callable[..., Any],
+        leaves: Sequence[Any],
+        has_aux: bool,
+        where: Places,
     ) -> None:
         parent = _state.trace
         self.trace = trace = ReverseTrace(parent)
-        self.leaves = [parent.lift(leaf, subject) for leaf in leaves]
+        self.leaves = lifted_leaves(subject, leaves, where)
         self.inputs = [trace.add_input(x) if _is_inexact(x) else None for x in self.leaves]
         tracers = [x if t is None else t for x, t in zip(self.leaves, self.inputs, strict=True)]
         try:
@@ -49,7 +64,7 @@ class _Recorded:
             out, aux = _split_aux(subject, out)
             self.aux = _leaving_aux(self._value, aux, parent, subject)
         self.outputs, self.tree = tree_flatten(out)
-        self.values = [leaving(self._value(output), parent, subject) for output in self.outputs]
+        self.values = leaving_all(list(map(self._value, self.outputs)), parent, subject, out)
 
     def _value(self, output: Any) -> Any:
         is_mine = type(output) is ReverseTracer and output._trace is self.trace
@@ -102,7 +117,9 @@ def _leaving_aux(value_of: Callable[[Any], Any], aux: Any, parent: Trace, subjec
 
     def leave(leaf: Any) -> Any:
         value = value_of(leaf)
-        return leaving(value, parent, subject) if isinstance(value, Tracer) else value
+        if not isinstance(value, Tracer):
+            return value
+        return leaving(value, parent, subject, lambda: "auxiliary data")
 
     return tree_map(leave, aux)
 
@@ -126,18 +143,26 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     checked_function(fun, "vjp")
     leaves, tree = tree_flatten(primals)
-    recorded = _Recorded("vjp", lambda *flat: fun(*tree_unflatten(tree, flat)), leaves, has_aux)
+    recorded = _Recorded(
+        "vjp",
+        lambda *flat: fun(*tree_unflatten(tree, flat)),
+        leaves,
+        has_aux,
+        lambda: argument_places(fun, primals),
+    )
 
     @api_boundary
     def pullback(cotangent: Any) -> Any:
         given, given_tree = tree_flatten(cotangent)
         if given_tree != recorded.tree:
             raise _wrong_structure("vjp", "cotangent", given_tree, "result", recorded.tree)
-        lift = _state.trace.lift
-        checked = [
-            _checked_tangent("vjp", "cotangent", index, each, value, lift)
-            for index, (each, value) in enumerate(zip(given, recorded.values, strict=True))
-        ]
+        checked = _checked_tangents(
+            "vjp",
+            "cotangent",
+            given,
+            recorded.values,
+            lambda: structure_places("the result", recorded.tree),
+        )
         return tree_unflatten(tree, recorded.pull(checked))
 
     result = tree_unflatten(recorded.tree, recorded.values)
@@ -151,22 +176,35 @@ def _wrong_structure(
         TransformError,
         subject,
         f"the {what} has another structure than the {other}",
-        [f"{what}: {given}", f"{other}: {wanted}"],
+        [
+            f"{what}: {given}",
+            f"{other}: {wanted}",
+            *difference("", f"{what} has", given, f"{other} has", wanted),
+        ],
         f"Give a {what} with one array for each array of the {other}.",
     )
 
 
+def _checked_tangents(
+    subject: str, what: str, tangents: Sequence[Any], primals: Sequence[Any], where: Places
+) -> list[Any]:
+    """Tangents or cotangents as values, None for float0 zeros."""
+    return [
+        _checked_tangent(subject, what, tangent, primal, lambda i=index: where()[i])
+        for index, (tangent, primal) in enumerate(zip(tangents, primals, strict=True))
+    ]
+
+
 def _checked_tangent(
-    subject: str, what: str, index: int, tangent: Any, primal: Any, lift: Callable[[Any, str], Any]
+    subject: str, what: str, tangent: Any, primal: Any, where: Callable[[], str]
 ) -> Any:
-    """A tangent or cotangent as a value, None for a float0 zero."""
     primal_shape = shape_of(primal)
     if getattr(tangent, "dtype", None) == jax.dtypes.float0:
         if not _is_inexact(primal):
             return None
         given: Any = f"float0{list(tangent.shape)}"
     else:
-        tangent = lift(tangent, subject)
+        tangent = lifted_leaves(subject, [tangent], lambda: [f"the {what} of {where()}"])[0]
         given = shape_of(tangent)
         if given is primal_shape and _is_inexact(primal):
             return tangent
@@ -174,8 +212,8 @@ def _checked_tangent(
     raise explain(
         TransformError,
         subject,
-        f"the {what} of array {index} does not fit it",
-        [f"array {index}: {primal_shape}", f"{what}: {given}"],
+        f"the {what} of {where()} does not fit it",
+        [f"{where()}: {primal_shape}", f"{what}: {given}"],
         f"It must be {wanted}.",
     )
 
@@ -221,8 +259,13 @@ def _both(
     def derived(*args: Any, **kwargs: Any) -> Any:
         chosen = positions(argnums, len(args), name)
         leaves, tree = tree_flatten([args[index] for index in chosen])
-        for leaf in leaves:
-            _check_input(name, leaf, holomorphic, allow_int)
+
+        def where() -> Sequence[str]:
+            return chosen_places(fun, args, chosen)
+
+        shapes = leaf_shapes(name, leaves, where)
+        for index, shape in enumerate(shapes):
+            _check_input(name, shape, holomorphic, allow_int, lambda i=index: where()[i])
 
         def flat(*tracers: Any) -> Any:
             full = list(args)
@@ -230,7 +273,7 @@ def _both(
                 full[index] = value
             return fun(*full, **kwargs)
 
-        recorded = _Recorded(name, flat, leaves, has_aux)
+        recorded = _Recorded(name, flat, leaves, has_aux, where)
         value = _scalar_output(recorded, holomorphic)
         found = tree_unflatten(tree, recorded.pull([_state.trace.lift(ones_like(value))]))
         gradient = found[0] if is_single(argnums) else tuple(found)
@@ -262,14 +305,15 @@ def _scalar_output(recorded: _Recorded, holomorphic: bool) -> Any:
     return recorded.values[0]
 
 
-def _check_input(subject: str, leaf: Any, holomorphic: bool, allow_int: bool) -> None:
-    shape = shape_of(leaf, subject)
+def _check_input(
+    subject: str, shape: Any, holomorphic: bool, allow_int: bool, where: Callable[[], str]
+) -> None:
     if not isinstance(shape, Shape):
         raise explain(
             DerivativeError,
             subject,
-            "an argument is not an array",
-            [f"argument {shape}"],
+            f"{where()} is not an array",
+            [f"it is {shape}"],
             "Give its members as a Python tuple, or differentiate with mx.vjp.",
         )
     kind = shape.element_type
@@ -277,16 +321,16 @@ def _check_input(subject: str, leaf: Any, holomorphic: bool, allow_int: bool) ->
         raise explain(
             DerivativeError,
             "grad",
-            f"holomorphic=True with an argument of type {kind}",
-            [f"argument {shape}"],
+            f"holomorphic=True, and {where()} is of type {kind}",
+            [f"it is {shape}"],
             "Give complex arguments.",
         )
     if not kind.is_inexact and not allow_int:
         raise explain(
             DerivativeError,
             "grad",
-            f"an argument of type {kind} has no gradient",
-            [f"argument {shape}"],
+            f"{where()} of type {kind} has no gradient",
+            [f"it is {shape}"],
             "Give floats (1.0, not 1), choose other argnums, or set allow_int=True for zeros.",
         )
 
@@ -350,11 +394,14 @@ def jvp(
     if tree != given_tree:
         raise _wrong_structure("jvp", "tangents", given_tree, "primals", tree)
     trace = ForwardTrace(parent)
-    leaves = [parent.lift(leaf, "jvp") for leaf in leaves]
-    inputs = []
-    for index, (leaf, tangent) in enumerate(zip(leaves, given, strict=True)):
-        checked = _checked_tangent("jvp", "tangent", index, tangent, leaf, parent.lift)
-        inputs.append(leaf if checked is None else ForwardTracer(trace, leaf, checked))
+
+    def where() -> Sequence[str]:
+        return argument_places(fun, primals)
+
+    leaves = lifted_leaves("jvp", leaves, where)
+    checked = _checked_tangents("jvp", "tangent", given, leaves, where)
+    pairs = zip(leaves, checked, strict=True)
+    inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
     try:
         with under(trace):
             out = fun(*tree_unflatten(tree, inputs))
@@ -365,7 +412,7 @@ def jvp(
         out, aux = _split_aux("jvp", out)
         aux = _leaving_aux(lambda leaf: _primal_of(trace, leaf), aux, parent, "jvp")
     outputs, out_tree = tree_flatten(out)
-    values = [leaving(_primal_of(trace, output), parent, "jvp") for output in outputs]
+    values = leaving_all([_primal_of(trace, output) for output in outputs], parent, "jvp", out)
     tangents_out = [_tangent_of(trace, *pair) for pair in zip(outputs, values, strict=True)]
     result = tree_unflatten(out_tree, values)
     tangent = tree_unflatten(out_tree, tangents_out)

@@ -18,12 +18,12 @@ from minixla.core.tracing import _state, evaluate_graph, shape_of, under
 from minixla.transforms.arguments import (
     checked_function,
     is_single,
-    leaving,
+    leaving_all,
     named_after,
     positions,
 )
 from minixla.transforms.gradients import (
-    _checked_tangent,
+    _checked_tangents,
     _float0_zeros,
     _is_inexact,
     _leaving_aux,
@@ -33,6 +33,7 @@ from minixla.transforms.gradients import (
     jvp,
     vjp,
 )
+from minixla.transforms.places import argument_places, chosen_places, lifted_leaves, places
 from minixla.transforms.vmap import vmap
 
 __all__ = ["hessian", "jacfwd", "jacrev", "linearize"]
@@ -59,7 +60,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     checked_function(fun, "linearize")
     parent = _state.trace
     leaves, tree = tree_flatten(primals)
-    leaves = [parent.lift(leaf, "linearize") for leaf in leaves]
+    leaves = lifted_leaves("linearize", leaves, lambda: argument_places(fun, primals))
     trace = LinearizeTrace(parent)
     recorder = trace.recorder
     inputs = [
@@ -81,7 +82,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             out, aux = _split_aux("linearize", out)
             aux = _leaving_aux(value_of, aux, parent, "linearize")
         outputs, out_tree = tree_flatten(out)
-        values = [leaving(value_of(output), parent, "linearize") for output in outputs]
+        values = leaving_all(list(map(value_of, outputs)), parent, "linearize", out)
         moving = [output.tangent if value_of(output) is not output else None for output in outputs]
         kept = [each for each in moving if each is not None]
         graph = recorder.graph(kept, "linearized").silent().pruned()
@@ -95,10 +96,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         if given_tree != tree:
             raise _wrong_structure("linearize", "tangents", given_tree, "primals", tree)
         lift = _state.trace.lift
-        checked = [
-            _checked_tangent("linearize", "tangent", index, tangent, leaf, lift)
-            for index, (tangent, leaf) in enumerate(zip(given, leaves, strict=True))
-        ]
+        checked = _checked_tangents(
+            "linearize", "tangent", given, leaves, lambda: argument_places(fun, primals)
+        )
         operands = [each for each, leaf in zip(checked, leaves, strict=True) if _is_inexact(leaf)]
         found = iter(evaluate_graph(graph, [*captured, *operands]))
         results = [
@@ -225,9 +225,13 @@ def _chosen(
     """`fun` of the leaves of the chosen arguments, these, and how to put such leaves together."""
     chosen = positions(argnums, len(args), subject)
     leaves, tree = tree_flatten([args[index] for index in chosen])
-    leaves = [_state.trace.lift(leaf, subject) for leaf in leaves]
-    for leaf in leaves:
-        _check_kind(subject, "argument", leaf, holomorphic, allow_int)
+
+    def where() -> Sequence[str]:
+        return chosen_places(fun, args, chosen)
+
+    leaves = lifted_leaves(subject, leaves, where)
+    for index, leaf in enumerate(leaves):
+        _check_kind(subject, lambda i=index: where()[i], leaf, holomorphic, allow_int)
 
     def flat(*tracers: Any) -> Any:
         full = list(args)
@@ -243,12 +247,16 @@ def _chosen(
 
 
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
-    for result in tree_flatten(results)[0]:
-        _check_kind(subject, "result", result, holomorphic, False)
+    for index, result in enumerate(tree_flatten(results)[0]):
+        _check_kind(
+            subject, lambda i=index: places("the result", results)[i], result, holomorphic, False
+        )
 
 
-def _check_kind(subject: str, what: str, value: Any, holomorphic: bool, allow_int: bool) -> None:
-    shape = shape_of(value, subject)
+def _check_kind(
+    subject: str, where: Callable[[], str], value: Any, holomorphic: bool, allow_int: bool
+) -> None:
+    shape = shape_of(value)
     kind = shape.element_type if isinstance(shape, Shape) else None
     if kind is not None and (
         (kind.is_complex if holomorphic else kind.is_float) or (allow_int and not kind.is_inexact)
@@ -257,8 +265,8 @@ def _check_kind(subject: str, what: str, value: Any, holomorphic: bool, allow_in
     raise explain(
         DerivativeError,
         subject,
-        f"the {what} {shape} has no Jacobian with holomorphic={holomorphic}",
-        [f"{what} {shape}"],
+        f"{where()} has no Jacobian with holomorphic={holomorphic}",
+        [f"it is {shape}"],
         "Arguments and results must be real floats, or complex with holomorphic=True.",
     )
 

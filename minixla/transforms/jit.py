@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten
+from jax.tree_util import tree_flatten, tree_leaves
 
+from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.tracebacks import api_boundary, hide_frames
-from minixla.core.tracing import _state, default_trace, shape_of, weak_type_of
+from minixla.core.tracing import _state, check_value, default_trace, shape_of, weak_type_of
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.evaluation import make_graph
+from minixla.transforms.places import argument_places
 from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.calls import call
 
@@ -52,6 +54,11 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
                 return compiled(*args, **kwargs) if kwargs else compiled(*args)
             return nested(*args, **kwargs)
         except Exception as error:
+            try:
+                nested.check_arguments(args, kwargs)
+            except MinixlaError as refusal:
+                hide_frames(refusal)
+                raise
             hide_frames(error)
             raise
 
@@ -80,7 +87,7 @@ class _Nested:
         numbers = self._static_numbers(args)
         dynamic, rebuild = split_static(args, numbers)
         leaves, tree = tree_flatten((dynamic, kwargs))
-        shapes = [shape_of(leaf) for leaf in leaves]
+        shapes = [shape_of(leaf, "jit") for leaf in leaves]
         weak = [weak_type_of(leaf) for leaf in leaves]
         static = [*((number, args[number]) for number in numbers), *sorted(static_kwargs.items())]
         fun = self._fun
@@ -92,6 +99,22 @@ class _Nested:
         found = stage_once(self._cache, "jit", rebuilt, tree, shapes, weak, static, name)
         results = call(found.graph, *found.read, *leaves)
         return found.results(results)
+
+    def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Checks that all arguments are arrays, or numbers that fit an element type.
+
+        Raises:
+            ShapeError: one is no array; the message names its place.
+            IntegerRangeError: one is a Python int that is too large.
+        """
+        args, _, kwargs = self._split_names(args, kwargs)
+        numbers = self._static_numbers(args)
+        leaves = tree_leaves((split_static(args, numbers)[0], kwargs))
+        for leaf, place in zip(
+            leaves, argument_places(self._fun, args, kwargs, numbers), strict=True
+        ):
+            if not hasattr(leaf, "aval"):  # JAX knows better what its own are
+                check_value(leaf, "jit", place)
 
     def _static_numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         count = len(args)

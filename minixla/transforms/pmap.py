@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, bind, shape_of, weak_type_of
+from minixla.core.tracing import _state, bind, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
 from minixla.transforms.arguments import (
     checked_function,
@@ -23,8 +23,9 @@ from minixla.transforms.arguments import (
 from minixla.transforms.device_axis import DeviceAxis
 from minixla.transforms.mapped_call import MAPPED_CALL, Axes
 from minixla.transforms.named_axes import UNNAMED, mapped_axis
+from minixla.transforms.places import argument_places, leaf_shapes
 from minixla.transforms.staging import Staged, stage_once
-from minixla.transforms.vmap import checked_axis, common_size, vmap
+from minixla.transforms.vmap import checked_axes, common_size, vmap
 
 __all__ = ["pmap"]
 
@@ -100,10 +101,14 @@ def pmap(
         leaves, tree = tree_flatten((dynamic, kwargs))
         flat_axes = flatten_axes("pmap", "in_axes", dynamic, axes)
         flat_axes += [0] * (len(leaves) - len(flat_axes))
-        shapes = [shape_of(leaf, "pmap") for leaf in leaves]
-        flat_axes = [checked_axis("pmap", *pair) for pair in zip(shapes, flat_axes, strict=True)]
+
+        def where() -> Sequence[str]:
+            return argument_places(fun, args, kwargs, static)
+
+        shapes = leaf_shapes("pmap", leaves, where)
+        flat_axes = checked_axes("pmap", shapes, flat_axes, where)
         share = None if axis_size is None else own_share(axis_size, devices)
-        size = common_size("pmap", shapes, flat_axes, share)
+        size = common_size("pmap", shapes, flat_axes, share, where)
         chosen = chosen_devices(size, devices, backend)
         members = [
             shape if axis is None else shape.without_dimension(axis)  # type: ignore[union-attr]

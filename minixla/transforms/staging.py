@@ -13,6 +13,7 @@ from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
+from minixla.transforms.places import structure_places
 
 __all__ = ["Staged", "reading_all", "stage", "stage_once"]
 
@@ -69,7 +70,12 @@ def stage(
         weak_results.extend([weak_type_of(leaf) for leaf in leaves])
         return leaves
 
-    graph, captured = trace_to_graph(flat, shapes, name or getattr(fun, "__name__", "main"))
+    def where() -> list[str]:
+        return structure_places("the result", trees[0])
+
+    graph, captured = trace_to_graph(
+        flat, shapes, name or getattr(fun, "__name__", "main"), where=where
+    )
     # Arrays that live in JAX, and large ones, enter as operands: the program holds none.
     graph, constants = hoist_constants(graph.pruned())
     read = [*(literal.data for literal in constants), *captured]

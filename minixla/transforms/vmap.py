@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax.tree_util import tree_flatten, tree_unflatten
@@ -15,8 +15,9 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
+from minixla.transforms.places import Places, argument_places, leaf_shapes, places
 
-__all__ = ["checked_axis", "common_size", "vmap"]
+__all__ = ["checked_axes", "common_size", "vmap"]
 
 
 def vmap(
@@ -51,9 +52,14 @@ def vmap(
         parent = _state.trace
         pairs = zip(leaves, flat_axes, strict=True)
         # What is not mapped may be anything: a flag, a string.
-        shapes = [None if axis is None else shape_of(leaf, "vmap") for leaf, axis in pairs]
-        flat_axes = [checked_axis("vmap", *pair) for pair in zip(shapes, flat_axes, strict=True)]
-        size = common_size("vmap", shapes, flat_axes, axis_size)
+        mapped_leaves = [0 if axis is None else leaf for leaf, axis in pairs]
+
+        def where() -> Sequence[str]:
+            return argument_places(fun, args, kwargs)
+
+        shapes = leaf_shapes("vmap", mapped_leaves, where)
+        flat_axes = checked_axes("vmap", shapes, flat_axes, where)
+        size = common_size("vmap", shapes, flat_axes, axis_size, where)
         trace = BatchTrace(parent, size, axis_name)
         inputs = [
             leaf if axis is None else BatchTracer(trace, leaf, axis)
@@ -67,28 +73,42 @@ def vmap(
             trace.alive = False
         outputs, out_tree = tree_flatten(out)
         wanted = flatten_axes("vmap", "out_axes", out, out_axes)
-        results = [_unbatch(trace, *pair) for pair in zip(outputs, wanted, strict=True)]
+        results = [
+            _unbatch(trace, output, axis, lambda i=index: places("the result", out)[i])
+            for index, (output, axis) in enumerate(zip(outputs, wanted, strict=True))
+        ]
         return tree_unflatten(out_tree, results)
 
     return named_after(mapped, fun)
 
 
-def checked_axis(subject: str, shape: Any, axis: int | None) -> int | None:
-    """The axis of an argument, counted from the front."""
-    if axis is None:
-        return None
-    if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
-        raise explain(
-            TransformError,
-            subject,
-            f"in_axes maps axis {axis} of an argument that has no such axis",
-            [f"argument {shape}"],
-            "Give an axis of the array, or None to pass the argument on unmapped.",
-        )
-    return axis % shape.rank
+def checked_axes(
+    subject: str, shapes: Sequence[Any], axes: Sequence[int | None], where: Places
+) -> list[int | None]:
+    """The axes of arguments, counted from the front; None for those that are not mapped."""
+    found: list[int | None] = []
+    for index, (shape, axis) in enumerate(zip(shapes, axes, strict=True)):
+        if axis is not None and (
+            not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank
+        ):
+            raise explain(
+                TransformError,
+                subject,
+                f"in_axes maps axis {axis} of an argument that has no such axis",
+                [f"{where()[index]} is {shape}"],
+                "Give an axis of the array, or None to pass the argument on unmapped.",
+            )
+        found.append(None if axis is None else axis % shape.rank)
+    return found
 
 
-def common_size(subject: str, shapes: list[Any], axes: list[int | None], given: int | None) -> int:
+def common_size(
+    subject: str,
+    shapes: Sequence[Any],
+    axes: Sequence[int | None],
+    given: int | None,
+    where: Places,
+) -> int:
     """The size of the mapped axis."""
     sizes = {
         index: shape.dimensions[axis]
@@ -101,11 +121,12 @@ def common_size(subject: str, shapes: list[Any], axes: list[int | None], given: 
             TransformError,
             subject,
             "no argument is mapped, so the size of the axis is unknown",
-            [f"in_axes of the arrays: {axes}"],
+            [f"in_axes of the arrays: {list(axes)}"],
             "Map at least one argument, or give axis_size.",
         )
     if len(found) > 1:
-        lines = [f"array {i}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
+        names = where()
+        lines = [f"{names[i]}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
         raise explain(
             TransformError,
             subject,
@@ -116,7 +137,7 @@ def common_size(subject: str, shapes: list[Any], axes: list[int | None], given: 
     return found.pop()
 
 
-def _unbatch(trace: BatchTrace, output: Any, axis: int | None) -> Any:
+def _unbatch(trace: BatchTrace, output: Any, axis: int | None, where: Callable[[], str]) -> Any:
     is_mine = type(output) is BatchTracer and output._trace is trace
     if axis is None:
         if is_mine:
@@ -124,18 +145,18 @@ def _unbatch(trace: BatchTrace, output: Any, axis: int | None) -> Any:
                 TransformError,
                 "vmap",
                 "out_axes is None for a result that differs over the batch",
-                [f"result {output!r}"],
+                [f"{where()} is {output!r}"],
                 "Give the axis at which the batch is wanted, or reduce over it.",
             )
-        return leaving(output, trace.parent, "vmap")
-    value = leaving(output.value if is_mine else output, trace.parent, "vmap")
+        return leaving(output, trace.parent, "vmap", where)
+    value = leaving(output.value if is_mine else output, trace.parent, "vmap", where)
     shape = shape_of(output)
     if not isinstance(shape, Shape):
         raise explain(
             TransformError,
             "vmap",
-            "a result is not an array",
-            [f"result {shape}"],
+            f"{where()} is not an array",
+            [f"it is {shape}"],
             "Take the members out of a tuple with get_tuple_element.",
         )
     source = output.dimension if is_mine else None
@@ -145,7 +166,7 @@ def _unbatch(trace: BatchTrace, output: Any, axis: int | None) -> Any:
             TransformError,
             "vmap",
             f"out_axes asks for axis {axis} of a result of rank {rank}",
-            [f"result {output!r}"],
+            [f"{where()} is {output!r}"],
             f"Give an axis in [{-rank}, {rank}).",
         )
     batch = trace.parent.lift(role("move_batch")(value, source, axis % rank, trace.size))

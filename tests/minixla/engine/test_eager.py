@@ -129,7 +129,7 @@ def test_a_tracer_is_no_operand():
 def test_integers_that_do_not_fit():
     for number in (2**31, 2**70, -(2**31) - 1):
         with pytest.raises(
-            AttributeValueError, match=f"a Python int does not fit s32.\n  {number}"
+            AttributeValueError, match=f"an operand, a Python int, does not fit s32.\n  {number}"
         ):
             ops.neg(number)
     with jax.enable_x64(True):

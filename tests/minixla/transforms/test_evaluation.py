@@ -91,9 +91,9 @@ def test_names():
 
 
 WRONG = [
-    (lambda x: x, ("text",), ShapeError, "make_graph: an operand of type str"),
-    (lambda x: "text", (X,), ShapeError, "<lambda>: a result of type str is not an array"),
-    (lambda x: [x, len], (X,), ShapeError, "<lambda>: a result of type builtin_function"),
+    (lambda x: x, ("text",), ShapeError, "make_graph: argument x of type str"),
+    (lambda x: "text", (X,), ShapeError, "<lambda>: the result of type str is not an array"),
+    (lambda x: [x, len], (X,), ShapeError, "<lambda>: the result[1] of type builtin_function"),
 ]
 
 

@@ -236,16 +236,16 @@ def test_errors():
         lambda i: mx.jacfwd(lambda i: i)(i),
         [np.arange(3, dtype=np.int32)],
         mx.DerivativeError,
-        "jacfwd: the argument s32[3] has no Jacobian with holomorphic=False",
+        "jacfwd: argument i has no Jacobian with holomorphic=False",
     )
     check_rejected(
         lambda x: mx.jacrev(lambda x: x > 0)(x),
         [X],
         mx.DerivativeError,
-        "jacrev: the result pred[3] has no Jacobian",
+        "jacrev: the result has no Jacobian",
     )
     _, linear = mx.linearize(lambda x: x, X)
     with pytest.raises(mx.TransformError, match="linearize: the tangents has another structure"):
         linear(X, X)
-    with pytest.raises(mx.TransformError, match="the tangent of array 0 does not fit it"):
+    with pytest.raises(mx.TransformError, match="the tangent of argument x does not fit it"):
         linear(X[:2])

@@ -208,7 +208,12 @@ WRONG = [
     ({"in_axes": None}, (A,), "no argument is mapped", "axis_size"),
     ({}, (), "no argument is mapped", "axis_size"),
     ({}, ([],), "no argument is mapped", "axis_size"),
-    ({}, (A, X), "the mapped axes have different sizes", "array 1: f32[3], axis 0 of size 3"),
+    (
+        {},
+        (A, X),
+        "the mapped axes have different sizes",
+        "xs[1]: f32[3], axis 0 of size 3",
+    ),
     ({"axis_size": 5}, (A,), "the mapped axes have different sizes", "axis_size = 5"),
     ({"out_axes": 4}, (A,), "out_axes asks for axis 4 of a result of rank 3", "[-3, 3)"),
     ({"out_axes": -4}, (A,), "out_axes asks for axis -4", "[-3, 3)"),
@@ -234,11 +239,11 @@ def test_wrong_axes(options, args, problem, given):
 
 
 def test_wrong_values():
-    with pytest.raises(ShapeError, match=r"^vmap: an operand of type str is not an array"):
+    with pytest.raises(ShapeError, match=r"^vmap: argument x of type str is not an array"):
         mx.vmap(lambda x: x)("text")
-    with pytest.raises(ShapeError, match=r"^vmap: an operand of type str is not an array"):
+    with pytest.raises(ShapeError, match=r"^vmap: the result of type str is not an array"):
         mx.vmap(lambda x: "text")(X)
-    with pytest.raises(TransformError, match=r"^vmap: a result is not an array"):
+    with pytest.raises(TransformError, match=r"^vmap: the result is not an array"):
         mx.vmap(lambda x: ops.tuple([x]))(X)
     with pytest.raises(LeakedTracerError, match=r"^vmap: "):
         seen = []
