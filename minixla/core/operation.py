@@ -102,9 +102,12 @@ class Operation:
         #: Whether attributes that differ may be equal, such as 0.0 and -0.0.
         self.is_ambiguous = any(each.is_ambiguous for each in self.attributes.values())
         self._keeps_identity = any(each.keeps_identity for each in self.attributes.values())
-        #: Whether no instruction of it runs a program or has a side effect.
+        #: Whether no instruction of it runs a program, has a side effect or spans devices.
         self.is_plain = not (
-            self.has_side_effect or self._keeps_identity or "has_side_effect" in self.attributes
+            self.has_side_effect
+            or self._keeps_identity
+            or self.spans_devices
+            or "has_side_effect" in self.attributes
         )
 
     def __init_subclass__(cls) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src.core import get_axis_env
 from jax.core import Tracer as JaxTracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -16,7 +17,15 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.engine.program import run_graph
 
-__all__ = ["chosen_devices", "own_count", "own_share", "run_mapped"]
+__all__ = [
+    "bound_axes",
+    "chosen_devices",
+    "own_count",
+    "own_share",
+    "partitions_along",
+    "run_mapped",
+    "surroundings",
+]
 
 _AXIS = "devices"
 Axes = Sequence[int | None]
@@ -72,6 +81,29 @@ def _too_few(size: int, found: Sequence[Any], count: int, whose: str) -> Transfo
         f'jax.config.update("jax_num_cpu_devices", {size}), or '
         f"XLA_FLAGS=--xla_force_host_platform_device_count={size}.",
     )
+
+
+def bound_axes() -> dict[Any, int]:
+    """The sizes of the named axes over which JAX maps what it is tracing, by name."""
+    return dict(get_axis_env().axis_sizes)
+
+
+def surroundings() -> tuple[Any, ...]:
+    """What a function's program may depend on besides its arguments: axes and mesh in JAX."""
+    return tuple(bound_axes().items()), jax.sharding.get_abstract_mesh()
+
+
+def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:
+    """The partitions that meet over an axis of the mesh that JAX is tracing for.
+
+    None where the axis is none of a mesh (`jax.vmap`).
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if name not in mesh.axis_names:
+        return None
+    numbers = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    along = np.moveaxis(numbers, mesh.axis_names.index(name), -1)
+    return tuple(map(tuple, along.reshape(-1, along.shape[-1]).tolist()))
 
 
 def own_count(devices: Sequence[Any]) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
+import sys
+from itertools import islice
+from types import FrameType
 from typing import Any, NoReturn
 
 import jax
@@ -10,46 +15,119 @@ import jaxlib
 from jax._src import core as jax_core
 from jax._src import dtypes
 
-from minixla.core.batching import BatchTracer
-from minixla.core.errors import ForeignCallError, explain
-from minixla.core.forward import ForwardTracer
-from minixla.core.reverse import LinearTracer, ReverseTracer
-from minixla.core.source import skip_package
-from minixla.core.tracing import GraphTracer, Tracer, leaked
-from minixla.reference.trace import ReferenceTracer
+from minixla.core.errors import ConcretizationError, ForeignCallError, explain
+from minixla.core.source import Source, is_user_file, skip_package
+from minixla.core.tracing import Tracer, leaked
+from minixla.engine.random_keys import TRACERS, RandomKey
 
 __all__ = ["register"]
 
-_TRACERS = (
-    Tracer,
-    GraphTracer,
-    ForwardTracer,
-    ReverseTracer,
-    LinearTracer,
-    BatchTracer,
-    ReferenceTracer,
-)
+_INSTALLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(jax.__file__))), "")
+_LONGEST = 100
+#: Where the source does not show a call.
+_UNKNOWN = "a JAX function", "mx.from_jax(f)(x) for f(x)"
 
 
-def _refuse(tracer: Any) -> NoReturn:
+def _refuse(value: Any) -> NoReturn:
+    tracer = value.data if isinstance(value, RandomKey) else value
     if not tracer._trace.alive:
         raise leaked(tracer, "a JAX function")
+    frame, is_call = _calling_frame()
+    function, instead = _as_ours(frame) if frame is not None and is_call else _UNKNOWN
     raise explain(
         ForeignCallError,
-        "a JAX function",
+        function,
         "its argument is a minixla tracer, which JAX cannot read",
-        [f"the argument is {tracer!r}, made by {tracer._trace.transformation}"],
-        "Call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; "
+        [f"the argument is {value!r}, made by {tracer._trace.transformation}"],
+        f"Write {instead}, which makes JAX's function one of ours. "
+        "Or call the function of the same name in mx.numpy or mx.nn (mx.numpy.sin, not jnp.sin; "
         "mx.numpy.take for a JAX array indexed by it), or "
         "make the JAX function the outer one: ours can be called inside jax.jit.",
+        None if frame is None else Source(frame.f_code, frame.f_lasti),
     )
+
+
+def _calling_frame() -> tuple[FrameType | None, bool]:
+    """The frame that called the other library: the user's, else the innermost outside JAX.
+
+    Also whether it did so itself, or gave a function to one of ours that did.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    found, is_call = None, True
+    while frame is not None:
+        file, module = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
+        if is_user_file(file):
+            found = found or frame
+            if not os.path.abspath(file).startswith(_INSTALLED):
+                return frame, is_call
+        elif module.startswith("minixla") and module != __name__:
+            if found is not None:
+                return found, is_call  # what is farther out has called us
+            is_call = False
+        frame = frame.f_back
+    return found, is_call
+
+
+def _as_ours(frame: FrameType) -> tuple[str, str]:
+    """The function that a frame is calling, and the same call by `from_jax`, as written."""
+    try:
+        call = ast.parse(_running_text(frame).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        call = None
+    if not isinstance(call, ast.Call):
+        return _UNKNOWN
+    function = ast.unparse(call.func)
+    if len(function) > _LONGEST or "\n" in function:
+        return _UNKNOWN
+    given = ", ".join(map(ast.unparse, [*call.args, *call.keywords]))
+    return function, f"mx.from_jax({function})({given if len(given) <= _LONGEST else '...'})"
+
+
+def _running_text(frame: FrameType) -> str:
+    """The part of the source that a frame is computing."""
+    positions = frame.f_code.co_positions()
+    line, last, start, end = next(islice(positions, frame.f_lasti // 2, None))
+    if line is None or last is None or start is None or end is None:
+        return ""
+    file = frame.f_code.co_filename
+    lines = [linecache.getline(file, n, frame.f_globals).encode() for n in range(line, last + 1)]
+    lines[-1] = lines[-1][:end]  # columns count bytes, and the last line may be the first
+    lines[0] = lines[0][start:]
+    return b"".join(lines).decode()
+
+
+def _jax_array(value: Any) -> NoReturn:
+    """Refuses where JAX asks whether a value is an array at all; elsewhere there is no such method.
+
+    Operators ask too, and leave `jax_array + tracer` to us.
+    """
+    if sys._getframe(1).f_code.co_name == "_arraylike":
+        _refuse(value)
+    raise AttributeError("__jax_array__")
+
+
+def _refusing_jax(array: Any) -> Any:
+    """`__array__` that says what to do where it is JAX that asks for a NumPy array."""
+
+    def __array__(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
+        try:
+            return array(self, dtype, copy)
+        except ConcretizationError:
+            if sys._getframe(1).f_globals.get("__name__", "").startswith("jax."):
+                _refuse(self)
+            raise
+
+    return __array__
 
 
 def register() -> None:
     """Makes JAX raise our error for each tracer class, and its frames no user code."""
     for library in (jax, jaxlib):
         skip_package(os.path.dirname(str(library.__file__)))
-    for kind in _TRACERS:
+    for kind in TRACERS:
         # The first is asked by jax.jit and jax.numpy, the second by each primitive.
         jax_core.pytype_aval_mappings[kind] = _refuse
         dtypes.register_canonicalize_value_handler(kind, _refuse)
+    protocol: Any = property(_jax_array)
+    Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]
+    Tracer.__array__ = _refusing_jax(Tracer.__array__)  # type: ignore[method-assign]

@@ -19,6 +19,7 @@ from minixla.core.graph import Graph, Instruction, Value, hoist_constants
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
+from minixla.engine.random_keys import flatten
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
@@ -211,7 +212,7 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
         weak: which results are weakly typed; default: none.
     """
     if _spans_devices(graph):
-        return _run_in_parts(graph, operands)
+        return _run_in_parts(graph, operands, weak)
     graph, literals = hoist_constants(graph)
     return bind_program(graph, *(each.data for each in literals), *operands, weak=weak)
 
@@ -233,11 +234,12 @@ def _called(step: Instruction) -> list[Graph]:
     return step.computations if step.op.hlo_name == "call" else []
 
 
-def _run_in_parts(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
     """The results of a program of which some instructions run on several devices.
 
     Those run between the programs of the others, one after the other.
     """
+    weakly = {value for value, flag in zip(graph.outputs, weak, strict=False) if flag}
     values = dict(zip(graph.inputs, operands, strict=True))
     pending: list[Instruction] = []
     needed = {v for step in graph.instructions for v in step.operands} | set(graph.outputs)
@@ -249,7 +251,8 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any]) -> list[Any]:
             inputs = list(dict.fromkeys(read))
             outputs = [v for step in pending for v in step.results if v in needed]
             part = _part(inputs, pending, outputs, graph.name)
-            values.update(zip(outputs, run_graph(part, [values[v] for v in inputs]), strict=True))
+            given, flags = [values[v] for v in inputs], [v in weakly for v in outputs]
+            values.update(zip(outputs, run_graph(part, given, flags), strict=True))
             pending.clear()
 
     for step in graph.pruned().instructions:
@@ -261,8 +264,10 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any]) -> list[Any]:
         if step.op.spans_devices:
             assert step.op.run is not None, "what spans devices runs by itself"
             outcome = step.op.run(*given, **step.attributes)
+            outcome = (outcome,) if step.single else outcome
         else:
-            outcome = _run_in_parts(_called(step)[0], given)
+            flags = [value in weakly for value in step.results]
+            outcome = _run_in_parts(_called(step)[0], given, flags)
         values.update(zip(step.results, outcome, strict=True))
     run_pending()
     return [values[value] for value in graph.outputs]
@@ -296,7 +301,7 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     def staged(*args: Any, **kwargs: Any) -> Any:
         from minixla.engine.eager import ENGINE
 
-        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        leaves, tree = flatten((args, kwargs))
         trace = GraphTrace(ENGINE)
         operands = []
         for index, leaf in enumerate(leaves):

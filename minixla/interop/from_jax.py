@@ -6,32 +6,52 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
-from jax.tree_util import tree_flatten, tree_unflatten
+import numpy as np
+from jax.tree_util import keystr, tree_unflatten
 
+from minixla.core.attributes import spelling
+from minixla.core.element_types import S64, canonical_element_type
+from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
+from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.interop.jax_functions import FlatFunction
-from minixla.transforms.arguments import checked_function, named_after, split_static
+from minixla.transforms.arguments import (
+    StaticArguments,
+    checked_function,
+    named_after,
+    parameter_names,
+    split_static,
+)
 from minixla_ops.calls import call
 
 __all__ = ["from_jax"]
+
+#: How many programs of one function are kept: there is one for each value of a Python number.
+_MOST_PROGRAMS = 1024
 
 
 def from_jax(
     fun: Callable[..., Any],
     *,
-    static_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
     derivatives: Literal["jax", "program"] = "jax",
 ) -> Callable[..., Any]:
     """A JAX function as one of ours.
 
-    It is staged by JAX for the shapes that it meets, and its StableHLO becomes part of our program.
+    It is staged by JAX for the arguments that it meets, and its StableHLO becomes part of our
+    program. Arrays, NumPy's numbers and traced values are traced by JAX. All else (Python's
+    numbers, strings, functions, element types) reaches the function as it is, so that
+    `from_jax(jnp.sum)(x, axis=1)` is `jnp.sum(x, axis=1)`; it is staged anew for each value.
     JAX arrays that it closes over become constants.
 
     Args:
         fun: a function of pytrees of arrays, made of `jax.numpy`, `jax.lax`, Flax, Optax ...
-        static_argnums: positions of arguments that are hashable Python values.
+        static_argnums: positions of arguments that reach the function whole, as they are: hashable
+            objects of which JAX is not to trace the arrays.
+        static_argnames: names of such arguments.
         derivatives: `jax`: derivatives and batches are those of JAX, with its custom rules and
             stop_gradient, made into our programs in the same way; `program`: those that our rules
             give for the StableHLO program, in which neither is left.
@@ -41,51 +61,79 @@ def from_jax(
         `mx.reference`, with attribute `graph(*args)`, which gives the Graph.
 
     Raises:
-        ImportError_: when called: the function prints, or calls back into Python.
+        ImportError_: when called: the function prints, calls back into Python or fixes layouts.
+        ConcretizationError: when called: it needs the value of something that JAX traces.
         LeakedTracerError, ForeignCallError: when called: it closes over values of ours that are
             being traced; pass them as arguments.
+        TransformError: when called: what is not traced cannot be hashed.
     """
     checked_function(fun, "from_jax")
-    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    cache: dict[Any, FlatFunction] = {}
+    marked = StaticArguments(fun, static_argnums, static_argnames)
+    programs: dict[Any, tuple[FlatFunction, Any]] = {}
 
-    def staged(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[FlatFunction, list[Any]]:
-        at = tuple(sorted(number % len(args) for number in numbers)) if args else ()
-        dynamic, rebuild = split_static(args, at)
-        leaves, tree = tree_flatten((dynamic, kwargs))
-        keys = [_key_type(leaf) for leaf in leaves]
-        leaves = [_data(leaf) for leaf in leaves]
-        shapes = tuple([_shape(leaf, fun) for leaf in leaves])
-        weak = tuple(map(weak_type_of, leaves))
-        key = (tree, shapes, weak, tuple(map(str, keys)), tuple([args[number] for number in at]))
-        found = cache.get(key)
+    def staged(
+        args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[tuple[FlatFunction, Any], list[Any]]:
+        numbers = marked.numbers(args)
+        static, named = marked.split_names(kwargs)
+        dynamic, rebuild = split_static(args, numbers)
+        leaves, tree = flatten((dynamic, named))
+        flags = tuple(map(_is_traced, leaves))
+        operands = [leaf for leaf, flag in zip(leaves, flags, strict=True) if flag]
+        shapes = tuple([_shape(operand, fun) for operand in operands])
+        weak = tuple(map(weak_type_of, operands))
+        fixed = [leaf for leaf, flag in zip(leaves, flags, strict=True) if not flag]
+        fixed += [*[args[number] for number in numbers], *static.values()]
+        mode = canonical_element_type(S64)
+        # 1, 1.0 and True are equal.
+        held = tuple([(spelling(value), value) for value in fixed])
+        key = (tree, flags, shapes, weak, numbers, tuple(static), held, mode)
+        try:
+            found = programs.get(key)
+        except TypeError:
+            raise _unhashable(fun, fixed) from None
         if found is None:
 
             def flat(*arrays: Any) -> list[Any]:
-                given = [
-                    array if kind is None else jax.random.wrap_key_data(array, impl=kind)
-                    for array, kind in zip(arrays, keys, strict=True)
-                ]
-                positional, named = tree_unflatten(tree, given)
-                return jax.tree_util.tree_map(_data, fun(*rebuild(positional), **named))
+                traced = iter(arrays)
+                pairs = zip(leaves, flags, strict=True)
+                given = [next(traced) if flag else leaf for leaf, flag in pairs]
+                positional, by_name = tree_unflatten(tree, given)
+                results, result_tree = flatten(fun(*rebuild(positional), **by_name, **static))
+                trees.append(result_tree)
+                return results
 
+            trees: list[Any] = []
             name = getattr(fun, "__name__", "function")
-            found = cache[key] = FlatFunction(flat, shapes, weak, name)
-        return found, leaves
+            labels = _labels(fun, dynamic, named, [n for n in range(len(args)) if n not in numbers])
+            program = FlatFunction(
+                flat, shapes, weak, name, [x for x, f in zip(labels, flags, strict=True) if f]
+            )
+            if len(programs) >= _MOST_PROGRAMS:
+                programs.pop(next(iter(programs)))
+            found = programs[key] = program, trees[0]
+        return found, operands
 
     @api_boundary
     def function(*args: Any, **kwargs: Any) -> Any:
-        flat, leaves = staged(args, kwargs)
+        (flat, tree), operands = staged(args, kwargs)
         own = derivatives == "jax"
-        results = flat(*leaves) if own else call(flat.graph, *leaves)
-        return tree_unflatten(flat.result_tree, results)
+        results = flat(*operands) if own else call(flat.graph, *operands)
+        return tree_unflatten(tree, results)
 
     def graph(*args: Any, **kwargs: Any) -> Any:
-        return staged(args, kwargs)[0].graph
+        return staged(args, kwargs)[0][0].graph
 
     wrapper: Any = named_after(function, fun)
     wrapper.graph = graph
     return wrapper
+
+
+def _is_traced(leaf: Any) -> bool:
+    """Whether JAX traces an argument: an array or a traced value, no number of Python's."""
+    if isinstance(leaf, (Tracer, jax.Array, np.ndarray, np.generic)):
+        return True
+    return not isinstance(leaf, (bool, int, float, complex)) and shape_of_data(leaf) is not None
 
 
 def _shape(leaf: Any, fun: Callable[..., Any]) -> Shape:
@@ -95,18 +143,36 @@ def _shape(leaf: Any, fun: Callable[..., Any]) -> Shape:
     return shape
 
 
-def _is_key(leaf: Any) -> bool:
-    dtype = getattr(leaf, "dtype", None)
-    return dtype is not None and jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
+def _labels(
+    fun: Callable[..., Any], dynamic: Any, named: dict[str, Any], numbers: Sequence[int]
+) -> list[str]:
+    """What the leaves of the arguments are called: `axis`, `parameters['w']`."""
+    parameters = parameter_names(fun)
+    found = []
+    for path in leaf_paths((dynamic, named)):
+        kind, which, *inside = path
+        if kind.idx:
+            first = which.key
+        else:
+            number = numbers[which.idx]
+            first = parameters[number] if number < len(parameters) else f"argument {number}"
+        found.append(f"{first}{keystr(tuple(inside))}")
+    return found
 
 
-def _key_type(leaf: Any) -> Any:
-    """The kind of a typed random key of JAX's; None for anything else."""
-    return None if isinstance(leaf, Tracer) or not _is_key(leaf) else jax.random.key_impl(leaf)
+def _unhashable(fun: Callable[..., Any], fixed: Sequence[Any]) -> TransformError:
+    def is_hashable(value: Any) -> bool:
+        try:
+            hash(value)
+        except TypeError:
+            return False
+        return True
 
-
-def _data(leaf: Any) -> Any:
-    """The numbers in a typed key; anything else as it is."""
-    if isinstance(leaf, Tracer) or not _is_key(leaf):
-        return leaf
-    return jax.random.key_data(leaf)
+    return explain(
+        TransformError,
+        "from_jax",
+        f"an argument of {getattr(fun, '__name__', 'the function')} is no array and not hashable",
+        [repr(value)[:200] for value in fixed if not is_hashable(value)],
+        "JAX stages the function for its value: give a hashable object (a tuple, a frozen "
+        "dataclass), arrays, or close over it: mx.from_jax(lambda x: f(x, value)).",
+    )

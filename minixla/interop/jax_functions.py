@@ -16,6 +16,7 @@ from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, default_trace, shape_of, under
+from minixla.interop.jax_tracing import explaining, refuse_layouts
 from minixla.interop.module import Module
 from minixla_ops.batching import batch_size
 from minixla_ops.calls import Call
@@ -27,21 +28,27 @@ _PORTABLE = "minixla"
 
 
 def program_of(
-    function: Callable[..., Any], arguments: Sequence[Any], name: str
-) -> tuple[Graph, Any]:
-    """The graph of a JAX function, and the structure of its result.
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    name: str,
+    labels: Sequence[str] = (),
+) -> Graph:
+    """The graph of a JAX function.
 
     Args:
         function: takes arrays.
         arguments: a jax.ShapeDtypeStruct for each.
         name: the graph's name.
+        labels: what the arguments are called in messages.
 
     Raises:
-        ImportError_: the function calls back into Python, or has other side effects.
+        ImportError_: the function calls back into Python, has other side effects, or fixes layouts.
+        ConcretizationError: it needs the value of an argument.
     """
     # What the function calls of ours belongs to JAX's program, not to the one being traced.
-    with under(default_trace()):
+    with under(default_trace()), explaining(name, arguments, labels):
         staged = jax.jit(function, keep_unused=True).trace(*arguments)
+    refuse_layouts(staged.jaxpr, name)
     if staged.jaxpr.effects:
         raise explain(
             ImportError_,
@@ -55,7 +62,7 @@ def program_of(
     module.translate()
     graph = module.graphs["main"]
     graph.name = name
-    return graph, jax.tree_util.tree_structure(staged.out_info)
+    return graph
 
 
 def _lowered(staged: Any) -> Any:
@@ -83,6 +90,7 @@ class FlatFunction:
         shapes: Sequence[AnyShape],
         weak: Sequence[bool],
         name: str,
+        labels: Sequence[str] = (),
     ) -> None:
         self.function = function
         self.name = name
@@ -91,7 +99,7 @@ class FlatFunction:
             for s, flag in zip(shapes, weak, strict=True)
             if isinstance(s, Shape)
         ]
-        self.graph, self.result_tree = program_of(function, self._arguments, name)
+        self.graph = program_of(function, self._arguments, name, labels)
         self._derived: dict[Any, FlatFunction] = {}
         self._residuals: Any = None
 

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from jax.tree_util import keystr, tree_unflatten
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
+from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.graph_parts import inlined, is_inexact
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.gradients import jvp, vjp
@@ -52,15 +53,14 @@ class CheckedFunction:
     """
 
     def __init__(self, fun: Callable[..., Any], args: Sequence[Any]) -> None:
-        listed, self._tree = tree_flatten_with_path(tuple(args))
-        self.input_names = [f"args{keystr(path)}" for path, _ in listed]
-        leaves = [leaf for _, leaf in listed]
+        leaves, self._tree = flatten(tuple(args))
+        self.input_names = [f"args{keystr(path)}" for path in leaf_paths(tuple(args))]
         self.output_names: list[str] = []
 
         def flat(*given: Any) -> list[Any]:
-            results = tree_flatten_with_path(fun(*tree_unflatten(self._tree, given)))[0]
-            self.output_names[:] = [f"result{keystr(path)}" for path, _ in results]
-            return [leaf for _, leaf in results]
+            results = fun(*tree_unflatten(self._tree, given))
+            self.output_names[:] = [f"result{keystr(path)}" for path in leaf_paths(results)]
+            return flatten(results)[0]
 
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
@@ -172,7 +172,7 @@ class CheckedFunction:
         """
 
         def flat(*given: Any) -> list[Any]:
-            return tree_flatten(against(*tree_unflatten(self._tree, given)))[0]
+            return flatten(against(*tree_unflatten(self._tree, given)))[0]
 
         def everything(given: Any, tangents: Any, cotangents: Any) -> dict[str, list[Any]]:
             found = {"result": flat(*given)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -14,12 +15,14 @@ from minixla.core.tracing import Trace, Tracer, check_value, leaked
 from minixla.transforms.places import places
 
 __all__ = [
+    "StaticArguments",
     "checked_function",
     "flatten_axes",
     "is_single",
     "leaving",
     "leaving_all",
     "named_after",
+    "parameter_names",
     "positions",
     "split_static",
 ]
@@ -133,6 +136,51 @@ def split_static(
         return [arg if index in static else next(following) for index, arg in enumerate(args)]
 
     return dynamic, rebuild
+
+
+class StaticArguments:
+    """Which arguments of a function are static: named by position, by name, or by either.
+
+    Args:
+        fun: the function, whose signature says which name stands where.
+        argnums: positions, one or several; None: none.
+        argnames: names, one or several; None: none.
+    """
+
+    def __init__(self, fun: Callable[..., Any], argnums: Any, argnames: Any) -> None:
+        self._argnums = _as_tuple(argnums)
+        self._argnames = _as_tuple(argnames)
+        is_any = bool(self._argnums or self._argnames)
+        self._parameters = parameter_names(fun) if is_any else ()
+
+    def numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """The positions of the static ones among positional arguments."""
+        count = len(args)
+        named = [self._parameters.index(n) for n in self._argnames if n in self._parameters]
+        numbers = [n % count for n in self._argnums if -count <= n < count]
+        return tuple(sorted({*numbers, *(n for n in named if n < count)}))
+
+    def split_names(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The static ones among arguments by name, and the others."""
+        count = len(self._parameters)
+        by_number = {self._parameters[n] for n in self._argnums if -count <= n < count}
+        names = by_number.union(self._argnames)
+        static = {name: value for name, value in kwargs.items() if name in names}
+        return static, {n: v for n, v in kwargs.items() if n not in static}
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters; none where Python does not know them."""
+    try:
+        return tuple(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return ()
 
 
 def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:

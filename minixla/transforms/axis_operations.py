@@ -1,8 +1,9 @@
-"""What collectives over an axis of vmap are: operations on the members of a batch.
+"""What collectives over an axis of vmap, or one that JAX maps, are: operations on its members.
 
 None is an operation of XLA. Each has a second operand, the member's number, which differs over
 the one batch that it is about; batching that makes it an ordinary computation on the whole batch.
-Under every other transformation it stays what it is.
+Under every other transformation it stays what it is. Over an axis that JAX maps it is JAX's own
+collective, between the programs before and after it; inside loops and branches it is XLA's.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import jax
+
 from minixla.core.attributes import Attribute, Boolean, Enumeration, Integer, Integers, Optional
 from minixla.core.attributes import Sequence as SequenceOf
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import DerivativeError, TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind
+from minixla.engine.devices import bound_axes
 from minixla_ops.batching import merge_dimension, move_dimension, split_dimension
 from minixla_ops.binary import max as maximum
 from minixla_ops.binary import min as minimum
 from minixla_ops.broadcasting import broadcast
+from minixla_ops.calls import Call
 from minixla_ops.comparison import eq
 from minixla_ops.computations import neutral_element
 from minixla_ops.conversion import convert_element_type
@@ -27,7 +32,15 @@ from minixla_ops.movement import concat_in_dim, slice_in_dim
 from minixla_ops.reduction import reduce
 from minixla_ops.rules import array_shape, sum_over, zeros
 
-__all__ = ["ALL_GATHER", "ALL_TO_ALL", "EXTREME", "PERMUTE", "REDUCE_SCATTER", "SUM"]
+__all__ = [
+    "ALL_GATHER",
+    "ALL_TO_ALL",
+    "EXTREME",
+    "PERMUTE",
+    "REDUCE_SCATTER",
+    "SUM",
+    "while_both_are_there",
+]
 
 
 class AxisOperation(Operation):
@@ -37,14 +50,19 @@ class AxisOperation(Operation):
         axis_name: the name of the axis.
         size: how many members take part: those of the axis, or of each group.
         groups: the members of each group, or None.
+        partitions: the partitions that meet over an axis of a mesh of JAX's, or None.
+        is_checked: whether JAX checks there what differs between devices.
     """
 
     operand_names = ("operand", "member")
     linear_operands: ClassVar[Any] = (0,)
+    spans_devices = True
     attributes: ClassVar[dict[str, Attribute]] = {
         "axis_name": Attribute(),
         "size": Integer(0),
         "groups": Optional(SequenceOf(Integers(0))),
+        "partitions": Optional(SequenceOf(Integers(0))),
+        "is_checked": Boolean(default=False),
     }
 
     def shape(self, operand: AnyShape, member: AnyShape, **attributes: Any) -> AnyShape:
@@ -55,6 +73,30 @@ class AxisOperation(Operation):
         """The result for all members, which the first dimension counts; its batch dimension."""
         raise NotImplementedError
 
+    def by_jax(self, operand: Any, over: dict[str, Any], **attributes: Any) -> Any:
+        """JAX's collective over the axis that `over` names."""
+        raise NotImplementedError
+
+    def run(  # type: ignore[override]  # a method here
+        self,
+        operand: Any,
+        member: Any,
+        /,
+        *,
+        axis_name: Any,
+        size: int,
+        groups: Any,
+        partitions: Any,
+        is_checked: bool,
+        **attributes: Any,
+    ) -> Any:
+        """The result where JAX is tracing what it maps over the axis."""
+        if axis_name not in bound_axes():
+            raise self._unbound({"axis_name": axis_name})
+        divided = None if groups is None else list(map(list, groups))
+        over = {"axis_name": axis_name, "axis_index_groups": divided}
+        return self.by_jax(jax.numpy.asarray(operand), over, **attributes)
+
     def batch(
         self,
         operands: Sequence[Any],
@@ -63,6 +105,8 @@ class AxisOperation(Operation):
         *,
         axis_name: Any,
         groups: Any,
+        partitions: Any,
+        is_checked: bool,
         **attributes: Any,
     ) -> tuple[Any, int | None]:
         """The collective over its own axis; over any other batch, the same for every member."""
@@ -70,7 +114,8 @@ class AxisOperation(Operation):
         if member_at is None:
             assert at is not None  # one of them is batched
             moved = move_dimension(operand, at, array_shape(operand).rank - 1)
-            given = {"axis_name": axis_name, "groups": groups, **attributes}
+            mapped = {"axis_name": axis_name, "partitions": partitions, "is_checked": is_checked}
+            given = {**mapped, "groups": groups, **attributes}
             result = bind(self, moved, member, **given)
             return result, array_shape(result).rank - 1
         count = array_shape(member).dimensions[member_at]
@@ -98,9 +143,26 @@ class AxisOperation(Operation):
         """Refuses: one member alone has no result."""
         raise self._unbound(attributes)
 
-    def stablehlo(self, *args: Any, **attributes: Any) -> Sequence[str]:
-        """Refuses: one member alone has no result."""
-        raise self._unbound(attributes)
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        *,
+        partitions: Any,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        """XLA's collective between partitions; without any, one member alone has no result."""
+        if partitions is None:
+            raise self._unbound(attributes)
+        from minixla.transforms.device_axis import collective_program
+
+        own = {k: v for k, v in attributes.items() if k not in ("axis_name", "size", "is_checked")}
+        graph = collective_program(self, shapes[0], partitions, tuple(own.items()))
+        shapes, operands = shapes[:1], operands[:1]
+        return Call.instance.stablehlo(emit, operands, shapes, results, computation=graph)
 
 
 def _taken(value: Any, numbers: Sequence[int]) -> Any:
@@ -117,10 +179,27 @@ class AxisSum(AxisOperation):
         """The sum over the batch."""
         return sum_over(operand, [0]), None
 
+    def by_jax(self, operand: Any, over: dict[str, Any]) -> Any:
+        """See AxisOperation."""
+        return jax.lax.psum(operand, **over)
+
     def transpose(
         self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /, **attributes: Any
     ) -> Sequence[Any]:
         """The sum of the cotangents."""
+        if attributes["is_checked"]:
+            # There a sum is one value, whose cotangent counts once; ours does not know which
+            # values are equal everywhere.
+            raise explain(
+                DerivativeError,
+                self.builder_name,
+                "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks what "
+                "differs between devices",
+                [f"axis_name = {attributes['axis_name']!r}"],
+                "Use jax.grad (of a function whose loops and branches hold no psum), or "
+                "jax.shard_map(..., check_vma=False), where each device gets its derivative of the "
+                "sum of all devices' results.",
+            )
         return bind(self, cotangents, operands[1], **attributes), None
 
 
@@ -135,6 +214,23 @@ class AxisExtreme(AxisOperation):
         """The extreme over the batch."""
         start = neutral_element(kind, array_shape(operand).element_type)
         return reduce([operand], [start], maximum if kind == "max" else minimum, [0]), None
+
+    def by_jax(self, operand: Any, over: dict[str, Any], *, kind: str) -> Any:
+        """See AxisOperation; JAX's has no derivative."""
+
+        @jax.custom_jvp
+        def extreme(x: Any) -> Any:
+            return (jax.lax.pmax if kind == "max" else jax.lax.pmin)(x, **over)
+
+        @extreme.defjvp
+        def _(primals: Any, tangents: Any) -> Any:
+            (x,), (moving,) = primals, tangents
+            result = extreme(x)
+            is_extreme = (x == result).astype(x.dtype)
+            total = jax.lax.psum(moving * is_extreme, **over)
+            return result, total / jax.lax.psum(is_extreme, **over)
+
+        return extreme(operand)
 
     def jvp(
         self,
@@ -181,6 +277,10 @@ class AxisAllGather(AxisOperation):
         move = merge_dimension if tiled else move_dimension
         return move(operand, 0, axis), None
 
+    def by_jax(self, operand: Any, over: dict[str, Any], **attributes: Any) -> Any:
+        """See AxisOperation."""
+        return jax.lax.all_gather(operand, **over, **attributes)
+
     def transpose(
         self,
         cotangents: Any,
@@ -219,6 +319,10 @@ class AxisReduceScatter(AxisOperation):
         """The sum over the batch; a dimension of it is the batch."""
         total = sum_over(operand, [0])
         return (split_dimension(total, axis, size) if tiled else total), axis
+
+    def by_jax(self, operand: Any, over: dict[str, Any], *, axis: int, tiled: bool) -> Any:
+        """See AxisOperation."""
+        return jax.lax.psum_scatter(operand, **over, scatter_dimension=axis, tiled=tiled)
 
     def transpose(
         self,
@@ -282,6 +386,23 @@ class AxisAllToAll(AxisOperation):
         move = merge_dimension if tiled else move_dimension
         return move(by_receiver, 1, concat_axis + 1), 0
 
+    def by_jax(
+        self,
+        operand: Any,
+        over: dict[str, Any],
+        *,
+        split_axis: int,
+        concat_axis: int,
+        tiled: bool,
+    ) -> Any:
+        """See AxisOperation; always tiled, since JAX transposes the other kind wrongly."""
+        if tiled:
+            return jax.lax.all_to_all(operand, **over, **_ends(split_axis, concat_axis), tiled=True)
+        split, concat = while_both_are_there(split_axis, concat_axis)
+        parts = jax.numpy.expand_dims(operand, concat)
+        found = jax.lax.all_to_all(parts, **over, **_ends(split, concat), tiled=True)
+        return jax.numpy.squeeze(found, split)
+
     def transpose(
         self,
         cotangents: Any,
@@ -294,8 +415,22 @@ class AxisAllToAll(AxisOperation):
         **attributes: Any,
     ) -> Sequence[Any]:
         """The parts, sent back."""
-        back = {"split_axis": concat_axis, "concat_axis": split_axis}
+        back = _ends(concat_axis, split_axis)
         return bind(self, cotangents, operands[1], **back, **attributes), None
+
+
+def _ends(split_axis: int, concat_axis: int) -> dict[str, int]:
+    return {"split_axis": split_axis, "concat_axis": concat_axis}
+
+
+def while_both_are_there(split_axis: int, concat_axis: int) -> tuple[int, int]:
+    """The axes of an exchange that is not tiled, as those of a tiled one.
+
+    The new dimension, of size 1, stands beside that which is cut until the latter is gone.
+    """
+    if concat_axis <= split_axis:
+        return split_axis + 1, concat_axis
+    return split_axis, concat_axis + 1
 
 
 class AxisPermute(AxisOperation):
@@ -316,6 +451,10 @@ class AxisPermute(AxisOperation):
         sources = [source_of.get(member) for member in range(shape.dimensions[0])]
         parts = [empty if s is None else slice_in_dim(operand, s, s + 1, 0) for s in sources]
         return concat_in_dim(parts, 0), 0
+
+    def by_jax(self, operand: Any, over: dict[str, Any], *, pairs: Any) -> Any:
+        """See AxisOperation."""
+        return jax.lax.ppermute(operand, over["axis_name"], pairs)
 
     def transpose(
         self,

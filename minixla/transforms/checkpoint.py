@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from jax.tree_util import tree_flatten
-
 from minixla.core.attributes import Attribute, Boolean, Instance, Text
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.forward import has_tangent
@@ -24,6 +22,7 @@ from minixla.core.tracing import (
     tracing,
     weak_type_of,
 )
+from minixla.engine.random_keys import flatten
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.custom_calls import CUSTOM_VJP
 from minixla.transforms.places import argument_places, leaf_shapes

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
+from jax.tree_util import tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
+from minixla.engine.random_keys import flatten, shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.places import (
@@ -176,7 +177,7 @@ def _converting(function: Callable[..., Any], shapes: Sequence[Any]) -> Callable
     """The function, its results converted to the element types of `shapes`."""
 
     def converted(*args: Any) -> Any:
-        leaves, tree = tree_flatten(function(*args))
+        leaves, tree = flatten(function(*args))
         pairs = zip(leaves, shapes, strict=True)
         return tree_unflatten(tree, [_converted(leaf, shape) for leaf, shape in pairs])
 
@@ -395,6 +396,12 @@ def _index_type(lower: Any, upper: Any) -> Any:
     return np.result_type(*(types or [shape_of(0).dtype]))  # type: ignore[union-attr]
 
 
+def _lifted(subject: str, values: Any) -> Any:
+    """A pytree whose leaves are values of the current trace."""
+    leaves, tree = flatten(values)
+    return tree_unflatten(tree, [_state.trace.lift(leaf, subject) for leaf in leaves])
+
+
 def _steps_at_a_time(subject: str, unroll: Any) -> int | None:
     """How many steps are straight code: 0 and False mean one, True all, which is None here.
 
@@ -426,7 +433,7 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int 
         )
     count = max(upper - lower, 0)
     size = count if unroll is None else unroll
-    init_val = tree_map(lambda leaf: _state.trace.lift(leaf, "fori_loop"), init_val)
+    init_val = _lifted("fori_loop", init_val)
 
     def several(start: Any, value: Any) -> Any:
         for offset in range(size):
@@ -483,7 +490,7 @@ def scan(
     where = _carry(f, 0, init)
     leaves = lifted_leaves("scan", leaves, where)
     weak = [weak_type_of(leaf) for leaf in leaves]
-    _, tree = tree_flatten((init, xs))
+    _, tree = flatten((init, xs))
     rows = [shape_of(each).without_dimension(0) for each in elements]  # type: ignore[union-attr]
     row_weak = [weak_type_of(each) for each in elements]
     while True:
@@ -590,7 +597,7 @@ def _scan_unrolled(
         results: list[Any] = [None] * number
         for index in reversed(range(number)) if reverse else range(number):
             carry, results[index] = step(carry, tree_map(lambda row, i=index: row[i], rows))
-        return carry, tree_map(lambda *each: stack(each), *results)
+        return carry, _combined(stack, results)
 
     whole, rest = count // size, count % size
     # In reverse the steps that do not fill a block are the first ones of xs, done last.
@@ -603,8 +610,14 @@ def _scan_unrolled(
     if not rest:
         return carry, ys
     carry, more = several(carry, odd, rest)
-    pairs = (lambda y, m: concatenate([m, y])) if reverse else (lambda y, m: concatenate([y, m]))
-    return carry, tree_map(pairs, ys, more)
+    return carry, _combined(concatenate, [more, ys] if reverse else [ys, more])
+
+
+def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
+    """Pytrees that are alike as one, the arrays of each place put together by `combine`."""
+    taken = [flatten(each) for each in values]
+    columns = zip(*[leaves for leaves, _ in taken], strict=True)
+    return tree_unflatten(taken[0][1], [combine(column) for column in columns])
 
 
 @api_boundary
@@ -647,4 +660,4 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if cut == count:
         return ys
     rest = vmap(f)(tree_map(lambda x: x[cut:], lifted))
-    return tree_map(lambda y, r: concatenate([y, r]), ys, rest)
+    return _combined(concatenate, [ys, rest])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import Attribute, Instance, Optional
 from minixla.core.batching import BatchTrace, BatchTracer
@@ -24,6 +24,7 @@ from minixla.core.tracing import (
     under,
 )
 from minixla.engine import stage_for_jax
+from minixla.engine.random_keys import flatten
 from minixla_ops.batching import move_batch
 from minixla_ops.calls import Call
 from minixla_ops.elementwise import ALL, Unary
@@ -417,7 +418,7 @@ class _BatchedVjp(_Batched):
         def flat(*members: Any) -> Sequence[Any]:
             nonlocal count, tree
             results, residuals = self.inner.forward(members, active)
-            leaves, tree = tree_flatten(residuals)
+            leaves, tree = flatten(residuals)
             count = len(results)
             return [*results, *leaves]
 

@@ -17,6 +17,7 @@ from minixla.core.linear import zeros_like
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
+from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import checked_function, is_single, named_after, positions
 from minixla.transforms.custom_calls import (
     CUSTOM_JVP,
@@ -162,7 +163,7 @@ class _Flat:
         return merged
 
     def _flat_result(self, result: Any) -> Sequence[Any]:
-        outputs, self.result_tree = tree_flatten(result)
+        outputs, self.result_tree = flatten(result)
         return outputs
 
     def __eq__(self, other: object) -> bool:
@@ -364,6 +365,7 @@ def _instantiated(derivative: Any, shape: AnyShape, keep_zero: bool) -> Any:
 def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
     """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
     leaves, own = tree_flatten(given, is_leaf=lambda x: x is None)
+    tree = without_keys(tree)
     try:
         parts = own.flatten_up_to(tree_unflatten(tree, range(tree.num_leaves)))
         structures = list(map(tree_structure, parts))

@@ -1,9 +1,13 @@
-"""Collectives over an axis of pmap: XLA's, between the partitions of one program."""
+"""Collectives over an axis of devices: XLA's, between the partitions of one program."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+from minixla.core.graph import Graph
+from minixla.core.shapes import AnyShape
+from minixla.core.tracing import closed_graph
 from minixla.transforms import axis_operations as operations
 from minixla.transforms.named_axes import Groups
 from minixla_ops.binary import add
@@ -12,19 +16,27 @@ from minixla_ops.binary import min as minimum
 from minixla_ops.collective_passing import collective_permute
 from minixla_ops.collective_reductions import all_reduce, reduce_scatter
 from minixla_ops.collectives import all_gather, all_to_all
+from minixla_ops.composed import without_lines
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.process_ids import partition_id
 from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape
 
-__all__ = ["DeviceAxis"]
+__all__ = ["DeviceAxis", "collective_program"]
 
 
 class DeviceAxis:
-    """An axis whose members are the partitions 0 ... size - 1."""
+    """An axis whose members are partitions.
 
-    def __init__(self, size: int) -> None:
+    Args:
+        size: their number.
+        partitions: which; several groups each of which is such an axis for itself; default: one,
+            0 ... size - 1.
+    """
+
+    def __init__(self, size: int, partitions: Groups = None) -> None:
         self.size = size
+        self._partitions = partitions or (tuple(range(size)),)
         self._channels = 0
 
     def index(self) -> Any:
@@ -36,8 +48,10 @@ class DeviceAxis:
         self._channels += 1
         channel = self._channels
         if operation is operations.PERMUTE:
-            return collective_permute(operand, attributes["pairs"], channel_id=channel)
-        members = groups or (tuple(range(self.size)),)
+            pairs = [(p[s], p[t]) for p in self._partitions for s, t in attributes["pairs"]]
+            return collective_permute(operand, pairs, channel_id=channel)
+        numbers = groups or (tuple(range(self.size)),)
+        members = tuple([tuple([p[n] for n in each]) for p in self._partitions for each in numbers])
         everywhere = {
             "replica_groups": members,
             "channel_id": channel,
@@ -59,6 +73,22 @@ class DeviceAxis:
         return part if tiled else _without_dimension(part, axis)
 
 
+@lru_cache(maxsize=1024)
+def collective_program(
+    operation: Any, shape: AnyShape, partitions: Any, attributes: tuple[tuple[str, Any], ...]
+) -> Graph:
+    """What an operation of `axis_operations` is between partitions, as a program of its own."""
+    given = dict(attributes)
+    axis = DeviceAxis(len(partitions[0]), partitions)
+    graph = closed_graph(
+        lambda operand: axis.apply(operation, operand, **given),
+        [shape],
+        operation.builder_name,
+        operation.builder_name,
+    )
+    return without_lines(graph)
+
+
 def _exchanged(
     operand: Any,
     count: int,
@@ -71,9 +101,7 @@ def _exchanged(
 ) -> Any:
     split, concat = split_axis, concat_axis
     if not tiled:
-        # The new dimension stands beside that which is cut until the latter is gone.
-        before = concat <= split
-        split, concat = (split + 1, concat) if before else (split, concat + 1)
+        split, concat = operations.while_both_are_there(split, concat)
         operand = _with_dimension(operand, concat)
     result = all_to_all(operand, split, concat, count, groups, channel_id=channel)
     return result if tiled else _without_dimension(result, split)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jax import ShapeDtypeStruct
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_flatten, tree_map, tree_unflatten
+from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.errors import ConcretizationError, ShapeError, TransformError, explain
 from minixla.core.graph import Graph
@@ -22,6 +22,7 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
+from minixla.engine.random_keys import flatten
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.places import argument_places, leaf_shapes, structure_places
@@ -71,8 +72,9 @@ def evaluate_in_numpy(
     trace = ReferenceTrace(_state.trace, precision)
     try:
         with under(watched(trace)):
-            lifted = tree_map(lambda leaf: _lift(trace, leaf), (args, kwargs))
-            results = fun(*lifted[0], **lifted[1])
+            leaves, tree = flatten((args, kwargs))
+            given = tree_unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
+            results = fun(*given[0], **given[1])
             return tree_map(lambda leaf: _lower(trace, leaf), results)
     finally:
         trace.alive = False
@@ -125,7 +127,7 @@ def make_graph(
     @api_boundary
     def graph_of(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
-        leaves, tree = tree_flatten((dynamic, kwargs))
+        leaves, tree = flatten((dynamic, kwargs))
         trees: list[Any] = []
 
         def flat(*tracers: Any) -> list[Any]:
@@ -133,7 +135,7 @@ def make_graph(
                 if weak_type_of(leaf):
                     tracer._mark_weak()
             positional, named = tree_unflatten(tree, tracers)
-            results, result_tree = tree_flatten(fun(*rebuild(positional), **named))
+            results, result_tree = flatten(fun(*rebuild(positional), **named))
             trees.append((result_tree, list(map(weak_type_of, results))))
             return results
 

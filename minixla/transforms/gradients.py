@@ -16,6 +16,7 @@ from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
+from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
     checked_function,
     is_single,
@@ -154,7 +155,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     @api_boundary
     def pullback(cotangent: Any) -> Any:
         given, given_tree = tree_flatten(cotangent)
-        if given_tree != recorded.tree:
+        if given_tree != without_keys(recorded.tree):
             raise _wrong_structure("vjp", "cotangent", given_tree, "result", recorded.tree)
         checked = _checked_tangents(
             "vjp",
@@ -389,9 +390,9 @@ def jvp(
             "Write mx.jvp(f, (x,), (t,)).",
         )
     parent = _state.trace
-    leaves, tree = tree_flatten(tuple(primals))
+    leaves, tree = flatten(tuple(primals))
     given, given_tree = tree_flatten(tuple(tangents))
-    if tree != given_tree:
+    if given_tree != without_keys(tree):
         raise _wrong_structure("jvp", "tangents", given_tree, "primals", tree)
     trace = ForwardTrace(parent)
 

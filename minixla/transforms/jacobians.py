@@ -15,6 +15,7 @@ from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of, under
+from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
     checked_function,
     is_single,
@@ -93,7 +94,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     @api_boundary
     def linear(*tangents: Any) -> Any:
         given, given_tree = tree_flatten(tangents)
-        if given_tree != tree:
+        if given_tree != without_keys(tree):
             raise _wrong_structure("linearize", "tangents", given_tree, "primals", tree)
         lift = _state.trace.lift
         checked = _checked_tangents(

@@ -74,12 +74,9 @@ class _Nested:
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self._fun = fun
-        self._argnums = _as_tuple(options.get("static_argnums"))
-        self._argnames = _as_tuple(options.get("static_argnames"))
-        if not self._argnums and not self._argnames:
-            self._parameters: tuple[str, ...] = ()
-        else:
-            self._parameters = _parameter_names(fun)
+        marked = options.get("static_argnums"), options.get("static_argnames")
+        self._static = StaticArguments(fun, *marked)
+        self._layouts = Layouts(options)
         self._cache: dict[Any, Staged] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -89,13 +86,11 @@ class _Nested:
         leaves, tree = tree_flatten((dynamic, kwargs))
         shapes = [shape_of(leaf, "jit") for leaf in leaves]
         weak = [weak_type_of(leaf) for leaf in leaves]
-        static = [*((number, args[number]) for number in numbers), *sorted(static_kwargs.items())]
-        fun = self._fun
 
         def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
-            return fun(*rebuild(positional), **named, **static_kwargs)
+            return fun(*positional, **named)
 
-        name = getattr(fun, "__name__", "main")
+        name = getattr(self._fun, "__name__", "main")
         found = stage_once(self._cache, "jit", rebuilt, tree, shapes, weak, static, name)
         results = call(found.graph, *found.read, *leaves)
         return found.results(results)
@@ -133,22 +128,20 @@ class _Nested:
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
-        args, static_kwargs, kwargs = self._split_names(args, kwargs)
-        fun = functools.partial(self._fun, **static_kwargs) if static_kwargs else self._fun
+        fun, dynamic, kwargs, _ = self._of_dynamic(args, kwargs)
         named = named_after(lambda *a, **k: fun(*a, **k), self._fun)
-        return make_graph(named, self._static_numbers(args))(*args, **kwargs)
+        return make_graph(named)(*dynamic, **kwargs)
 
+    def _of_dynamic(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], list[tuple[Any, Any]]]:
+        """The function of the arguments that are not static, these, and the static ones."""
+        by_name, named = self._static.split_names(kwargs)
+        numbers = self._static.numbers(args)
+        dynamic, rebuild = split_static(args, numbers)
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, (int, str)) else tuple(value)
+        def fun(*positional: Any, **others: Any) -> Any:
+            return self._fun(*rebuild(positional), **others, **by_name)
 
-
-def _parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
-    import inspect
-
-    try:
-        return tuple(inspect.signature(fun).parameters)
-    except (TypeError, ValueError):
-        return ()
+        static = [*((number, args[number]) for number in numbers), *sorted(by_name.items())]
+        return self._layouts.around(fun), dynamic, named, static

@@ -1,4 +1,4 @@
-"""Collectives over named axes: psum and its family, in functions that vmap or pmap maps."""
+"""Collectives over named axes: psum and its family, in functions that we or JAX map."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import jax
 import numpy as np
 from jax.tree_util import tree_map
 
@@ -13,6 +14,7 @@ from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import _state, bind, shape_of
+from minixla.engine.devices import bound_axes, partitions_along
 from minixla.transforms import axis_operations as operations
 from minixla_ops.conversion import convert_element_type
 
@@ -48,33 +50,55 @@ class Axis(Protocol):
         ...
 
 
-class BatchAxis:
-    """An axis of vmap."""
+class _OperationAxis:
+    """An axis over which collectives are operations of `axis_operations`."""
 
-    def __init__(self, trace: BatchTrace) -> None:
-        self.trace = trace
-        self.size = trace.size
+    #: The attributes that tell of the axis.
+    described: dict[str, Any]
+
+    def __init__(self, name: Any, size: int) -> None:
+        self.size = size
+        self.described = {"axis_name": name}
         self._index: Any = None
 
     def index(self) -> Any:
         """The number of the member, an s32 scalar."""
         if self._index is None:
-            numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
-            self._index = BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
+            self._index = self._made_index()
         return self._index
 
+    def _made_index(self) -> Any:
+        raise NotImplementedError
+
     def apply(self, operation: Any, operand: Any, groups: Groups, **attributes: Any) -> Any:
-        """The operation, for batching to turn into one on the whole batch."""
+        """The operation, for whoever maps the axis to turn into what it does there."""
         size = self.size if groups is None else len(groups[0])
-        return bind(
-            operation,
-            operand,
-            self.index(),
-            axis_name=self.trace.name,
-            size=size,
-            groups=groups,
-            **attributes,
-        )
+        given = {**self.described, "size": size, "groups": groups, **attributes}
+        return bind(operation, operand, self.index(), **given)
+
+
+class BatchAxis(_OperationAxis):
+    """An axis of vmap."""
+
+    def __init__(self, trace: BatchTrace) -> None:
+        super().__init__(trace.name, trace.size)
+        self.trace = trace
+
+    def _made_index(self) -> Any:
+        numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
+        return BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
+
+
+class JaxAxis(_OperationAxis):
+    """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
+
+    def __init__(self, name: Any, size: int) -> None:
+        super().__init__(name, size)
+        self.described["partitions"] = partitions_along(name)
+        self.described["is_checked"] = bool(jax.typeof(self.index()).mat.varying)
+
+    def _made_index(self) -> Any:
+        return jax.lax.axis_index(self.described["axis_name"])
 
 
 @contextmanager
@@ -94,15 +118,19 @@ def _axes(subject: str, axis_name: Any) -> list[Axis]:
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     found = []
     for name in names:
-        known = [axis for each, axis in _state.axes if each == name]
+        known: list[Axis] = [axis for each, axis in _state.axes if each == name]
+        bound = {} if known else bound_axes()
+        if name in bound:
+            known = [JaxAxis(name, bound[name])]
         if not known:
-            listed = ", ".join([repr(each) for each, _ in _state.axes if each is not UNNAMED])
+            own = [each for each, _ in _state.axes if each is not UNNAMED]
+            listed = ", ".join(map(repr, [*own, *bound]))
             raise explain(
                 TransformError,
                 subject,
                 f"the axis name {name!r} is not bound",
                 [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"],
-                f"Map the function over it: mx.vmap(f, axis_name={name!r}).",
+                f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map.",
             )
         found.append(known[-1])
     return found

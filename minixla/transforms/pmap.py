@@ -13,6 +13,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, bind, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
+from minixla.engine.random_keys import flatten, shapes_of_members
 from minixla.transforms.arguments import (
     checked_function,
     flatten_axes,
@@ -98,7 +99,7 @@ def pmap(
 
         if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
             return vmap(on_member, axes, out_axes, axis_name, axis_size)(*dynamic, **kwargs)
-        leaves, tree = tree_flatten((dynamic, kwargs))
+        leaves, tree = flatten((dynamic, kwargs))
         flat_axes = flatten_axes("pmap", "in_axes", dynamic, axes)
         flat_axes += [0] * (len(leaves) - len(flat_axes))
 
@@ -156,7 +157,7 @@ def _donated(
 
 def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     """The axis of each result, counted from the front."""
-    shapes = staged.graph.output_shapes
+    shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
     found = []
     for shape, axis in zip(shapes, flatten_axes("pmap", "out_axes", tree, out_axes), strict=True):

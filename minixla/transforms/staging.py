@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
@@ -65,7 +65,7 @@ def stage(
         for tracer, flag in zip(tracers, weak, strict=True):
             if flag:
                 tracer._mark_weak()
-        leaves, result_tree = tree_flatten(fun(*tree_unflatten(tree, tracers)))
+        leaves, result_tree = flatten(fun(*tree_unflatten(tree, tracers)))
         trees.append(result_tree)
         weak_results.extend([weak_type_of(leaf) for leaf in leaves])
         return leaves
@@ -110,7 +110,7 @@ def stage_once(
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
     static_keys = tuple([_static_key(subject, *pair) for pair in static])
-    key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, _state.watch)
+    key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
     found = cache.get(key)
     if found is None:
         found = stage(fun, tree, shapes, weak, name)

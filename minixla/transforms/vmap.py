@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
@@ -13,6 +13,7 @@ from minixla.core.roles import role
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
+from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
 from minixla.transforms.places import Places, argument_places, leaf_shapes, places
@@ -46,7 +47,7 @@ def vmap(
     @api_boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-        leaves, tree = tree_flatten((args, kwargs))
+        leaves, tree = flatten((args, kwargs))
         flat_axes = flatten_axes("vmap", "in_axes", args, axes)
         flat_axes += [0] * (len(leaves) - len(flat_axes))
         parent = _state.trace
@@ -71,7 +72,7 @@ def vmap(
                 out = fun(*positional, **named)
         finally:
             trace.alive = False
-        outputs, out_tree = tree_flatten(out)
+        outputs, out_tree = flatten(out)
         wanted = flatten_axes("vmap", "out_axes", out, out_axes)
         results = [
             _unbatch(trace, output, axis, lambda i=index: places("the result", out)[i])
@@ -160,7 +161,7 @@ def _unbatch(trace: BatchTrace, output: Any, axis: int | None, where: Callable[[
             "Take the members out of a tuple with get_tuple_element.",
         )
     source = output.dimension if is_mine else None
-    rank = shape.rank + 1
+    rank = shape.rank + 1 - key_rank
     if not -rank <= axis < rank:
         raise explain(
             TransformError,

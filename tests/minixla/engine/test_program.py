@@ -184,11 +184,6 @@ def test_what_cannot_cross_the_border(function, error, phrase):
     assert "test_program.py" in str(caught.value)
 
 
-def test_arguments_that_xla_does_not_have():
-    with pytest.raises(ShapeError, match=r"an argument has elements of type key<fry>"):
-        mx.jit(lambda key: key)(jax.random.key(0))
-
-
 def test_types_that_xla_does_not_run():
     function = mx.jit(lambda: np.ones(3, ml_dtypes.float6_e3m2fn))
     with pytest.raises(TransformError, match="6-bit floats, which XLA does not run"):

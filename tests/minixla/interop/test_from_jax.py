@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from jax.experimental import io_callback
 
 import minixla as mx
-from tests.harness import by_jax
+from tests.harness import by_jax, compiled_rows
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 
@@ -106,6 +107,198 @@ def test_python_numbers_are_weakly_typed():
     assert ours(half, 2.0).dtype == jnp.bfloat16
     assert mx.jit(lambda x: ours(x, 2.0))(half).dtype == jnp.bfloat16
     assert ours(half, np.float32(2)).dtype == jnp.float32
+
+
+INDICES = np.array([2, 0], np.int32)
+KEY = jax.random.key(7)
+MODEL = eqx.nn.MLP(3, 2, 4, 1, key=KEY)
+
+# JAX functions and arguments of which some are no arrays.
+KNOWN = {
+    "an axis by name": (jnp.sum, (X,), {"axis": 1}),
+    "an axis by position": (jnp.sum, (X, 0), {}),
+    "several axes and a truth value": (jnp.mean, (X,), {"axis": (0, 1), "keepdims": True}),
+    "no axis": (jnp.max, (X,), {"axis": None}),
+    "a length": (jnp.fft.irfft, (X, 8), {}),
+    "a shape": (jax.random.normal, (KEY, (3,)), {}),
+    "a shape and a type": (jax.random.randint, (KEY, (2, 2), 0, 9), {"dtype": jnp.int16}),
+    "a number of classes": (jax.nn.one_hot, (INDICES, 4), {}),
+    "a type by name": (lambda x, dtype: x.astype(dtype), (X, "float16"), {}),
+    "a type of NumPy's": (lambda x, dtype: x.astype(dtype), (X, np.dtype("int8")), {}),
+    "dimensions": (jnp.reshape, (X, (3, -1)), {}),
+    "a word": (jnp.pad, (X, ((1, 0), (0, 2))), {"mode": "edge"}),
+    "words before arrays": (jnp.einsum, ("ij,kj->ik", X, X), {}),
+    "a function": (jnp.apply_along_axis, (jnp.cumsum, 1, X), {}),
+    "numbers alone": (jnp.linspace, (0.0, 1.0, 5), {}),
+    "a choice in Python": (lambda x, a, flag: x * a if flag and a > 1 else x, (X, 2.5, True), {}),
+    "functions in a pytree": (lambda model, x: model(x), (MODEL, X[0]), {}),
+}
+
+
+def of_arrays(function, args, kwargs):
+    """The function by from_jax, of those of its arguments that are arrays; and these."""
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, (np.ndarray, jax.Array))]
+    ours = mx.from_jax(function)
+
+    def called(*arrays):
+        given = dict(zip(at, arrays, strict=True))
+        full = [given.get(index, leaf) for index, leaf in enumerate(leaves)]
+        args, kwargs = jax.tree.unflatten(tree, full)
+        return ours(*args, **kwargs)
+
+    return called, [leaves[index] for index in at]
+
+
+@functools.cache
+def known_together():
+    """From a name to what ours gives, all in one program."""
+    return compiled_rows({name: of_arrays(*row) for name, row in KNOWN.items()})
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_is_no_array_is_known_while_jax_traces(name):
+    function, args, kwargs = KNOWN[name]
+    expected = function(*args, **kwargs)
+    for found in (mx.from_jax(function)(*args, **kwargs), known_together()(name)):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_equal_numbers_of_other_types_are_other_arguments():
+    ours = mx.from_jax(lambda x, a: x.astype(jnp.int8) if a is True else x * a)
+    whole = np.arange(3, dtype=np.int32)
+    for number in (1, 1.0, True, 1):
+        wanted = whole.astype(np.int8) if number is True else whole * jnp.asarray(number)
+        assert ours(whole, number).dtype == wanted.dtype
+    parted = mx.from_jax(lambda x, a: jnp.copysign(x, a))
+    np.testing.assert_array_equal(parted(whole + 1.0, -0.0), -whole - 1.0)
+    np.testing.assert_array_equal(parted(whole + 1.0, 0.0), whole + 1.0)
+
+
+def test_a_number_of_python_that_is_differentiated_is_traced():
+    def scaled(a, x, n):
+        return jnp.sum(a * x**n)
+
+    ours = mx.from_jax(scaled)
+    for gradient in (mx.grad(ours), mx.jit(mx.grad(ours), static_argnums=2)):
+        np.testing.assert_allclose(gradient(2.0, X, 3), np.sum(X**3), atol=1e-6)
+    value, slope = mx.jvp(lambda a: ours(a, X, 2), (3.0,), (1.0,))
+    np.testing.assert_allclose([value, slope], [3 * np.sum(X**2), np.sum(X**2)], rtol=1e-6)
+    rows = mx.vmap(ours, (0, None, None))(np.ones(2, np.float32), X, 2)
+    np.testing.assert_allclose(rows, [np.sum(X**2)] * 2, rtol=1e-6)
+
+
+def test_arguments_that_are_named_static():
+    class Config:
+        def __init__(self, scale):
+            self.scale = scale
+
+    config = Config(jnp.float32(3))
+    for options in ({"static_argnums": 1}, {"static_argnames": "config"}):
+        ours = mx.from_jax(lambda x, config, n: x * config.scale + n, **options)
+        np.testing.assert_allclose(ours(X, config, 2), 3 * X + 2, rtol=1e-6)
+        np.testing.assert_allclose(ours(X, n=2, config=config), 3 * X + 2, rtol=1e-6)
+
+
+def test_one_program_for_each_value_that_is_known():
+    met = []
+
+    @mx.from_jax
+    def counted(x, n, name="a"):
+        met.append((n, name))
+        return x * n
+
+    for n, name in [(1, "a"), (1, "a"), (2, "a"), (1, "b"), (2, "a")]:
+        counted(X, n, name=name)
+    assert met == [(1, "a"), (2, "a"), (1, "b")]
+    for n in (5, 6):
+        counted(X, np.int32(n))  # NumPy's numbers are traced
+    assert len(met) == 4
+
+
+# How JAX is made to ask for a value, and what the message names.
+ASKING = {
+    "an argument by name": (
+        lambda: mx.jit(lambda x, n: mx.from_jax(jnp.sum)(x, axis=n))(X, 1),
+        ["sum asks for the value of axis, of which", "JAX traced axis s32[]"],
+    ),
+    "a number of NumPy's": (
+        lambda: mx.from_jax(jnp.fft.irfft)(X, np.int64(8)),
+        ["irfft asks for the value of n, of which", "give n as a Python number"],
+    ),
+    "an array of sizes": (
+        lambda: mx.from_jax(jnp.reshape)(X, np.array([3, 2])),
+        ["reshape asks for the value of shape, of which"],
+    ),
+    "a member of a tree": (
+        lambda: mx.jit(mx.from_jax(lambda x, sizes: jnp.zeros(sizes["n"])))(X, {"n": 3}),
+        ["asks for the value of sizes['n'], of which"],
+    ),
+    "a choice in Python": (
+        lambda: mx.grad(mx.from_jax(lambda x: x if x > 0 else -x))(1.0),
+        ["asks for the value of x, of which", "asked for at", "jnp.where or jax.lax.cond"],
+    ),
+    "an index": (
+        lambda: mx.jit(lambda x, i: mx.from_jax(lambda x, i: [1, 2][i] * x)(x, i))(X, 1),
+        ["asks for the value of i, of which", "static_argnums or static_argnames"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_what_jax_asks_for_is_named(name):
+    call, phrases = ASKING[name]
+    with pytest.raises(mx.ConcretizationError) as caught:
+        call()
+    for phrase in ["from_jax: ", *phrases, "called at", "test_from_jax.py", "mx.from_jax lets JAX"]:
+        assert phrase in str(caught.value)
+    assert "arrays[" not in str(caught.value)
+
+
+def test_other_errors_of_the_function_are_its_own_and_name_from_jax():
+    with pytest.raises(TypeError, match="dot_general requires") as caught:
+        mx.from_jax(jnp.dot)(X, X)
+    (note,) = caught.value.__notes__
+    assert note.startswith("mx.from_jax: raised while JAX traced dot, called at")
+    assert "JAX traced: a f32[2,3], b f32[2,3]; all else" in note
+
+    def unlucky(x):
+        raise KeyError("spoon")
+
+    with pytest.raises(KeyError, match="spoon") as caught:
+        mx.jit(mx.from_jax(unlucky))(X)
+    assert "traced unlucky" in caught.value.__notes__[0]
+
+
+def test_what_cannot_be_hashed_is_refused():
+    with pytest.raises(mx.TransformError, match="no array and not hashable") as caught:
+        mx.from_jax(lambda x, names: x)(X, {1, 2})
+    assert "{1, 2}" in str(caught.value)
+
+
+MESH = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+PARTS = jax.NamedSharding(MESH, jax.P("i"))
+FIXING = {
+    "a constraint": lambda x: jax.lax.with_sharding_constraint(x * 2, PARTS),
+    "in a loop": lambda x: jax.lax.fori_loop(
+        0, 2, lambda _, c: jax.lax.with_sharding_constraint(c, PARTS), x
+    ),
+    "of a nested jit": lambda x: jax.jit(lambda x: x, out_shardings=PARTS)(x) * 2,
+    "moved": lambda x: jax.device_put(x, PARTS),
+    "of a nested jit of ours": lambda x: mx.jit(lambda x: x, in_shardings=PARTS)(x),
+}
+
+
+@pytest.mark.parametrize("name", FIXING)
+def test_layouts_are_not_lost_in_silence(name):
+    x = np.arange(8, dtype=np.float32)
+    for call in (mx.from_jax(FIXING[name]), mx.jit(mx.from_jax(FIXING[name]))):
+        with pytest.raises(mx.ImportError_, match="fixes the layout of a value") as caught:
+            call(x)
+        assert "spec=P('i',)" in str(caught.value)
+        assert "out_shardings=sharding" in str(caught.value)
+        assert "test_from_jax.py" in str(caught.value)
 
 
 def test_typed_random_keys():

@@ -1,0 +1,204 @@
+"""Typed random keys of JAX's (`jax.random.key`) at the border: inside, a key is its numbers.
+
+Whoever takes a pytree apart with `flatten` finds the numbers in place of the keys. Whoever puts
+arrays of JAX's into the structure gets JAX's keys, and traced values of ours a `RandomKey`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src.array import ArrayImpl
+from jax.tree_util import (
+    register_pytree_node_class,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+    tree_unflatten,
+)
+
+from minixla.core.batching import BatchTracer
+from minixla.core.forward import ForwardTracer
+from minixla.core.reverse import LinearTracer, ReverseTracer
+from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.tracing import GraphTracer, Tracer
+from minixla.reference.trace import ReferenceTracer
+
+__all__ = [
+    "TRACERS",
+    "RandomKey",
+    "flatten",
+    "key_ranks",
+    "leaf_paths",
+    "shapes_of_members",
+    "without_keys",
+]
+
+#: The classes of tracers; JAX looks classes up, not their bases.
+TRACERS = (
+    Tracer,
+    GraphTracer,
+    ForwardTracer,
+    ReverseTracer,
+    LinearTracer,
+    BatchTracer,
+    ReferenceTracer,
+)
+# Types of which no object is a key: mostly there are no others.
+_NO_KEYS = {
+    *TRACERS,
+    *(ArrayImpl, np.ndarray, DeclaredArray, bool, int, float, complex, str),
+    *(np.float32, np.float64, np.int32, np.int64, np.bool_),
+}
+
+
+@register_pytree_node_class
+class RandomKey:
+    """A random key, or an array of keys, whose numbers are traced: a pytree of them.
+
+    Attributes:
+        data: the numbers, those of each key along the last dimensions.
+        dtype: JAX's type of the key, such as `key<fry>`.
+    """
+
+    __slots__ = ("__weakref__", "data", "dtype")
+
+    def __init__(self, data: Any, dtype: Any) -> None:
+        self.data = data
+        self.dtype = dtype
+
+    @classmethod
+    def of(cls, key: Any) -> RandomKey:
+        """The numbers of a key of JAX's, or the shape of the numbers for that of a key."""
+        if isinstance(key, jax.Array):
+            return cls(jax.random.key_data(key), key.dtype)
+        return cls(jax.eval_shape(jax.random.key_data, key), key.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimension sizes of the array of keys."""
+        return self.data.shape[: -_key_rank(self.dtype)]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the array of keys."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of keys."""
+        return int(np.prod(self.shape))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a single random key")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[RandomKey]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: Any) -> RandomKey:
+        own = index if isinstance(index, tuple) else (index,)
+        rest = () if any(each is Ellipsis for each in own) else (Ellipsis,)
+        return RandomKey(self.data[(*own, *rest, *[slice(None)] * self._rank)], self.dtype)
+
+    def reshape(self, *sizes: Any) -> RandomKey:
+        """The keys in an array of other dimensions."""
+        wanted = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+        sizes = np.empty(self.shape, np.bool_).reshape(wanted).shape
+        return RandomKey(self.data.reshape((*sizes, *self.data.shape[-self._rank :])), self.dtype)
+
+    @property
+    def _rank(self) -> int:
+        return _key_rank(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"RandomKey<{self.dtype.name}[{','.join(map(str, self.shape))}], {self.data!r}>"
+
+    def tree_flatten(self) -> tuple[tuple[Any], Any]:
+        """The numbers, and the type of the key."""
+        return (self.data,), self.dtype
+
+    @classmethod
+    def tree_unflatten(cls, dtype: Any, children: Sequence[Any]) -> Any:
+        """JAX's key where the numbers are JAX's or NumPy's; float0 and shapes as for JAX's key."""
+        (data,) = children
+        if isinstance(data, (jax.Array, np.ndarray)):
+            if data.dtype == np.uint32:
+                return jax.random.wrap_key_data(jax.numpy.asarray(data), dtype=dtype)
+            if data.dtype == jax.dtypes.float0:
+                return np.zeros(data.shape[: -_key_rank(dtype)], data.dtype)
+        if isinstance(data, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct(data.shape[: -_key_rank(dtype)], dtype)
+        return cls(data, dtype)
+
+
+@lru_cache(maxsize=64)
+def _key_rank(dtype: Any) -> int:
+    """How many dimensions the numbers of one key have."""
+    return len(jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct((), dtype)).shape)
+
+
+def _is_key(leaf: Any) -> bool:
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype):
+        return False
+    return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a pytree and its structure; keys of JAX's are a RandomKey in it."""
+    leaves, structure = tree_flatten(tree)
+    if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(_is_key, leaves)):
+        return leaves, structure
+    return tree_flatten(tree_map(lambda x: RandomKey.of(x) if _is_key(x) else x, tree))
+
+
+def leaf_paths(tree: Any) -> list[Any]:
+    """Where in a pytree each leaf is that `flatten` gives (JAX: tree_flatten_with_path)."""
+    listed, _ = tree_flatten_with_path(tree, is_leaf=lambda x: isinstance(x, RandomKey))
+    return [path for path, _ in listed]
+
+
+@lru_cache(maxsize=4096)
+def key_ranks(structure: Any) -> tuple[int, ...]:
+    """For each leaf how many of its last dimensions belong to a key; () where there are no keys."""
+    ranks = list(_ranks(structure))
+    return tuple(ranks) if any(ranks) else ()
+
+
+def _ranks(structure: Any) -> Iterator[int]:
+    data = structure.node_data()
+    if data is not None and data[0] is RandomKey:
+        yield _key_rank(data[1])
+    elif data is None:
+        yield from [0] * structure.num_leaves
+    else:
+        for child in structure.children():
+            yield from _ranks(child)
+
+
+def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
+    """The shapes of the leaves of a structure as users see them: a key is a scalar."""
+    ranks = key_ranks(structure)
+    if not ranks:
+        return shapes
+    return [
+        shape.with_dimensions(shape.dimensions[:-rank])
+        if rank and isinstance(shape, Shape)
+        else shape
+        for shape, rank in zip(shapes, ranks, strict=True)
+    ]
+
+
+def without_keys(structure: Any) -> Any:
+    """The structure with a leaf in place of each RandomKey, as JAX's own functions see it."""
+    ranks = key_ranks(structure)
+    if not ranks:
+        return structure
+    zeros = [np.zeros((1,) * rank, jax.dtypes.float0) for rank in ranks]
+    return jax.tree_util.tree_structure(tree_unflatten(structure, zeros))

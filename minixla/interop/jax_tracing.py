@@ -1,0 +1,111 @@
+"""What goes wrong while JAX traces a function for from_jax, in our words."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr
+
+from minixla.core.errors import ConcretizationError, ImportError_, MinixlaError, explain
+from minixla.core.shapes import shape_of_data
+from minixla.core.source import find_source, is_user_file
+
+__all__ = ["explaining", "refuse_layouts"]
+
+#: What JAX's errors call the arguments of the function that it traces, by its only parameter.
+_ARGUMENT = re.compile(r"\barrays\[(\d+)\]")
+
+
+@contextmanager
+def explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> Iterator[None]:
+    """Errors of JAX's name the arguments, `from_jax` and what to do.
+
+    Args:
+        name: the function's.
+        arguments: what JAX traces it for, with `shape` and `dtype`.
+        labels: what the arguments are called; none for a function that JAX derived.
+
+    Raises:
+        ConcretizationError: where JAX asked for the value of something that it traces.
+    """
+    try:
+        yield
+    except MinixlaError:
+        raise
+    except Exception as error:
+        labels = labels or [f"operand {number}" for number in range(len(arguments))]
+        traced = [f"{x} {shape_of_data(a)}" for x, a in zip(labels, arguments, strict=True)]
+        if not _asks_for_a_value(error):
+            where = f", called at {source}" if (source := find_source(1)) else ""
+            error.add_note(
+                f"mx.from_jax: raised while JAX traced {name}{where}.\n  JAX traced: "
+                f"{', '.join(traced) or 'nothing'}; all else reached {name} as it was given."
+            )
+            raise
+        found = sorted(map(int, set(_ARGUMENT.findall(str(error)))))
+        wanted = [labels[number] for number in found if number < len(labels)]
+        raise explain(
+            ConcretizationError,
+            "from_jax",
+            f"{name} asks for the value of {' and '.join(wanted) or 'what it computes'}, "
+            "of which JAX knows only the shape",
+            [f"JAX traced {each}" for each in traced]
+            + [f"JAX says: {str(error).splitlines()[0]}"]
+            + [f"asked for at {frame.filename}:{frame.lineno}" for frame in _user_frames(error)],
+            "mx.from_jax lets JAX trace arrays, NumPy's numbers and traced values, and nothing "
+            f"else: give {wanted[0] if wanted else 'it'} as a Python number (or a tuple of such). "
+            "Where it comes into mx.jit as an argument, name it in static_argnums or "
+            "static_argnames there; if the value is only known when the program runs, choose with "
+            "jnp.where or jax.lax.cond.",
+        ) from None
+
+
+def _asks_for_a_value(error: Exception) -> bool:
+    kinds = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
+    return isinstance(error, (*kinds, TypeError)) and "concrete" in str(error).lower()
+
+
+def _user_frames(error: Exception) -> list[traceback.FrameSummary]:
+    """The innermost frame of the user's that raised, if it is not the one that called us."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
+    return frames[-1:]
+
+
+def refuse_layouts(jaxpr: Any, name: str) -> None:
+    """Raises ImportError_ where a function fixes layouts, which its program here does not keep."""
+    for what, sharding in _layouts(jaxpr):
+        raise explain(
+            ImportError_,
+            "from_jax",
+            f"{name} fixes the layout of a value over devices, which a program of ours would lose",
+            [f"{what}: {sharding}"],
+            "Leave it out of the function and say it outside: "
+            "mx.jit(lambda x: x, out_shardings=sharding)(x) keeps the layout of x inside a program "
+            "of ours; or call the function from jax.jit, not through mx.from_jax.",
+        )
+
+
+def _layouts(jaxpr: Any) -> Iterator[tuple[str, Any]]:
+    for step in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        name = step.primitive.name
+        for key in ("sharding", "in_shardings", "out_shardings", "devices"):
+            given = step.params.get(key)
+            for each in given if isinstance(given, (tuple, list)) else (given,):
+                # What is left open is no Sharding.
+                if isinstance(each, jax.sharding.Sharding):
+                    yield f"{name}, {key}", each
+        for inner in _inner(step.params.values()):
+            yield from _layouts(inner)
+
+
+def _inner(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (ClosedJaxpr, Jaxpr)):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _inner(value)

@@ -1,0 +1,211 @@
+"""Layouts of arrays over devices inside a program: what a nested jit's options say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.tree_util import tree_unflatten
+
+from minixla.core.attributes import Attribute
+from minixla.core.errors import TransformError, explain
+from minixla.core.operation import Operation
+from minixla.core.shapes import AnyShape
+from minixla.core.tracing import _state, bind, weak_type_of
+from minixla.engine.random_keys import flatten
+from minixla_ops.rules import array_shape
+
+__all__ = ["Layouts"]
+
+
+class ShardingConstraint(Operation):
+    """The operand itself, laid out over devices as `sharding` says (JAX: with_sharding_constraint).
+
+    It runs between the programs before and after it, so that JAX knows of the devices.
+
+    Attributes:
+        sharding: a NamedSharding or SingleDeviceSharding.
+    """
+
+    hlo_name = "custom-call"
+    spans_devices = True
+    operand_names = ("operand",)
+    linear_operands = (0,)
+    attributes = {"sharding": Attribute()}
+
+    def shape(self, operand: AnyShape, *, sharding: Any) -> AnyShape:
+        """That of the operand."""
+        return operand
+
+    def run(self, operand: Any, *, sharding: Any) -> Any:  # type: ignore[override]  # a method here
+        """The operand as a JAX array with that layout, or a tracer where JAX is tracing."""
+        return jax.lax.with_sharding_constraint(operand, sharding)
+
+    def reference(self, operand: Any, *, sharding: Any) -> Any:
+        """The operand: NumPy has one device."""
+        return operand
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Any,
+        /,
+        *,
+        sharding: Any,
+    ) -> Sequence[str]:
+        """Shardy's constraint, in a text that is written to be read."""
+        if emit.calls_host:
+            raise explain(
+                TransformError,
+                "jit",
+                "a loop or branch on one device cannot hold a function with a layout",
+                [f"the layout is {sharding}"],
+                "Give in_shardings and out_shardings to the jit around the loop or branch.",
+            )
+        name, rank = emit.name(), array_shape(shapes[0]).rank
+        text = _shardy(sharding, rank)
+        emit.line(f"{name} = sdy.sharding_constraint {operands[0]} {text} : {shapes[0].stablehlo}")
+        return [name]
+
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /, *, sharding: Any) -> dict[str, Any]:
+        """What XLA calls it, and the layout as Shardy writes it."""
+        text = _shardy(sharding, array_shape(shapes[0]).rank).replace('"', "'")
+        return {"custom_call_target": '"Sharding"', "sharding": f'"{text}"'}
+
+    def transpose(
+        self,
+        cotangents: Any,
+        operands: Sequence[Any],
+        linear: Sequence[bool],
+        /,
+        *,
+        sharding: Any,
+    ) -> Sequence[Any]:
+        """The cotangent, laid out likewise."""
+        return (bind(self, cotangents, sharding=sharding),)
+
+    def batch(
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, *, sharding: Any
+    ) -> tuple[Any, int | None]:
+        """The members laid out likewise; where the batch goes is open."""
+        (at,) = dimensions
+        if at is not None and isinstance(sharding, NamedSharding):
+            spec = _entries(sharding, array_shape(operands[0]).rank - 1)
+            spec.insert(at, PartitionSpec.UNCONSTRAINED)
+            sharding = NamedSharding(sharding.mesh, PartitionSpec(*spec))
+        return bind(self, operands[0], sharding=sharding), at
+
+
+SHARDING_CONSTRAINT = ShardingConstraint()
+
+
+def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
+    """The part of a specification that is about each dimension."""
+    given = list(sharding.spec)
+    return [*given, *[None] * (rank - len(given))]
+
+
+def _shardy(sharding: Any, rank: int) -> str:
+    """A layout in the notation of the sdy dialect."""
+    if isinstance(sharding, SingleDeviceSharding):
+        (device,) = sharding.device_set
+        return f"<mesh<[], device_ids=[{device.id}]>, []>"
+    mesh = sharding.mesh
+    axes = ", ".join([f'"{name}"={size}' for name, size in mesh.shape.items()])
+    is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
+    numbers = [] if is_abstract else [device.id for device in mesh.devices.flat]
+    order = "" if numbers == list(range(len(numbers))) else f", device_ids={numbers}"
+    dimensions = ", ".join(map(_shardy_dimension, _entries(sharding, rank)))
+    return f"<mesh<[{axes}]{order}>, [{dimensions}]>"
+
+
+def _shardy_dimension(entry: Any) -> str:
+    if entry is PartitionSpec.UNCONSTRAINED:
+        return "{?}"
+    names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+    return "{" + ", ".join([f'"{name}"' for name in names]) + "}"
+
+
+class Layouts:
+    """The layouts that options of jit ask for, where the function is part of a program.
+
+    Args:
+        options: those of `jax.jit`.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        device, backend = options.get("device"), options.get("backend")
+        if device is None and backend is not None:
+            device = jax.local_devices(backend=backend)[0]
+        place = None if device is None else SingleDeviceSharding(device)
+        self._arguments = options.get("in_shardings", place)
+        self._results = options.get("out_shardings", place)
+
+    def around(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with its arguments and results laid out; itself where nothing is said."""
+        if self._arguments is None and self._results is None:
+            return fun
+
+        def laid_out(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and self._arguments is not None:
+                raise explain(
+                    TransformError,
+                    "jit",
+                    "in_shardings and arguments by name do not go together",
+                    [f"by name: {', '.join(kwargs)}", f"in_shardings = {self._arguments}"],
+                    "Give the arguments by position.",
+                )
+            args = _constrained("in_shardings", args, self._arguments)
+            return _constrained("out_shardings", fun(*args, **kwargs), self._results)
+
+        return laid_out
+
+
+def _constrained(name: str, values: Any, shardings: Any) -> Any:
+    """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
+    if shardings is None:
+        return values
+    leaves, tree = flatten(values)
+    whole = tree_unflatten(tree, range(len(leaves)))
+    is_said = lambda x: x is None or isinstance(x, PartitionSpec)  # noqa: E731
+    try:
+        listed = jax.tree.broadcast(shardings, whole, is_leaf=is_said)
+    except ValueError as error:
+        raise explain(
+            TransformError,
+            "jit",
+            f"{name} does not fit the structure that it describes",
+            [f"{name} = {shardings}", f"structure: {tree}", str(error).splitlines()[0]],
+            f"{name} is a sharding, None, or a tree of these that is a prefix of the structure.",
+        ) from None
+    found = jax.tree.leaves(listed, is_leaf=is_said)
+    pairs = zip(leaves, found, strict=True)
+    placed = [x if each is None else _placed(x, _known(name, each)) for x, each in pairs]
+    return tree_unflatten(tree, placed)
+
+
+def _placed(value: Any, sharding: Any) -> Any:
+    result = bind(SHARDING_CONSTRAINT, value, sharding=sharding)
+    return _state.trace.weakly(result) if weak_type_of(value) else result
+
+
+def _known(name: str, sharding: Any) -> Any:
+    """A sharding with its mesh."""
+    if isinstance(sharding, PartitionSpec):
+        mesh = jax.sharding.get_abstract_mesh()
+        if not mesh.empty:
+            return NamedSharding(mesh, sharding)
+    elif isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
+        return sharding
+    raise explain(
+        TransformError,
+        "jit",
+        f"{name} inside another transformation is no layout that a program here can keep",
+        [f"{name} holds {sharding!r}"],
+        "Give a jax.sharding.NamedSharding or SingleDeviceSharding, or a PartitionSpec under "
+        "jax.set_mesh; or give it to the outermost jit.",
+    )
