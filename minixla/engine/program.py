@@ -19,7 +19,7 @@ from minixla.core.graph import Graph, Instruction, Value, hoist_constants
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
-from minixla.engine.random_keys import flatten
+from minixla.engine.random_keys import flatten, leaf_paths
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
@@ -290,8 +290,7 @@ def _part(
 def _places(structure: Any) -> list[str]:
     """Where the leaves of a function's result stand in it, for messages."""
     tree = jax.tree_util.tree_unflatten(structure, range(structure.num_leaves))
-    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [f"the result{jax.tree_util.keystr(path)}" for path, _ in paths]
+    return [f"the result{jax.tree_util.keystr(path)}" for path in leaf_paths(tree)]
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -316,7 +315,7 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
                 leaves[index] = tracer
         args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
         with tracing(trace):
-            results, result_tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
+            results, result_tree = flatten(function(*args, **kwargs))
             graph = trace.graph(results, name, lambda: _places(result_tree))
             weak = [weak_type_of(result) for result in results]
         outputs = run_graph(graph, operands, weak)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jax.tree_util import keystr, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
@@ -15,15 +15,15 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
-from minixla.engine.random_keys import flatten, leaf_paths
+from minixla.engine.random_keys import flatten
 from minixla.interop.jax_functions import FlatFunction
 from minixla.transforms.arguments import (
     StaticArguments,
     checked_function,
     named_after,
-    parameter_names,
     split_static,
 )
+from minixla.transforms.places import argument_places
 from minixla_ops.calls import call
 
 __all__ = ["from_jax"]
@@ -105,10 +105,9 @@ def from_jax(
 
             trees: list[Any] = []
             name = getattr(fun, "__name__", "function")
-            labels = _labels(fun, dynamic, named, [n for n in range(len(args)) if n not in numbers])
-            program = FlatFunction(
-                flat, shapes, weak, name, [x for x, f in zip(labels, flags, strict=True) if f]
-            )
+            pairs = zip(argument_places(fun, args, named, numbers), flags, strict=True)
+            labels = [place.removeprefix("argument ") for place, flag in pairs if flag]
+            program = FlatFunction(flat, shapes, weak, name, labels)
             if len(programs) >= _MOST_PROGRAMS:
                 programs.pop(next(iter(programs)))
             found = programs[key] = program, trees[0]
@@ -141,23 +140,6 @@ def _shape(leaf: Any, fun: Callable[..., Any]) -> Shape:
     if not isinstance(shape, Shape):
         raise not_a_value(leaf, getattr(fun, "__name__", "from_jax"), "an argument")
     return shape
-
-
-def _labels(
-    fun: Callable[..., Any], dynamic: Any, named: dict[str, Any], numbers: Sequence[int]
-) -> list[str]:
-    """What the leaves of the arguments are called: `axis`, `parameters['w']`."""
-    parameters = parameter_names(fun)
-    found = []
-    for path in leaf_paths((dynamic, named)):
-        kind, which, *inside = path
-        if kind.idx:
-            first = which.key
-        else:
-            number = numbers[which.idx]
-            first = parameters[number] if number < len(parameters) else f"argument {number}"
-        found.append(f"{first}{keystr(tuple(inside))}")
-    return found
 
 
 def _unhashable(fun: Callable[..., Any], fixed: Sequence[Any]) -> TransformError:

@@ -22,7 +22,6 @@ __all__ = [
     "leaving",
     "leaving_all",
     "named_after",
-    "parameter_names",
     "positions",
     "split_static",
 ]
@@ -151,7 +150,7 @@ class StaticArguments:
         self._argnums = _as_tuple(argnums)
         self._argnames = _as_tuple(argnames)
         is_any = bool(self._argnums or self._argnames)
-        self._parameters = parameter_names(fun) if is_any else ()
+        self._parameters = _parameter_names(fun) if is_any else ()
 
     def numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The positions of the static ones among positional arguments."""
@@ -175,7 +174,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, (int, str)) else tuple(value)
 
 
-def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
+def _parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a function's parameters; none where Python does not know them."""
     try:
         return tuple(inspect.signature(fun).parameters)

@@ -401,7 +401,7 @@ def checkpoint(
     @api_boundary
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
-        leaves, tree = tree_flatten((dynamic, kwargs))
+        leaves, tree = flatten((dynamic, kwargs))
         shapes = leaf_shapes(
             "checkpoint", leaves, lambda: argument_places(fun, args, kwargs, static_argnums)
         )

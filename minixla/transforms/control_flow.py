@@ -117,7 +117,7 @@ def _scalar(subject: str, name: str, value: Any) -> Shape:
 def _branches(
     subject: str, choice: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
-    leaves, tree = tree_flatten(tuple(operands))
+    leaves, tree = flatten(tuple(operands))
     shapes = leaf_shapes(subject, leaves, lambda: argument_places(functions[0], operands))
     weak = [weak_type_of(leaf) for leaf in leaves]
     staged = [stage(function, tree, shapes, weak) for function in functions]
@@ -258,13 +258,13 @@ def _stable_body(
 
     Weakly typed leaves take the type that the body gives them.
     """
-    leaves, tree = tree_flatten((init,))
+    leaves, tree = flatten((init,))
     leaves = lifted_leaves(subject, leaves, where)
     weak = [weak_type_of(leaf) for leaf in leaves]
     while True:
         shapes = [shape_of(leaf) for leaf in leaves]
         staged = stage(body_fun, tree, shapes, weak)
-        _check_structure(subject, body_fun, 0, tree_structure(init), staged.result_tree)
+        _check_structure(subject, body_fun, 0, flatten(init)[1], staged.result_tree)
         stable, found = _fitted(subject, name, staged, leaves, weak, where)
         if found is None:
             return stable, leaves, tree
@@ -380,7 +380,8 @@ def fori_loop(
     def advance(value: Any) -> Any:
         index, limit, inner = value
         following = body_fun(index, inner)
-        _check_structure("fori_loop", body_fun, 1, tree_structure(inner), tree_structure(following))
+        taken, returned = flatten(inner)[1], flatten(following)[1]
+        _check_structure("fori_loop", body_fun, 1, taken, returned)
         return index + 1, limit, following
 
     def where() -> list[str]:
@@ -480,13 +481,13 @@ def scan(
         ShapeError: a carry whose shapes change, arrays of different lengths.
     """
     checked_function(f, "scan")
-    elements, xs_tree = tree_flatten(xs)
+    elements, xs_tree = flatten(xs)
     elements = lifted_leaves("scan", elements, lambda: places("xs", xs))
-    count = _length("scan", xs, elements, length)
+    count = _length("scan", xs, elements, xs_tree, length)
     size = _steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
         return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
-    leaves, carry_tree = tree_flatten(init)
+    leaves, carry_tree = flatten(init)
     where = _carry(f, 0, init)
     leaves = lifted_leaves("scan", leaves, where)
     weak = [weak_type_of(leaf) for leaf in leaves]
@@ -518,9 +519,9 @@ def _bound_scan(
     return staged.results([*carried[len(read) :], *stacked])
 
 
-def _length(subject: str, xs: Any, elements: Sequence[Any], length: int | None) -> int:
-    """The number of steps over the arrays of `xs`, which are `elements`."""
-    shapes = [shape_of(each) for each in elements]
+def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: int | None) -> int:
+    """The number of steps over `xs`, whose arrays are `elements` and whose structure is `tree`."""
+    shapes = shapes_of_members(tree, [shape_of(each) for each in elements])
     for index, shape in enumerate(shapes):
         if not isinstance(shape, Shape) or not shape.rank:
             raise explain(
@@ -650,8 +651,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         )
     from minixla.numpy import concatenate
 
-    lifted = tree_map(lambda x: _state.trace.lift(x, "map"), xs)
-    count = _length("map", xs, tree_flatten(lifted)[0], None)
+    lifted = _lifted("map", xs)
+    count = _length("map", xs, *flatten(lifted), None)
     whole = count // size
     cut = whole * size
     blocks = tree_map(lambda x: x[:cut].reshape((whole, size, *x.shape[1:])), lifted)

@@ -74,7 +74,7 @@ class _Custom:
         numbers = sorted(set(positions(self.nondiff_argnums, len(bound), operation.builder_name)))
         nondiff = {number: bound[number] for number in numbers}
         diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
-        leaves, tree = tree_flatten(diff)
+        leaves, tree = flatten(diff)
         leaf_shapes(
             operation.builder_name, leaves, lambda: argument_places(self.fun, bound, None, numbers)
         )

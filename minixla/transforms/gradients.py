@@ -64,7 +64,7 @@ class _Recorded:
         if has_aux:
             out, aux = _split_aux(subject, out)
             self.aux = _leaving_aux(self._value, aux, parent, subject)
-        self.outputs, self.tree = tree_flatten(out)
+        self.outputs, self.tree = flatten(out)
         self.values = leaving_all(list(map(self._value, self.outputs)), parent, subject, out)
 
     def _value(self, output: Any) -> Any:
@@ -143,7 +143,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
     checked_function(fun, "vjp")
-    leaves, tree = tree_flatten(primals)
+    leaves, tree = flatten(primals)
     recorded = _Recorded(
         "vjp",
         lambda *flat: fun(*tree_unflatten(tree, flat)),
@@ -259,7 +259,7 @@ def _both(
 
     def derived(*args: Any, **kwargs: Any) -> Any:
         chosen = positions(argnums, len(args), name)
-        leaves, tree = tree_flatten([args[index] for index in chosen])
+        leaves, tree = flatten([args[index] for index in chosen])
 
         def where() -> Sequence[str]:
             return chosen_places(fun, args, chosen)
@@ -412,7 +412,7 @@ def jvp(
     if has_aux:
         out, aux = _split_aux("jvp", out)
         aux = _leaving_aux(lambda leaf: _primal_of(trace, leaf), aux, parent, "jvp")
-    outputs, out_tree = tree_flatten(out)
+    outputs, out_tree = flatten(out)
     values = leaving_all([_primal_of(trace, output) for output in outputs], parent, "jvp", out)
     tangents_out = [_tangent_of(trace, *pair) for pair in zip(outputs, values, strict=True)]
     result = tree_unflatten(out_tree, values)

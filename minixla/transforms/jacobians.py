@@ -60,7 +60,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """
     checked_function(fun, "linearize")
     parent = _state.trace
-    leaves, tree = tree_flatten(primals)
+    leaves, tree = flatten(primals)
     leaves = lifted_leaves("linearize", leaves, lambda: argument_places(fun, primals))
     trace = LinearizeTrace(parent)
     recorder = trace.recorder
@@ -82,7 +82,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         if has_aux:
             out, aux = _split_aux("linearize", out)
             aux = _leaving_aux(value_of, aux, parent, "linearize")
-        outputs, out_tree = tree_flatten(out)
+        outputs, out_tree = flatten(out)
         values = leaving_all(list(map(value_of, outputs)), parent, "linearize", out)
         moving = [output.tangent if value_of(output) is not output else None for output in outputs]
         kept = [each for each in moving if each is not None]

@@ -7,14 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten, tree_leaves
 
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.tracebacks import api_boundary, hide_frames
 from minixla.core.tracing import _state, check_value, default_trace, shape_of, weak_type_of
-from minixla.transforms.arguments import checked_function, named_after, split_static
+from minixla.engine.random_keys import flatten
+from minixla.transforms.arguments import (
+    StaticArguments,
+    checked_function,
+    named_after,
+    split_static,
+)
 from minixla.transforms.evaluation import make_graph
+from minixla.transforms.layouts import Layouts
 from minixla.transforms.places import argument_places
 from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.calls import call
@@ -80,10 +86,8 @@ class _Nested:
         self._cache: dict[Any, Staged] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args, static_kwargs, kwargs = self._split_names(args, kwargs)
-        numbers = self._static_numbers(args)
-        dynamic, rebuild = split_static(args, numbers)
-        leaves, tree = tree_flatten((dynamic, kwargs))
+        fun, dynamic, kwargs, static = self._of_dynamic(args, kwargs)
+        leaves, tree = flatten((dynamic, kwargs))
         shapes = [shape_of(leaf, "jit") for leaf in leaves]
         weak = [weak_type_of(leaf) for leaf in leaves]
 
@@ -102,29 +106,14 @@ class _Nested:
             ShapeError: one is no array; the message names its place.
             IntegerRangeError: one is a Python int that is too large.
         """
-        args, _, kwargs = self._split_names(args, kwargs)
-        numbers = self._static_numbers(args)
-        leaves = tree_leaves((split_static(args, numbers)[0], kwargs))
+        _, kwargs = self._static.split_names(kwargs)
+        numbers = self._static.numbers(args)
+        leaves, _ = flatten((split_static(args, numbers)[0], kwargs))
         for leaf, place in zip(
             leaves, argument_places(self._fun, args, kwargs, numbers), strict=True
         ):
             if not hasattr(leaf, "aval"):  # JAX knows better what its own are
                 check_value(leaf, "jit", place)
-
-    def _static_numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
-        count = len(args)
-        named = [self._parameters.index(n) for n in self._argnames if n in self._parameters]
-        numbers = [n % count for n in self._argnums if -count <= n < count]
-        return tuple(sorted({*numbers, *(n for n in named if n < count)}))
-
-    def _split_names(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
-        count = len(self._parameters)
-        by_number = {self._parameters[n] for n in self._argnums if -count <= n < count}
-        names = by_number.union(self._argnames)
-        static = {name: value for name, value in kwargs.items() if name in names}
-        return args, static, {n: v for n, v in kwargs.items() if n not in static}
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""

@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
+from jax.tree_util import keystr, tree_unflatten
 
 from minixla.core.errors import MinixlaError
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, check_value, shape_of
+from minixla.engine.random_keys import leaf_paths
 
 __all__ = [
     "Places",
@@ -30,7 +31,7 @@ Places = Callable[[], Sequence[str]]
 
 def places(name: str, tree: Any) -> list[str]:
     """The places of the leaves of a pytree that the user calls `name`."""
-    return [name + keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
+    return [name + keystr(path) for path in leaf_paths(tree)]
 
 
 def structure_places(name: str, structure: Any) -> list[str]:

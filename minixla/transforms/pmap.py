@@ -107,9 +107,10 @@ def pmap(
             return argument_places(fun, args, kwargs, static)
 
         shapes = leaf_shapes("pmap", leaves, where)
-        flat_axes = checked_axes("pmap", shapes, flat_axes, where)
+        seen = shapes_of_members(tree, shapes)
+        flat_axes = checked_axes("pmap", seen, flat_axes, where)
         share = None if axis_size is None else own_share(axis_size, devices)
-        size = common_size("pmap", shapes, flat_axes, share, where)
+        size = common_size("pmap", seen, flat_axes, share, where)
         chosen = chosen_devices(size, devices, backend)
         members = [
             shape if axis is None else shape.without_dimension(axis)  # type: ignore[union-attr]

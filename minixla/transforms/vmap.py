@@ -59,6 +59,7 @@ def vmap(
             return argument_places(fun, args, kwargs)
 
         shapes = leaf_shapes("vmap", mapped_leaves, where)
+        shapes = shapes_of_members(tree, shapes)
         flat_axes = checked_axes("vmap", shapes, flat_axes, where)
         size = common_size("vmap", shapes, flat_axes, axis_size, where)
         trace = BatchTrace(parent, size, axis_name)
@@ -74,9 +75,10 @@ def vmap(
             trace.alive = False
         outputs, out_tree = flatten(out)
         wanted = flatten_axes("vmap", "out_axes", out, out_axes)
+        ranks = key_ranks(out_tree) or [0] * len(outputs)
         results = [
-            _unbatch(trace, output, axis, lambda i=index: places("the result", out)[i])
-            for index, (output, axis) in enumerate(zip(outputs, wanted, strict=True))
+            _unbatch(trace, *given, lambda i=index: places("the result", out)[i])
+            for index, given in enumerate(zip(outputs, wanted, ranks, strict=True))
         ]
         return tree_unflatten(out_tree, results)
 
@@ -138,7 +140,9 @@ def common_size(
     return found.pop()
 
 
-def _unbatch(trace: BatchTrace, output: Any, axis: int | None, where: Callable[[], str]) -> Any:
+def _unbatch(
+    trace: BatchTrace, output: Any, axis: int | None, key_rank: int, where: Callable[[], str]
+) -> Any:
     is_mine = type(output) is BatchTracer and output._trace is trace
     if axis is None:
         if is_mine:

@@ -259,7 +259,7 @@ def test_what_jax_asks_for_is_named(name):
 def test_other_errors_of_the_function_are_its_own_and_name_from_jax():
     with pytest.raises(TypeError, match="dot_general requires") as caught:
         mx.from_jax(jnp.dot)(X, X)
-    (note,) = caught.value.__notes__
+    (note,) = [each for each in caught.value.__notes__ if "mx.from_jax" in each]
     assert note.startswith("mx.from_jax: raised while JAX traced dot, called at")
     assert "JAX traced: a f32[2,3], b f32[2,3]; all else" in note
 
@@ -268,7 +268,7 @@ def test_other_errors_of_the_function_are_its_own_and_name_from_jax():
 
     with pytest.raises(KeyError, match="spoon") as caught:
         mx.jit(mx.from_jax(unlucky))(X)
-    assert "traced unlucky" in caught.value.__notes__[0]
+    assert any("traced unlucky" in each for each in caught.value.__notes__)
 
 
 def test_what_cannot_be_hashed_is_refused():
