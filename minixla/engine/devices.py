@@ -90,7 +90,7 @@ def bound_axes() -> dict[Any, int]:
 
 def surroundings() -> tuple[Any, ...]:
     """What a function's program may depend on besides its arguments: axes and mesh in JAX."""
-    return tuple(bound_axes().items()), jax.sharding.get_abstract_mesh()
+    return get_axis_env().axis_sizes, jax.sharding.get_abstract_mesh()
 
 
 def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:

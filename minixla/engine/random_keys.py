@@ -144,7 +144,7 @@ def _key_rank(dtype: Any) -> int:
 
 
 def _is_key(leaf: Any) -> bool:
-    dtype = getattr(leaf, "dtype", None)
+    dtype = None if isinstance(leaf, Tracer) else getattr(leaf, "dtype", None)
     if dtype is None or isinstance(dtype, np.dtype):
         return False
     return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)

@@ -76,34 +76,38 @@ def from_jax(
     ) -> tuple[tuple[FlatFunction, Any], list[Any]]:
         numbers = marked.numbers(args)
         static, named = marked.split_names(kwargs)
-        dynamic, rebuild = split_static(args, numbers)
+        dynamic, _ = split_static(args, numbers)
         leaves, tree = flatten((dynamic, named))
         flags = tuple(map(_is_traced, leaves))
         operands = [leaf for leaf, flag in zip(leaves, flags, strict=True) if flag]
         shapes = tuple([_shape(operand, fun) for operand in operands])
         weak = tuple(map(weak_type_of, operands))
         fixed = [leaf for leaf, flag in zip(leaves, flags, strict=True) if not flag]
-        fixed += [*[args[number] for number in numbers], *static.values()]
+        fixed += [*[args[number] for number in numbers], *[static[name] for name in sorted(static)]]
         mode = canonical_element_type(S64)
         # 1, 1.0 and True are equal.
         held = tuple([(spelling(value), value) for value in fixed])
-        key = (tree, flags, shapes, weak, numbers, tuple(static), held, mode)
+        key = (tree, flags, shapes, weak, numbers, tuple(sorted(static)), held, mode)
         try:
             found = programs.get(key)
         except TypeError:
             raise _unhashable(fun, fixed) from None
         if found is None:
+            # The program is kept, and arrays of this call are not to be kept with it.
+            held_leaves = [None if flag else x for x, flag in zip(leaves, flags, strict=True)]
+            held_args = [arg if n in numbers else None for n, arg in enumerate(args)]
+            _, rebuild = split_static(held_args, numbers)
+            trees: list[Any] = []
 
             def flat(*arrays: Any) -> list[Any]:
                 traced = iter(arrays)
-                pairs = zip(leaves, flags, strict=True)
+                pairs = zip(held_leaves, flags, strict=True)
                 given = [next(traced) if flag else leaf for leaf, flag in pairs]
                 positional, by_name = tree_unflatten(tree, given)
                 results, result_tree = flatten(fun(*rebuild(positional), **by_name, **static))
-                trees.append(result_tree)
+                trees[:] = [result_tree]
                 return results
 
-            trees: list[Any] = []
             name = getattr(fun, "__name__", "function")
             pairs = zip(argument_places(fun, args, named, numbers), flags, strict=True)
             labels = [place.removeprefix("argument ") for place, flag in pairs if flag]

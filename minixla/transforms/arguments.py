@@ -149,11 +149,13 @@ class StaticArguments:
     def __init__(self, fun: Callable[..., Any], argnums: Any, argnames: Any) -> None:
         self._argnums = _as_tuple(argnums)
         self._argnames = _as_tuple(argnames)
-        is_any = bool(self._argnums or self._argnames)
-        self._parameters = _parameter_names(fun) if is_any else ()
+        self._is_any = bool(self._argnums or self._argnames)
+        self._parameters = _parameter_names(fun) if self._is_any else ()
 
     def numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The positions of the static ones among positional arguments."""
+        if not self._is_any:
+            return ()
         count = len(args)
         named = [self._parameters.index(n) for n in self._argnames if n in self._parameters]
         numbers = [n % count for n in self._argnums if -count <= n < count]
@@ -161,6 +163,8 @@ class StaticArguments:
 
     def split_names(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The static ones among arguments by name, and the others."""
+        if not self._is_any:
+            return {}, kwargs
         count = len(self._parameters)
         by_number = {self._parameters[n] for n in self._argnums if -count <= n < count}
         names = by_number.union(self._argnames)

@@ -117,9 +117,10 @@ class _Nested:
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
-        fun, dynamic, kwargs, _ = self._of_dynamic(args, kwargs)
-        named = named_after(lambda *a, **k: fun(*a, **k), self._fun)
-        return make_graph(named)(*dynamic, **kwargs)
+        fun, _, kwargs, _ = self._of_dynamic(args, kwargs)
+        numbers = self._static.numbers(args)
+        whole = named_after(lambda *a, **k: fun(*split_static(a, numbers)[0], **k), self._fun)
+        return make_graph(whole, numbers)(*args, **kwargs)
 
     def _of_dynamic(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -1,6 +1,8 @@
 """from_jax: what a function of JAX's is inside ours, its derivatives, what is refused."""
 
 import functools
+import gc
+import weakref
 from typing import Any
 
 import equinox as eqx
@@ -215,6 +217,17 @@ def test_one_program_for_each_value_that_is_known():
     for n in (5, 6):
         counted(X, np.int32(n))  # NumPy's numbers are traced
     assert len(met) == 4
+
+
+def test_programs_keep_no_arrays_of_their_first_call():
+    ours = mx.from_jax(lambda x, n: jnp.sin(x) * n)
+    x = jnp.arange(3.0)
+    kept = weakref.ref(x)
+    ours(x, 2)
+    mx.grad(lambda x: ours(x, 2).sum())(x)
+    del x
+    gc.collect()
+    assert kept() is None
 
 
 # How JAX is made to ask for a value, and what the message names.
