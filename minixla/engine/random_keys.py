@@ -31,6 +31,7 @@ from minixla.reference.trace import ReferenceTracer
 __all__ = [
     "TRACERS",
     "RandomKey",
+    "as_key",
     "flatten",
     "key_ranks",
     "leaf_paths",
@@ -144,10 +145,18 @@ def _key_rank(dtype: Any) -> int:
 
 
 def _is_key(leaf: Any) -> bool:
-    dtype = None if isinstance(leaf, Tracer) else getattr(leaf, "dtype", None)
+    return not isinstance(leaf, Tracer) and _is_key_type(getattr(leaf, "dtype", None))
+
+
+def _is_key_type(dtype: Any) -> bool:
     if dtype is None or isinstance(dtype, np.dtype):
         return False
     return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def as_key(numbers: Any, dtype: Any) -> Any:
+    """Numbers as a key where `dtype` is the type of one; else as they are."""
+    return RandomKey.tree_unflatten(dtype, (numbers,)) if _is_key_type(dtype) else numbers
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import jax.export
 import numpy as np
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
+from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
 from minixla.interop.reading import SUBJECT, opened, read_module
 from minixla_ops.calls import call
@@ -100,8 +101,8 @@ class _ExportedProgram(ImportedProgram):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results in the structure in which the exported function gives them."""
         exported = self._exported
-        leaves, tree = tree_flatten((args, kwargs))
-        if tree != exported.in_tree:
+        leaves, tree = flatten((args, kwargs))
+        if without_keys(tree) != exported.in_tree:
             raise explain(
                 TransformError,
                 self.graph.name,
@@ -110,7 +111,10 @@ class _ExportedProgram(ImportedProgram):
                 "Give what the exported function took.",
             )
         kept = [leaves[number] for number in exported.module_kept_var_idx]
-        return tree_unflatten(exported.out_tree, self._flat(kept))
+        pairs = zip(self._flat(kept), exported.out_avals, strict=True)
+        return tree_unflatten(
+            exported.out_tree, [as_key(x, described.dtype) for x, described in pairs]
+        )
 
 
 def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgram:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla_ops.conversion import ConvertElementType
 
 __all__ = ["wide_type", "widened"]
 
@@ -48,6 +50,9 @@ def _wide_graph(graph: Graph) -> Graph:
         instructions = []
         for step in graph.instructions:
             operands = tuple([values[id(value)] for value in step.operands])
+            if step.op.reads_bits:
+                values.update(_with_own_bits(step, operands, instructions))
+                continue
             attributes = {name: _wide_inside(value) for name, value in step.attributes.items()}
             shapes = tuple(map(_wide_shape, step.shapes))
             results = shapes[0] if step.single else shapes
@@ -58,6 +63,32 @@ def _wide_graph(graph: Graph) -> Graph:
         outputs = [values[id(value)] for value in graph.outputs]
         found = graph.memo["wide"] = Graph(inputs, instructions, outputs, graph.name)
     return found
+
+
+def _with_own_bits(
+    step: Instruction, operands: Sequence[Value], instructions: list[Instruction]
+) -> dict[int, Value]:
+    """Adds an operation in the types that it is declared for, between conversions.
+
+    Returns:
+        Its results in double, by the identity of the declared ones.
+    """
+
+    def converted(value: Value, shape: AnyShape) -> Value:
+        if value.shape is shape or not isinstance(shape, Shape):
+            return value
+        wanted = {"new_element_type": shape.element_type}
+        convert = ConvertElementType.instance
+        instructions.append(Instruction(convert, (value,), wanted, shape, step.source))
+        return instructions[-1].results[0]
+
+    pairs = zip(operands, step.operands, strict=True)
+    given = tuple([converted(wide, declared.shape) for wide, declared in pairs])
+    results = step.shapes[0] if step.single else step.shapes
+    narrow = Instruction(step.op, given, step.attributes, results, step.source)
+    instructions.append(narrow)
+    found = zip(step.results, narrow.results, strict=True)
+    return {id(old): converted(new, _wide_shape(new.shape)) for old, new in found}
 
 
 def _wide_inside(value: Any) -> Any:

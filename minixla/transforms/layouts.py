@@ -13,8 +13,9 @@ from minixla.core.attributes import Attribute
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
-from minixla.core.tracing import _state, bind, weak_type_of
+from minixla.core.tracing import _state, bind, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
+from minixla.reference.trace import ReferenceTrace
 from minixla_ops.rules import array_shape
 
 __all__ = ["Layouts"]
@@ -40,8 +41,12 @@ class ShardingConstraint(Operation):
         return operand
 
     def run(self, operand: Any, *, sharding: Any) -> Any:  # type: ignore[override]  # a method here
-        """The operand as a JAX array with that layout, or a tracer where JAX is tracing."""
-        return jax.lax.with_sharding_constraint(operand, sharding)
+        """The operand with that layout where JAX evaluates or traces; as it is in NumPy."""
+        trace = current_trace().evaluator
+        if isinstance(trace, ReferenceTrace):
+            return trace.evaluate(self, (operand,), {"sharding": sharding})
+        value = trace.lift(operand, self.builder_name)
+        return jax.lax.with_sharding_constraint(value, sharding)
 
     def reference(self, operand: Any, *, sharding: Any) -> Any:
         """The operand: NumPy has one device."""

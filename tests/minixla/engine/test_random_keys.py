@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -76,6 +77,11 @@ SAME = {
     "jax.vmap": (lambda: jax.vmap(mx.jit(noisy), (0, None))(KEYS, X), BATCH),
     "checkpoint": (lambda: mx.jit(mx.checkpoint(noisy))(KEY, X), lambda: noisy_in_jax(KEY, X)),
     "reference": (lambda: mx.reference(next_key)(KEY), lambda: next_in_jax(KEY)),
+    "reference in double": (
+        lambda: mx.reference(noisy, precision="float64")(KEY, X)[0],
+        lambda: noisy_in_jax(KEY, X)[0],
+    ),
+    "simulate": (lambda: mx.simulate(next_key, [[(KEY,)]])[0][0], lambda: next_in_jax(KEY)),
     "vmap": (lambda: mx.vmap(noisy, (0, None))(KEYS, X), BATCH),
     "vmap in jit": (lambda: mx.jit(mx.vmap(noisy, (-1, None)))(KEYS, X), BATCH),
     "vmap, last axis": (
@@ -140,6 +146,14 @@ SAME = {
     "another generator": (
         lambda: mx.jit(next_key)(jax.random.key(1, impl="rbg")),
         lambda: next_in_jax(jax.random.key(1, impl="rbg")),
+    ),
+    "exported and imported": (
+        lambda: mx.jit(mx.import_stablehlo(mx.export(noisy, KEY, X)))(KEY, X),
+        lambda: noisy_in_jax(KEY, X),
+    ),
+    "exported by JAX": (
+        lambda: mx.import_stablehlo(jax.export.export(jax.jit(noisy_in_jax))(KEY, X))(KEY, X),
+        lambda: noisy_in_jax(KEY, X),
     ),
     "with a number": (
         lambda: mx.jit(mx.from_jax(jax.random.fold_in))(KEY, 7),

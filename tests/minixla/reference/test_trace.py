@@ -167,6 +167,23 @@ def test_wide_programs():
     np.testing.assert_array_equal(second, third + np.float64(np.float32(0.1)))
 
 
+def test_what_reads_bits_does_so_in_its_own_types():
+    bits = np.array([0x3F800001, 0x40000000], np.uint32)
+    graph = program(
+        lambda u: [
+            ops.bitcast_convert_type(u, "f32"),
+            ops.bitcast_convert_type(ops.bitcast_convert_type(u, "f32") * np.float32(1), "u32"),
+        ],
+        Shape("u32", (2,)),
+    )
+    wide = widened(graph)
+    assert [str(shape) for shape in wide.output_shapes] == ["f64[2]", "u32[2]"]
+    number, again = reference_graph(wide, [bits])
+    assert number.dtype == np.float64
+    np.testing.assert_array_equal(number, bits.view(np.float32))
+    np.testing.assert_array_equal(again, bits)
+
+
 def test_wide_tuples():
     shape = TupleShape([VECTOR, TOKEN, TupleShape([Shape("s8"), Shape("c64")])])
     graph = program(lambda t: [ops.get_tuple_element(t, 0), t], shape)

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import minixla as mx
 from minixla.core.errors import TransformError
+from minixla.core.tracing import evaluate_graph
 from tests.harness import by_jax
 
 MESH = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
@@ -68,6 +69,12 @@ def test_the_layout_stays(name):
 def test_in_numpy_it_changes_nothing(name):
     function, x, _ = CALLERS[name]
     np.testing.assert_allclose(mx.reference(function)(x), in_jax(name)(x), rtol=1e-5, atol=1e-6)
+
+
+def test_alone_in_numpy():
+    graph = laid_out.graph(X)
+    found = mx.reference(lambda x: evaluate_graph(graph, [x])[0])(X)
+    np.testing.assert_allclose(found, 2 * np.sin(X), rtol=1e-6)
 
 
 def test_it_stands_in_the_graph_and_the_text():
