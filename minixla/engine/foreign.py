@@ -15,7 +15,7 @@ import jaxlib
 from jax._src import core as jax_core
 from jax._src import dtypes
 
-from minixla.core.errors import ConcretizationError, ForeignCallError, explain
+from minixla.core.errors import ConcretizationError, ForeignCallError, MinixlaError, explain
 from minixla.core.source import Source, is_user_file, skip_package
 from minixla.core.tracing import Tracer, leaked
 from minixla.engine.random_keys import TRACERS, RandomKey
@@ -29,12 +29,16 @@ _UNKNOWN = "a JAX function", "mx.from_jax(f)(x) for f(x)"
 
 
 def _refuse(value: Any) -> NoReturn:
+    raise _refusal(value)
+
+
+def _refusal(value: Any) -> MinixlaError:
     tracer = value.data if isinstance(value, RandomKey) else value
     if not tracer._trace.alive:
-        raise leaked(tracer, "a JAX function")
+        return leaked(tracer, "a JAX function")
     frame, is_call = _calling_frame()
     function, instead = _as_ours(frame) if frame is not None and is_call else _UNKNOWN
-    raise explain(
+    return explain(
         ForeignCallError,
         function,
         "its argument is a minixla tracer, which JAX cannot read",
@@ -52,13 +56,13 @@ def _calling_frame() -> tuple[FrameType | None, bool]:
 
     Also whether it did so itself, or gave a function to one of ours that did.
     """
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     found, is_call = None, True
     while frame is not None:
         file, module = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
         if is_user_file(file):
             found = found or frame
-            if not os.path.abspath(file).startswith(_INSTALLED):
+            if not _is_installed(file):
                 return frame, is_call
         elif module.startswith("minixla") and module != __name__:
             if found is not None:
@@ -120,6 +124,17 @@ def _refusing_jax(array: Any) -> Any:
     return __array__
 
 
+def _hash(value: Tracer) -> NoReturn:
+    """Says what to do where a library takes a tracer for an argument that is no array."""
+    if _is_installed(sys._getframe(1).f_code.co_filename):
+        raise TypeError(str(_refusal(value)))
+    raise TypeError(f"unhashable type: {type(value).__name__!r}")
+
+
+def _is_installed(file: str) -> bool:
+    return os.path.abspath(file).startswith(_INSTALLED)
+
+
 def register() -> None:
     """Makes JAX raise our error for each tracer class, and its frames no user code."""
     for library in (jax, jaxlib):
@@ -130,4 +145,5 @@ def register() -> None:
         dtypes.register_canonicalize_value_handler(kind, _refuse)
     protocol: Any = property(_jax_array)
     Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]
+    Tracer.__hash__ = _hash  # type: ignore[method-assign]
     Tracer.__array__ = _refusing_jax(Tracer.__array__)  # type: ignore[method-assign]

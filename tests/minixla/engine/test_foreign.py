@@ -97,6 +97,15 @@ def test_code_without_source_and_other_libraries():
         mx.jit(lambda x: np.asarray(x))(X)
 
 
+def test_what_equinox_takes_for_static():
+    """It hashes what is no array."""
+    with pytest.raises(ValueError, match="Non-hashable static arguments") as caught:
+        mx.jit(lambda x: eqx.filter_jit(jnp.sin)(x))(X)
+    assert "Write mx.from_jax(eqx.filter_jit(jnp.sin))(x), which" in str(caught.value)
+    with pytest.raises(TypeError, match=r"unhashable type: 'GraphTracer'$"):
+        mx.jit(lambda x: {x: 1}[x])(X)
+
+
 def test_operators_of_jax_arrays_are_left_to_tracers():
     weights = jnp.full((3, 3), 2.0)
     found = mx.jit(lambda x: (weights @ x[0] + jnp.ones(3)) * LINEAR.weight[0])(X)
