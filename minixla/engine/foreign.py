@@ -124,11 +124,18 @@ def _refusing_jax(array: Any) -> Any:
     return __array__
 
 
-def _hash(value: Tracer) -> NoReturn:
-    """Says what to do where a library takes a tracer for an argument that is no array."""
-    if _is_installed(sys._getframe(1).f_code.co_filename):
-        raise TypeError(str(_refusal(value)))
-    raise TypeError(f"unhashable type: {type(value).__name__!r}")
+def _refusing_libraries(own_hash: Any) -> Any:
+    """`__hash__` that says what to do where a library takes a tracer for what is no array."""
+
+    def __hash__(self: Tracer) -> int:
+        try:
+            return own_hash(self)
+        except TypeError:
+            if _is_installed(sys._getframe(1).f_code.co_filename):
+                raise TypeError(str(_refusal(self))) from None
+            raise
+
+    return __hash__
 
 
 def _is_installed(file: str) -> bool:
@@ -145,5 +152,5 @@ def register() -> None:
         dtypes.register_canonicalize_value_handler(kind, _refuse)
     protocol: Any = property(_jax_array)
     Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]
-    Tracer.__hash__ = _hash  # type: ignore[method-assign]
+    Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)  # type: ignore[method-assign]
     Tracer.__array__ = _refusing_jax(Tracer.__array__)  # type: ignore[method-assign]

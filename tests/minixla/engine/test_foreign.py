@@ -102,7 +102,7 @@ def test_what_equinox_takes_for_static():
     with pytest.raises(ValueError, match="Non-hashable static arguments") as caught:
         mx.jit(lambda x: eqx.filter_jit(jnp.sin)(x))(X)
     assert "Write mx.from_jax(eqx.filter_jit(jnp.sin))(x), which" in str(caught.value)
-    with pytest.raises(TypeError, match=r"unhashable type: 'GraphTracer'$"):
+    with pytest.raises(TypeError, match="unhashable type: 'GraphTracer'"):
         mx.jit(lambda x: {x: 1}[x])(X)
 
 
