@@ -18,6 +18,7 @@ __all__ = [
     "find_source",
     "is_user_file",
     "reverse_source",
+    "skip_callers",
     "skip_package",
 ]
 
@@ -95,7 +96,16 @@ def _line_table(code: CodeType) -> tuple[CodeType, list[int], list[int]]:
 
 # Decorators of the standard library stand between the user's frames and ours.
 _SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
-_IS_USER_FILE: dict[str, bool] = {}
+# Of entry points: who calls them is no program of the user's.
+_ENTRANCES: set[str] = set()
+
+
+class _Entrance:
+    """What `_IS_USER_FILE` has for a file in `_ENTRANCES`."""
+
+
+_ENTRANCE = _Entrance()
+_IS_USER_FILE: dict[str, bool | _Entrance] = {}
 
 
 def skip_package(folder: str) -> None:
@@ -104,20 +114,28 @@ def skip_package(folder: str) -> None:
     _IS_USER_FILE.clear()
 
 
+def skip_callers(file: str) -> None:
+    """Counts what calls the code in `file` as no program of the user's."""
+    _ENTRANCES.add(file)
+    _IS_USER_FILE.clear()
+
+
 def is_user_file(file: str) -> bool:
     """Whether the code in a file is the user's, not the framework's."""
     known = _IS_USER_FILE.get(file)
-    return _classify(file) if known is None else known
+    return (_classify(file) if known is None else known) is True
 
 
-def _classify(file: str) -> bool:
+def _classify(file: str) -> bool | _Entrance:
     is_user = not file.startswith("<frozen") and not file.startswith(tuple(_SKIPPED))
-    _IS_USER_FILE[file] = is_user
-    return is_user
+    known = _IS_USER_FILE[file] = _ENTRANCE if file in _ENTRANCES else is_user
+    return known
 
 
 def find_source(depth: int = 1) -> Source | None:
     """The innermost frame of the caller's stack that is the user's code, or None.
+
+    None too where an entry point, such as the command line, stands between it and the caller.
 
     Args:
         depth: how many frames to pass over before looking.
@@ -127,8 +145,10 @@ def find_source(depth: int = 1) -> Source | None:
     while frame is not None:
         code = frame.f_code
         is_user = known.get(code.co_filename)
-        if is_user or (is_user is None and _classify(code.co_filename)):
-            return Source(code, frame.f_lasti)
+        if is_user is None:
+            is_user = _classify(code.co_filename)
+        if is_user:
+            return Source(code, frame.f_lasti) if is_user is True else None
         frame = frame.f_back
     return None
 

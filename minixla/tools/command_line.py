@@ -1,6 +1,7 @@
 """The command line: `python -m minixla`, or `minixla`.
 
 Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong.
+Neither JAX nor NumPy is loaded before the words and the names of files have been looked at.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from minixla.core.errors import MinixlaError
+import minixla
 from minixla.tools.commands import check, convert, cost, run, show, table
-from minixla.tools.commands.options import BadInput
+from minixla.tools.commands.options import BadInput, look_for_files
 
 __all__ = ["main"]
 
@@ -30,33 +31,76 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    parser = argparse.ArgumentParser(prog="minixla", description="Programs of XLA's operations.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command in _COMMANDS:
-        command.add(commands)
-    options, others = parser.parse_known_args(arguments)
-    # argparse takes files of arguments only where they stand together.
-    files = getattr(options, "arguments", None)
-    if others and (files is None or any(word.startswith("-") for word in others)):
-        parser.error(f"unrecognized arguments: {' '.join(others)}")
-    elif files is not None:
-        files.extend(others)
+    name = "minixla"
     try:
+        options = _parsed(arguments)
+        name = f"minixla {options.command}"
+        look_for_files(options)
+        _name_no_caller()
         status = options.run(options)
-        sys.stdout.flush()
+        _flush()
         return status
-    except (MinixlaError, BadInput) as error:
-        print(f"minixla {options.command}: {error}", file=sys.stderr)
     except OSError as error:
+        _give_up_output()
         if isinstance(error, BrokenPipeError):
-            return _closed()
+            return 0  # whoever read what is printed has stopped reading: that is no error
         where = f"{error.filename}: " if error.filename else ""
-        print(f"minixla {options.command}: {where}{error.strerror or error}", file=sys.stderr)
+        problem = f"{where}{error.strerror or error}"
+    except Exception as error:
+        if not _is_on_purpose(error):
+            raise
+        problem = str(error)
+    with contextlib.suppress(OSError):
+        print(f"{name}: {problem}", file=sys.stderr)
     return 2
 
 
-def _closed() -> int:
-    """Whoever read what is printed has stopped reading: that is no error."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="minixla", description="Programs of XLA's operations.")
+    version = f"minixla {minixla.__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for command in _COMMANDS:
+        command.add(commands)
+    try:
+        options, others = parser.parse_known_args(arguments)
+    except SystemExit:
+        _flush()  # the help
+        raise
+    # argparse takes files of arguments only where they stand together.
+    files = getattr(options, "arguments", None)
+    if others and (files is None or any(word.startswith("-") for word in others)):
+        commands.choices[options.command].error(f"unrecognized arguments: {' '.join(others)}")
+    elif files is not None:
+        files.extend(others)
+    return options
+
+
+def _is_on_purpose(error: Exception) -> bool:
+    """Whether an error's message says what is wrong with the input."""
+    if isinstance(error, BadInput):
+        return True
+    from minixla.core.errors import MinixlaError
+
+    return isinstance(error, MinixlaError)
+
+
+def _name_no_caller() -> None:
+    """Neither messages nor programs name the script that starts the command line."""
+    from minixla.core.source import skip_callers
+
+    skip_callers(main.__code__.co_filename)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _give_up_output() -> None:
+    """What cannot be written now is not tried again at exit, where Python would complain."""
+    try:
+        _flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,7 +15,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError, ShapeError, explain
 from minixla.core.graph import Graph
-from minixla.core.source import find_source, skip_package
+from minixla.core.source import find_source, is_user_file, skip_callers, skip_package
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla_ops.elementwise import Unary
 
@@ -276,6 +276,20 @@ def test_skipped_packages(tmp_path, monkeypatch):
     assert source_of(function).file == str(tmp_path / "library.py")
     skip_package(str(tmp_path))
     assert source_of(function).file == __file__
+    monkeypatch.undo()
+    source_module._IS_USER_FILE.clear()
+
+
+def test_callers_of_an_entry_point_are_no_users(monkeypatch):
+    from minixla.core import source as source_module
+
+    monkeypatch.setattr(source_module, "_ENTRANCES", set(source_module._ENTRANCES))
+    entrance = compiled("def f(x):\n    return x()\n", "/entry/point.py")
+    assert entrance(find_source).file == "/entry/point.py"
+    skip_callers("/entry/point.py")
+    assert [entrance(find_source), entrance(find_source)] == [None, None]
+    assert entrance(lambda: find_source()).file == __file__, "what it calls may be the user's"
+    assert not is_user_file("/entry/point.py") and is_user_file(__file__)
     monkeypatch.undo()
     source_module._IS_USER_FILE.clear()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from minixla.core.graph import Graph
-    from minixla.core.shapes import Shape
+    from minixla.core.shapes import AnyShape, Shape
 
 __all__ = [
     "BadInput",
@@ -23,6 +26,8 @@ __all__ = [
     "add_json",
     "add_program",
     "argument_arrays",
+    "check_is_array",
+    "look_for_files",
     "named_outputs",
     "print_data",
     "print_json",
@@ -53,21 +58,61 @@ def add_argument_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "arguments",
         nargs="*",
+        default=[],  # else usage errors would ask for one
         metavar="array",
         help="files of arguments in order: .npy of one, .npz of several (in the order of the "
         "file); those that are missing are generated",
     )
     command.add_argument(
         "--seed",
-        type=int,
+        type=_seed,
+        metavar="NUMBER",
         default=0,
         help="of generated arguments: floats are normal, integers 0 to 7 (default 0)",
     )
 
 
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
 def add_json(command: argparse.ArgumentParser) -> None:
     """Adds the option for JSON."""
     command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def look_for_files(options: argparse.Namespace) -> None:
+    """Looks whether files can be read and written, before anything is loaded that takes time.
+
+    Raises:
+        OSError: one cannot.
+    """
+    for name in [getattr(options, "program", "-"), *getattr(options, "arguments", ())]:
+        if name != "-":
+            os.stat(name)
+            _check_access(name, os.R_OK)
+    output = getattr(options, "output", None)
+    if output is not None:
+        folder = os.path.dirname(output) or os.curdir
+        if not os.path.isdir(folder):
+            raise _refused(errno.ENOENT, folder)
+        if os.path.exists(output):
+            _check_access(output, os.W_OK)
+        elif not os.access(folder, os.W_OK):
+            raise _refused(errno.EACCES, output)
+
+
+def _check_access(name: str, mode: int) -> None:
+    if os.path.isdir(name):
+        raise _refused(errno.EISDIR, name)
+    if not os.access(name, mode):
+        raise _refused(errno.EACCES, name)
+
+
+def _refused(code: int, name: str) -> OSError:
+    return OSError(code, os.strerror(code), name)
 
 
 @contextlib.contextmanager
@@ -83,37 +128,41 @@ def read_program(options: argparse.Namespace) -> Any:
     """The program of the file as a function of ours.
 
     Raises:
-        BadInput, ImportError_, OSError: it cannot be read.
+        BadInput, OSError: it cannot be read.
     """
-    from minixla.interop import import_stablehlo
+    from minixla.core.errors import ImportError_
+    from minixla.interop import import_hlo, import_stablehlo
     from minixla.interop.importing import ImportedProgram
 
     if options.program == "-":
         source = sys.stdin.buffer.read()
     else:
         source = Path(options.program).read_bytes()
-    if _is_hlo(source):
-        return _read_hlo(source.decode(errors="replace"), options)
-    program = import_stablehlo(source, function=options.function)
+    if not source.strip():
+        raise BadInput(f"{options.program} is empty")
+    try:
+        if _is_hlo(source):
+            if options.function is not None:
+                raise BadInput("--function is for StableHLO modules; HLO has one entry")
+            return import_hlo(source.decode(errors="replace"))
+        program = import_stablehlo(source, function=options.function)
+    except ImportError_ as error:
+        raise BadInput(f"{options.program}: {_as_typed(error)}") from None
     functions = {name: each.graph for name, each in program.functions.items()}
     # What jax.export made takes pytrees; files give arrays one by one.
     return ImportedProgram(program.graph, functions)
+
+
+def _as_typed(error: Exception) -> str:
+    """The message of an importer in the words of the command line."""
+    _, _, problem = str(error).partition(": ")
+    return problem.replace("function=", "--function")
 
 
 def _is_hlo(source: bytes) -> bool:
     lines = (line.strip() for line in source[:4096].splitlines())
     first = next((line for line in lines if line and not line.startswith(b"//")), b"")
     return first.startswith(b"HloModule")
-
-
-def _read_hlo(text: str, options: argparse.Namespace) -> Any:
-    if options.function is not None:
-        raise BadInput("--function names a function of a StableHLO module; HLO has one entry")
-    try:
-        from minixla.interop import import_hlo  # type: ignore[attr-defined]  # may be missing
-    except ImportError:
-        raise BadInput(f"{options.program} is HLO text, which this version cannot read") from None
-    return import_hlo(text)
 
 
 def argument_arrays(
@@ -129,7 +178,7 @@ def argument_arrays(
         raise BadInput(f"{len(given)} arguments were given, the program takes {len(shapes)}")
     arrays, origins = [], []
     for index, shape in enumerate(shapes):
-        _check_is_array(index, shape)
+        check_is_array(index, shape)
         if index < len(given):
             name, array = given[index]
             arrays.append(_fitting(index, array, shape, name))
@@ -140,25 +189,49 @@ def argument_arrays(
     return arrays, origins
 
 
-def _check_is_array(index: int, shape: Any) -> None:
+def check_is_array(index: int, shape: AnyShape) -> Shape:
+    """The shape of an argument, where that is an array of fixed size.
+
+    Raises:
+        BadInput: it is not.
+    """
     from minixla.core.shapes import Shape
 
     if not isinstance(shape, Shape) or shape.is_dynamic:
         raise BadInput(f"argument {index} is of shape {shape}: only arrays of fixed size are read")
+    return shape
 
 
 def _loaded(name: str) -> list[tuple[str, Any]]:
     """(origin, array) for each array in a file."""
     import numpy as np
 
-    try:
-        found = np.load(name, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise BadInput(f"{name} is no .npy or .npz file: {error}") from None
-    if isinstance(found, np.ndarray):
-        return [(name, found)]
-    with found:
-        return [(f"{name}[{key}]", found[key]) for key in found.files]
+    with open(name, "rb") as file:
+        # Pipes cannot go back.
+        stream = file if file.seekable() else io.BytesIO(file.read())
+        start = stream.read(6)
+        stream.seek(0)
+        if not start.startswith((b"\x93NUMPY", b"PK")):
+            raise BadInput(f"{name} is no .npy or .npz file")
+        try:
+            found = np.load(stream, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return [(name, found)]
+            pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
+        except (ValueError, EOFError, KeyError, NotImplementedError, *_damages()) as error:
+            raise BadInput(f"{name} cannot be read: {error or 'it is cut short'}") from None
+    for origin, array in pairs:
+        if not isinstance(array, np.ndarray):
+            raise BadInput(f"{origin} is no array")
+    return pairs
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """What NumPy raises besides for a damaged archive."""
+    import zipfile
+    import zlib
+
+    return zipfile.BadZipFile, zlib.error, MemoryError
 
 
 def _fitting(index: int, array: np.ndarray, shape: Shape, origin: str) -> np.ndarray:
@@ -177,13 +250,16 @@ def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
 
     generator = np.random.default_rng([seed, index])
     kind = shape.element_type
-    if kind.is_inexact:
-        numbers = generator.normal(size=shape.dimensions)
-        if kind.is_complex:
-            numbers = numbers + 1j * generator.normal(size=shape.dimensions)
-    else:
-        numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
-    return np.asarray(numbers).astype(shape.dtype)
+    try:
+        if kind.is_inexact:
+            numbers = generator.normal(size=shape.dimensions)
+            if kind.is_complex:
+                numbers = numbers + 1j * generator.normal(size=shape.dimensions)
+        else:
+            numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
+        return np.asarray(numbers).astype(shape.dtype)
+    except (MemoryError, ValueError) as error:  # ValueError: its bytes cannot even be counted
+        raise BadInput(f"argument {index} of shape {shape} does not fit in memory") from error
 
 
 def print_json(value: Any) -> None:
@@ -195,7 +271,7 @@ def print_data(data: bytes) -> None:
     """Writes to standard output, which may take text only where Python has replaced it."""
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
-        sys.stdout.write(data.decode(errors="replace"))
+        print(data.decode(errors="replace"), end="")
     else:
         sys.stdout.flush()
         buffer.write(data)

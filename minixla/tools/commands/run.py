@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from minixla.tools.commands.options import (
@@ -13,6 +14,7 @@ from minixla.tools.commands.options import (
     add_json,
     add_program,
     argument_arrays,
+    check_is_array,
     named_outputs,
     print_json,
     progress,
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from minixla.core.graph import Graph
-    from minixla.core.shapes import AnyShape
+    from minixla.core.shapes import AnyShape, Shape
 
 __all__ = ["add"]
 
@@ -48,7 +50,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="0,none",
         help="the batch's axis in each argument, or none; default: 0 in all",
     )
-    vmap.add_argument("--size", type=int, default=2, help="of the batch (default 2)")
+    vmap.add_argument(
+        "--size", type=int, metavar="NUMBER", default=2, help="of the batch (default 2)"
+    )
 
 
 def _add(
@@ -70,11 +74,18 @@ def _add(
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(each) for each in text.split(",")]
+    try:
+        return [int(each) for each in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 0,2") from None
 
 
 def _axes(text: str) -> list[int | None]:
-    return [None if each.strip().lower() == "none" else int(each) for each in text.split(",")]
+    words = [each.strip().lower() for each in text.split(",")]
+    try:
+        return [None if each == "none" else int(each) for each in words]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list such as 0,none,-1") from None
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -91,7 +102,7 @@ def _grad(options: argparse.Namespace) -> int:
         shapes = program.graph.input_shapes
         numbers = _differentiated(options.argnums, shapes)
         names = [f"gradient{number}" for number in numbers]
-        templates = list(map(_template, shapes))
+        templates = [_template(check_is_array(*each)) for each in enumerate(shapes)]
         graph = make_graph(lambda *given: _gradients(program, numbers, given))(*templates)
         return _evaluate(options, graph, names)
 
@@ -105,7 +116,7 @@ def _differentiated(argnums: list[int] | None, shapes: Sequence[Any]) -> list[in
     for number in chosen:
         if number not in floats:
             raise BadInput(
-                f"argument {number} has no derivative; the program takes "
+                f"--argnums: argument {number} has no derivative; the program takes "
                 f"({', '.join(map(str, shapes))})"
             )
     if not chosen:
@@ -142,9 +153,9 @@ def _vmap(options: argparse.Namespace) -> int:
 
     with sixty_four_bits():
         program = read_program(options)
-        shapes = program.graph.input_shapes
+        shapes = list(starmap(check_is_array, enumerate(program.graph.input_shapes)))
         if options.size < 1:
-            raise BadInput(f"a batch has one member or more, not {options.size}")
+            raise BadInput(f"--size: a batch has one member or more, not {options.size}")
         axes = options.in_axes or [0]
         axes = axes * len(shapes) if len(axes) == 1 else axes
         if len(axes) != len(shapes):
@@ -155,25 +166,21 @@ def _vmap(options: argparse.Namespace) -> int:
         return _evaluate(options, graph, named_outputs(graph, "result"))
 
 
-def _batched(shape: Any, axis: int | None, size: int) -> Any:
+def _batched(shape: Shape, axis: int | None, size: int) -> Shape:
     if axis is None:
         return shape
     rank = shape.rank + 1
     if not -rank <= axis < rank:
-        raise BadInput(f"axis {axis} is out of range for a batch of {shape}")
+        raise BadInput(f"--in-axes: axis {axis} is out of range for a batch of {shape}")
     sizes = list(shape.dimensions)
     sizes.insert(axis % rank, size)
     return shape.with_dimensions(tuple(sizes))
 
 
-def _template(shape: Any) -> Any:
+def _template(shape: Shape) -> Any:
     """What a program is traced with in place of an argument."""
     import jax
 
-    from minixla.core.shapes import Shape
-
-    if not isinstance(shape, Shape):
-        raise BadInput(f"an argument is of shape {shape}: only programs of arrays are transformed")
     return jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
 
 

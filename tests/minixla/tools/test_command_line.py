@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -292,10 +294,36 @@ def test_cost(folder, capsys):
 BAD = {
     "no such file": (["run", "nothing.mlir"], "nothing.mlir: No such file"),
     "a folder": (["run", "."], "Is a directory"),
-    "no program": (["run", "x.npy"], "import_stablehlo"),
+    "no program": (["run", "x.npy"], "x.npy: the bytes are neither text"),
     "no such function": (["run", "p.mlir", "--function", "f"], "has no function 'f'"),
     "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is no .npy or .npz file"),
     "an empty array file": (["run", "p.mlir", "empty.npy"], "empty.npy is no .npy or .npz file"),
+    "a folder for an array": (["run", "p.mlir", "."], ".: Is a directory"),
+    "an array file cut short": (["run", "p.mlir", "cut.npy"], "cut.npy cannot be read: Failed"),
+    "an array file without a header": (["run", "p.mlir", "cut_early.npy"], "cannot be read: EOF"),
+    "an archive cut short": (["run", "p.mlir", "cut.npz"], "cut.npz cannot be read"),
+    "a damaged archive": (["run", "p.mlir", "damaged.npz"], "damaged.npz cannot be read: Bad CRC"),
+    "Python objects": (
+        ["run", "p.mlir", "objects.npz"],
+        "cannot be read: Object arrays",
+    ),
+    "an archive of something else": (
+        ["run", "p.mlir", "texts.npz"],
+        "[a.txt] is no array",
+    ),
+    "an empty program": (["run", "empty.mlir"], "empty.mlir is empty"),
+    "a program cut short": (["check", "cut.mlir"], "cut.mlir: line 6, column"),
+    "HLO cut short": (["cost", "cut.hlo"], "cut.hlo: line 2, column 1: none of 0 computations"),
+    "no file to convert": (["convert", "nothing.mlir"], "nothing.mlir: No such file"),
+    "no file to check": (["check", "nothing.mlir"], "nothing.mlir: No such file"),
+    "no file to count": (["cost", "nothing.mlir"], "nothing.mlir: No such file"),
+    "no file of an array": (["grad", "p.mlir", "x.npy", "no.npy"], "no.npy: No such file"),
+    "a folder for the output": (["run", "p.mlir", "--output", "."], ".: Is a directory"),
+    "no function called main": (["show", "two.mlir"], "Name one by --function."),
+    "a tuple over a batch": (["vmap", "tuple.mlir"], "only arrays of fixed size"),
+    "a dynamic size over a batch": (["vmap", "dynamic.mlir"], "only arrays of fixed size"),
+    "a derivative at a dynamic size": (["grad", "dynamic.mlir"], "only arrays of fixed size"),
+    "more than there is memory": (["run", "large.mlir"], "does not fit in memory"),
     "another type": (["run", "p.mlir", "double.npy"], "is float64[4, 8], the program takes float3"),
     "too many": (["run", "p.mlir", "both.npz", "x.npy"], "3 arguments were given"),
     "no derivative": (["grad", "ints.mlir"], "takes no floats"),
@@ -307,6 +335,14 @@ BAD = {
     "no folder for the output": (["show", "p.mlir", "--output", "no/p.dot"], "No such file"),
     "an interpreter's gap": (["run", "gap.mlir", "--backend", "interpreter"], "cholesky"),
 }
+TEXTS = {
+    "cut.mlir": PROGRAM[:300],
+    "cut.hlo": "HloModule m\n",
+    "two.mlir": "func.func @a() { return }\nfunc.func @b() { return }",
+    "tuple.mlir": "func.func @main(%x: tuple<tensor<f32>>) { return }",
+    "dynamic.mlir": "func.func @main(%x: tensor<?xf32, #stablehlo.bounds<5>>) { return }",
+    "large.mlir": "func.func @main(%x: tensor<100000000000x100000xf32>) { return }",
+}
 INTEGERS = "func.func @main(%x: tensor<i32>) -> tensor<i32> { return %x : tensor<i32> }"
 GAP = """func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   %0 = stablehlo.cholesky %x, lower = true : tensor<2x2xf32>
@@ -314,34 +350,96 @@ GAP = """func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
 }"""
 
 
+def write_damaged_arrays():
+    array, archive = Path("x.npy").read_bytes(), Path("both.npz").read_bytes()
+    Path("cut.npy").write_bytes(array[:150])
+    Path("cut_early.npy").write_bytes(array[:20])
+    Path("cut.npz").write_bytes(archive[:200])
+    # Within the data of the first array.
+    Path("damaged.npz").write_bytes(archive[:180] + b"####" + archive[184:])
+    np.savez("objects.npz", objects=np.array([{}], object))
+    with zipfile.ZipFile("texts.npz", "w") as texts:
+        texts.writestr("a.txt", "no array")
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_clear_message(folder, capsys, name):
     words, phrase = BAD[name]
     np.save("double.npy", X.astype("f8"))
     Path("empty.npy").write_bytes(b"")
+    Path("empty.mlir").write_bytes(b"")
+    for file, text in TEXTS.items():
+        Path(file).write_text(text)
+    write_damaged_arrays()
     Path("ints.mlir").write_text(INTEGERS)
     Path("gap.mlir").write_text(GAP)
     status, out, err = run(capsys, *words)
     assert status == 2 and not out, (out, err)
     assert phrase in err and err.startswith(f"minixla {words[0]}: ")
-    assert "Traceback" not in err
+    # Options as they are typed, and no line of whoever started the command.
+    for absent in ("Traceback", "function=", "called at", "import_stablehlo"):
+        assert absent not in err
 
 
-WORDS = [
-    ["run"],
-    ["run", "p.mlir", "--nothing"],
-    ["show", "p.mlir", "x.npy"],
-    ["run", "p.mlir", "--backend", "gpu"],
-    ["grad", "p.mlir", "--argnums", "a"],
-    [],
-]
+WORDS = {
+    "": "the following arguments are required: command",
+    "fly": "argument command: invalid choice: 'fly' (choose from 'run', 'grad'",
+    "run": "minixla run: error: the following arguments are required: program\n",
+    "run p.mlir --nothing": "minixla run: error: unrecognized arguments: --nothing",
+    "ops --nothing": "minixla ops: error: unrecognized arguments: --nothing",
+    "show p.mlir x.npy": "minixla show: error: unrecognized arguments: x.npy",
+    "run p.mlir --backend gpu": "argument --backend: invalid choice: 'gpu'",
+    "run p.mlir --seed -1": "argument --seed: '-1' is no number from 0 on",
+    "grad p.mlir --argnums a": "argument --argnums: 'a' is no list of numbers such as 0,2",
+    "vmap p.mlir --in-axes 0,b": "argument --in-axes: '0,b' is no list such as 0,none,-1",
+    "vmap p.mlir --size many": "argument --size: invalid int value: 'many'",
+    "convert p.mlir --to exe": "argument --to: invalid choice: 'exe'",
+}
 
 
-@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+@pytest.mark.parametrize("words", WORDS)
 def test_bad_usage(folder, capsys, words):
     with pytest.raises(SystemExit) as end:
-        main(words)
-    assert end.value.code == 2 and "usage: minixla" in capsys.readouterr().err
+        main(words.split())
+    err = capsys.readouterr().err
+    assert end.value.code == 2 and err.startswith("usage: minixla")
+    assert WORDS[words] in err
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert (end.value.code, capsys.readouterr().out) == (0, f"minixla {mx.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["fly"], ["run", "nothing.mlir"]])
+def test_words_and_names_of_files_are_looked_at_before_anything_is_loaded(words):
+    script = (
+        "import sys\n"
+        "from minixla.tools.command_line import main\n"
+        f"try: main({words!r})\n"
+        "except SystemExit: pass\n"
+        "print('LOADED', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    loaded = done.stdout.split("LOADED")[1].split()
+    assert "minixla.tools.command_line" in loaded
+    assert not {"jax", "jaxlib", "numpy"} & {*loaded}
+
+
+def test_a_file_that_may_not_be_read(folder, capsys, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda name, mode: name != "x.npy")
+    status, _, err = run(capsys, "run", "p.mlir", "x.npy")
+    assert status == 2 and err == "minixla run: x.npy: Permission denied\n"
+    status, _, err = run(capsys, "run", "p.mlir", "--output", "x.npy")
+    assert status == 2 and err == "minixla run: x.npy: Permission denied\n"
+
+
+def test_no_program_names_the_script_that_starts_the_command(folder, capsys):
+    status, out, _ = run(capsys, "grad", "p.mlir", "--emit", "hlo")
+    assert status == 0
+    assert {*re.findall(r'source_file="(.*?)"', out)} == {"<stablehlo>"}
 
 
 def test_a_process_of_its_own(folder):
@@ -365,6 +463,28 @@ def test_whoever_reads_may_have_stopped(folder, monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", closed)
         assert main(["show", "p.mlir"]) == 0
     assert not capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_that_cannot_be_written(folder, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["show", "p.mlir"]) == 2
+    assert capsys.readouterr().err == "minixla show: No space left on device\n"
+
+
+def test_pipes_are_files_too(folder, capsys):
+    def path_of(data):
+        reader, writer = os.pipe()
+        with open(writer, "wb") as file:
+            file.write(data)
+        return f"/dev/fd/{reader}"
+
+    words = [path_of(PROGRAM.encode()), path_of(Path("both.npz").read_bytes())]
+    found = results(capsys, "run", *words, "--backend", "reference")["results"]
+    assert (
+        found == results(capsys, "run", "p.mlir", "both.npz", "--backend", "reference")["results"]
+    )
 
 
 def test_progress_is_shown_on_a_terminal(folder, capsys, monkeypatch):
