@@ -17,7 +17,7 @@ class Row(NamedTuple):
     Attributes:
         value: what it is: `result['loss']`, `gradient of args[0]['w']`.
         shape: its shape.
-        evaluator: whose opinion.
+        evaluator: whose opinion; "all" where nobody has one.
         ulp: the largest error of an element, in units of the last place of its declared type,
             against the program in double; for integers and booleans the largest difference.
         relative: the largest error in units of the largest element.
@@ -37,6 +37,11 @@ class Row(NamedTuple):
     bound: float | None
     verdict: str
     note: str = ""
+
+    @classmethod
+    def unasked(cls, value: str, shape: str, evaluator: str, why: str) -> Row:
+        """The row of an evaluator that cannot be asked."""
+        return cls(value, shape, evaluator, None, None, None, None, "not evaluated", why)
 
 
 class Finding(NamedTuple):

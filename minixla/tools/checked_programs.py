@@ -9,18 +9,22 @@ import jax
 import numpy as np
 from jax.tree_util import keystr, tree_unflatten
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import DerivativeError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
+from minixla.tools.check_report import Row
 from minixla.tools.graph_parts import inlined, is_inexact
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.gradients import jvp, vjp
 
-__all__ = ["CheckedFunction", "CheckedProgram"]
+__all__ = ["CheckedFunction", "CheckedProgram", "Missing", "Opinion"]
 
 _SUBJECT = "cross_check"
+
+#: What an evaluator makes of a program: its results, or why there are none.
+Opinion = list[np.ndarray] | str
 
 
 class CheckedProgram(NamedTuple):
@@ -37,6 +41,25 @@ class CheckedProgram(NamedTuple):
     graph: Graph
     operands: list[np.ndarray]
     names: list[str]
+
+
+class Missing(NamedTuple):
+    """A derivative that the function does not have.
+
+    Attributes:
+        names: what the report calls its outputs.
+        shapes: their shapes.
+        why: there is none.
+    """
+
+    names: list[str]
+    shapes: list[Any]
+    why: str
+
+    def rows(self) -> list[Row]:
+        """What the report says of it."""
+        pairs = zip(self.names, map(str, self.shapes), strict=True)
+        return [Row.unasked(*pair, "all", self.why) for pair in pairs]
 
 
 class CheckedFunction:
@@ -64,6 +87,7 @@ class CheckedFunction:
 
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
+        self._programs: dict[str, CheckedProgram | Missing] = {}
         self.graph = make_graph(flat)(*leaves)
         self._refuse()
         self.operands = [
@@ -109,39 +133,56 @@ class CheckedFunction:
     def _directions(self, generator: np.random.Generator, shapes: Sequence[Any]) -> list[Any]:
         return [_direction(generator, shape) for shape in shapes if is_inexact(shape)]
 
-    def programs(self, gradients: bool) -> list[CheckedProgram]:
-        """The function, and where asked for and there, its derivative in both modes."""
-        found = [self._program("result", self.graph, self.operands, self.output_names)]
-        if gradients and any(self.moving) and any(self.answering):
-            found += [self._forward(), self._reverse()]
-        return found
+    @property
+    def has_derivatives(self) -> bool:
+        """Whether a result and an argument are floats or complex numbers."""
+        return any(self.moving) and any(self.answering)
+
+    def program(self, kind: str) -> CheckedProgram | Missing:
+        """The program of a kind: "result", "jvp" or "vjp"."""
+        if kind not in self._programs:
+            make = {"result": self._function, "jvp": self._forward, "vjp": self._reverse}[kind]
+            self._programs[kind] = make()
+        return self._programs[kind]
+
+    def _function(self) -> CheckedProgram:
+        return self._program("result", self.graph, self.operands, self.output_names)
+
+    def _forward(self) -> CheckedProgram | Missing:
+        names = [f"tangent of {name}" for name in _chosen(self.output_names, self.answering)]
+        shapes = _chosen(self.graph.output_shapes, self.answering)
+        return self._derivative("jvp", self._pushed, jvp, self.tangents, names, shapes)
+
+    def _reverse(self) -> CheckedProgram | Missing:
+        names = [f"gradient of {name}" for name in _chosen(self.input_names, self.moving)]
+        shapes = _chosen(self.graph.input_shapes, self.moving)
+        return self._derivative("vjp", self._pulled, vjp, self.cotangents, names, shapes)
+
+    def _derivative(
+        self,
+        kind: str,
+        derive: Callable[..., Any],
+        transform: Callable[..., Any],
+        directions: Sequence[np.ndarray],
+        names: list[str],
+        shapes: list[Any],
+    ) -> CheckedProgram | Missing:
+        count = len(self.operands)
+
+        def derivative(*given: Any) -> list[Any]:
+            return derive(transform, self._flat, given[:count], given[count:])
+
+        operands = [*self.operands, *directions]
+        try:
+            graph = make_graph(derivative)(*operands)
+        except DerivativeError as error:
+            return Missing(names, shapes, str(error).splitlines()[0])
+        return self._program(kind, graph, operands, names)
 
     def _program(
         self, kind: str, graph: Graph, operands: Sequence[np.ndarray], names: Sequence[str]
     ) -> CheckedProgram:
         return CheckedProgram(kind, inlined(graph.silent()).pruned(), list(operands), list(names))
-
-    def _forward(self) -> CheckedProgram:
-        count = len(self.operands)
-
-        def derivative(*given: Any) -> list[Any]:
-            return self._pushed(jvp, self._flat, given[:count], given[count:])
-
-        operands = [*self.operands, *self.tangents]
-        graph = make_graph(derivative)(*operands)
-        names = [f"tangent of {name}" for name in _chosen(self.output_names, self.answering)]
-        return self._program("jvp", graph, operands, names)
-
-    def _reverse(self) -> CheckedProgram:
-        count = len(self.operands)
-
-        def derivative(*given: Any) -> list[Any]:
-            return self._pulled(vjp, self._flat, given[:count], given[count:])
-
-        operands = [*self.operands, *self.cotangents]
-        graph = make_graph(derivative)(*operands)
-        names = [f"gradient of {name}" for name in _chosen(self.input_names, self.moving)]
-        return self._program("vjp", graph, operands, names)
 
     def _pushed(self, push: Any, flat: Any, given: Sequence[Any], tangents: Sequence[Any]) -> Any:
         function, point = self._of_moving(flat, given)
@@ -164,7 +205,7 @@ class CheckedFunction:
 
         return function, _chosen(given, self.moving)
 
-    def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, list[np.ndarray]]:
+    def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, Opinion]:
         """What a JAX function gives for the same arguments and directions, by kind of program.
 
         Raises:
@@ -177,14 +218,26 @@ class CheckedFunction:
         def everything(given: Any, tangents: Any, cotangents: Any) -> dict[str, list[Any]]:
             found = {"result": flat(*given)}
             self._check_alike(found["result"])
-            if gradients and any(self.moving) and any(self.answering):
+            if has_forward:
                 found["jvp"] = self._pushed(jax.jvp, flat, given, tangents)
+            if gradients and self.has_derivatives:
                 found["vjp"] = self._pulled(jax.vjp, flat, given, cotangents)
             return found
 
+        operands = self.operands, self.tangents, self.cotangents
+        has_forward = gradients and self.has_derivatives
+        found: dict[str, Opinion] = {}
         with jax.enable_x64(True):
-            found = jax.jit(everything)(self.operands, self.tangents, self.cotangents)
-        return {kind: list(map(np.asarray, results)) for kind, results in found.items()}
+            try:
+                results = jax.jit(everything)(*operands)
+            except TypeError as error:
+                if not has_forward or "custom_vjp" not in str(error):
+                    raise
+                has_forward, found["jvp"] = False, str(error).splitlines()[0]
+                results = jax.jit(everything)(*operands)
+        for kind, arrays in results.items():
+            found[kind] = list(map(np.asarray, arrays))
+        return found
 
     def _check_alike(self, results: Sequence[Any]) -> None:
         theirs = [shape_of(each, _SUBJECT) for each in results]

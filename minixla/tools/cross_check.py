@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,20 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Value
 from minixla.core.shapes import Shape
 from minixla.tools.check_report import CrossCheckReport, Finding, Row
-from minixla.tools.checked_programs import CheckedFunction, CheckedProgram
+from minixla.tools.checked_programs import CheckedFunction, CheckedProgram, Missing, Opinion
 from minixla.tools.comparison import Comparison, compared, relative_error
-from minixla.tools.derivative_parts import (
-    Agreement,
-    Quotients,
-    pairing,
-    wrong_derivative,
-)
-from minixla.tools.evaluators import EVALUATORS, NotEvaluated, known_gap
-from minixla.tools.graph_parts import inlined, showing
-from minixla.tools.localization import Search, wrong_step
-from minixla.tools.rounding import Measured, in_double, precision_of
+from minixla.tools.derivative_check import DIFFERENCES, check_derivatives
+from minixla.tools.evaluators import EVALUATORS, NotEvaluated, known_gap, users_evaluators
+from minixla.tools.graph_parts import showing
+from minixla.tools.localization import Search, known_error, wrong_step
+from minixla.tools.opinions import REFERENCE, Opinions
+from minixla.tools.progress import shown_progress
+from minixla.tools.rounding import Measured, precision_of
 from minixla.tools.ulp import real_part_info
 from minixla.transforms.arguments import checked_function
 
 __all__ = ["cross_check"]
 
-_DIFFERENCES = "finite differences"
 _JAX = "JAX"
 # Times the spread of rounding in double: what is smaller may be zero.
 _FEW = 64
@@ -39,6 +36,7 @@ def cross_check(
     *args: Any,
     against: Callable[..., Any] | None = None,
     gradients: bool = True,
+    evaluators: Mapping[str, Callable[..., Any]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> CrossCheckReport:
     """Runs one program through several evaluators and compares what they give.
@@ -57,36 +55,62 @@ def cross_check(
         fun: a function of pytrees of arrays, traceable and without side effects.
         *args: its arguments.
         against: a JAX function of the same arguments that should give the same.
-        gradients: whether derivatives are checked, where there are any.
-        progress: called with the name of each step.
+        gradients: whether derivatives are checked, where there are any. A function with a
+            `custom_vjp` has none forwards, which the report says.
+        evaluators: more evaluators by name, functions of a Graph and a list of NumPy arrays, its
+            operands, that return an array for each of its outputs, or raise NotImplementedError.
+        progress: called with the name of each step; default: they are shown where standard error
+            is a terminal, and in notebooks.
 
     Returns:
         A CrossCheckReport: `ok`, `rows`, `findings`; printed, it is a table.
 
     Raises:
-        TransformError: the function has side effects, or gives what cannot be compared.
+        TransformError: the function has side effects, or gives what cannot be compared; an
+            evaluator gives other results than the graph has.
     """
     checked_function(fun, "cross_check")
-    say = progress or (lambda step: None)
-    say("tracing")
-    function = CheckedFunction(fun, args)
-    theirs = {} if against is None else function.run_jax(against, gradients)
+    opinions = Opinions([*EVALUATORS, *users_evaluators(evaluators)])
+    with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
+        say("tracing")
+        function = CheckedFunction(fun, args)
+        theirs = {} if against is None else function.run_jax(against, gradients)
+        return _check(function, gradients, theirs, opinions, say)
+
+
+def _check(
+    function: CheckedFunction,
+    gradients: bool,
+    theirs: dict[str, Opinion],
+    opinions: Opinions,
+    say: Say,
+) -> CrossCheckReport:
     rows: list[Row] = []
     findings: list[Finding] = []
-    for program in function.programs(gradients):
-        say(f"evaluating {_KINDS[program.kind]}")
-        checked = _Checked(program, theirs.get(program.kind))
+    has_derivatives = gradients and function.has_derivatives
+    for kind, text in _KINDS.items():
+        if kind != "result" and not has_derivatives:
+            continue
+        say(text)
+        program = function.program(kind)
+        if isinstance(program, Missing):
+            rows += program.rows()
+            continue
+        told = lambda step, text=text: say(f"{text}: {step}")  # noqa: E731
+        checked = _Checked(program, theirs.get(kind), opinions, told)
         rows += checked.rows
         findings += checked.findings
-    if any(row.value.startswith(("tangent", "gradient")) for row in rows):
+    if has_derivatives:
         say("finite differences")
-        derived = _check_derivatives(function, findings)
-        rows += derived
+        compared_rows, wrong = check_derivatives(function, say)
+        rows += compared_rows
+        findings += wrong
     if any(row.evaluator == _JAX and row.verdict == "parts" for row in rows) and not findings:
         findings.append(_jax_differs(rows))
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
 
 
+Say = Callable[[str], None]
 _KINDS = {
     "result": "the function",
     "jvp": "the forward derivative",
@@ -102,33 +126,44 @@ class _Checked:
         findings: where evaluators part.
     """
 
-    def __init__(self, program: CheckedProgram, theirs: list[np.ndarray] | None) -> None:
+    def __init__(
+        self, program: CheckedProgram, theirs: Opinion | None, opinions: Opinions, say: Say
+    ) -> None:
         self.program = program
+        self._opinions = opinions
+        self._say = say
+        say(REFERENCE)
         self.measured = Measured(program.graph, program.operands)
         self.findings: list[Finding] = []
         self.rows: list[Row] = []
         self._search: Search | None = None
-        opinions = self._opinions(theirs)
+        given = self._given(theirs)
         comparisons = {
             name: [self._compare(index, each) for index, each in enumerate(results)]
-            for name, results in opinions.items()
+            for name, results in given.items()
             if not isinstance(results, str)
         }
         self._is_wrong = self._find_wrong(comparisons)
         for index, name in enumerate(program.names):
-            for evaluator, results in opinions.items():
+            for evaluator, results in given.items():
                 if isinstance(results, str):
-                    self.rows.append(self._unasked(index, name, evaluator, results))
+                    shape = str(self._output(index).shape)
+                    self.rows.append(Row.unasked(name, shape, evaluator, results))
                 else:
                     comparison = comparisons[evaluator][index]
                     self.rows.append(self._row(index, name, evaluator, comparison))
 
-    def _opinions(self, theirs: list[np.ndarray] | None) -> dict[str, list[np.ndarray] | str]:
+    def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
         """The results of each evaluator, or why there are none."""
-        found: dict[str, list[np.ndarray] | str] = {}
-        for evaluator in EVALUATORS:
+        graph, operands = self.program.graph, self.program.operands
+        found: dict[str, Opinion] = {}
+        for evaluator in self._opinions.evaluators:
+            if evaluator.name == REFERENCE:
+                found[REFERENCE] = [self.measured.reference[id(value)] for value in graph.outputs]
+                continue
+            self._say(evaluator.name)
             try:
-                found[evaluator.name] = evaluator.run(self.program.graph, self.program.operands)
+                found[evaluator.name] = self._opinions.ask(evaluator, graph, operands)
             except NotEvaluated as error:
                 found[evaluator.name] = str(error)
         if theirs is not None:
@@ -150,20 +185,17 @@ class _Checked:
         """Looks for an instruction that one evaluator gets wrong, if any is off."""
         if not any(each.excess > 1 for row in comparisons.values() for each in row):
             return False
-        finding = wrong_step(self._searched())
+        finding = known_error(self.program.kind, self.measured, self._opinions)
+        finding = finding or wrong_step(self._searched())
         if finding is not None:
             self.findings.append(finding)
         return finding is not None
 
     def _searched(self) -> Search:
         if self._search is None:
-            names = [evaluator.name for evaluator in EVALUATORS]
-            self._search = Search(self.program.kind, self.measured, names)
+            self._say("looking for where evaluators part")
+            self._search = Search(self.program.kind, self.measured, self._opinions)
         return self._search
-
-    def _unasked(self, index: int, name: str, evaluator: str, why: str) -> Row:
-        shape = str(self._output(index).shape)
-        return Row(name, shape, evaluator, None, None, None, None, "not evaluated", why)
 
     def _row(self, index: int, name: str, evaluator: str, comparison: Comparison) -> Row:
         verdict, note = self._verdict(index, evaluator, comparison)
@@ -272,68 +304,11 @@ class _Checked:
         return largest <= _FEW * share * float(spread.max(initial=0.0))
 
 
-def _check_derivatives(function: CheckedFunction, findings: list[Finding]) -> list[Row]:
-    """Rows that compare our derivatives, in double, with difference quotients."""
-    graph = _answering(function)
-    rows = []
-    _, forward, reverse = function.programs(True)
-    directions = _directions(function)
-    quotients = Quotients(graph, function.operands, directions)
-    tangents = _in_double(forward)
-    for index, name in enumerate(forward.names):
-        agreement = quotients.agreement(index, tangents[index])
-        rows.append(_difference_row(name, graph.outputs[index].shape, agreement))
-    pulled = iter(zip(reverse.names, _in_double(reverse), strict=True))
-    for index, direction in enumerate(directions):
-        if direction is not None:
-            only = [each if i == index else None for i, each in enumerate(directions)]
-            name, gradient = next(pulled)
-            own = Quotients(graph, function.operands, only)
-            agreement = pairing(own, function.cotangents, gradient, direction)
-            rows.append(_difference_row(name, graph.inputs[index].shape, agreement))
-    if all(row.verdict == "ok" for row in rows):
-        return rows
-    return _explained(function, rows, findings)
-
-
-def _explained(function: CheckedFunction, rows: list[Row], findings: list[Finding]) -> list[Row]:
-    """The rows, after a search for the rules that are wrong."""
-    graph = inlined(function.graph, lambda step: False)
-    found = wrong_derivative(graph, function.operands)
-    findings.extend(found)
-    is_meant = bool(found) and all(finding.suspects == ("stop_gradient",) for finding in found)
-    if not is_meant:
-        return rows
-    note = "stop_gradient makes it another function's derivative"
-    return [row if row.verdict == "ok" else row._replace(verdict="ok", note=note) for row in rows]
-
-
-def _answering(function: CheckedFunction) -> Any:
-    outputs = zip(function.graph.outputs, function.answering, strict=True)
-    kept = showing(function.graph, [value for value, flag in outputs if flag])
-    return inlined(kept.silent()).pruned()
-
-
-def _directions(function: CheckedFunction) -> list[np.ndarray | None]:
-    found = iter(function.tangents)
-    return [next(found) if flag else None for flag in function.moving]
-
-
-def _in_double(program: CheckedProgram) -> Sequence[np.ndarray]:
-    return in_double(program.graph, program.operands)
-
-
-def _difference_row(name: str, shape: Any, agreement: Agreement) -> Row:
-    verdict = "parts" if agreement.excess > 1 else "ok"
-    shares = agreement.relative, agreement.excess
-    return Row(name, str(shape), _DIFFERENCES, None, *shares, None, verdict)
-
-
 def _jax_differs(rows: Sequence[Row]) -> Finding:
     names = [row.value for row in rows if row.evaluator == _JAX and row.verdict == "parts"]
     others = (
         "all others agree, finite differences too"
-        if any(row.evaluator == _DIFFERENCES for row in rows)
+        if any(row.evaluator == DIFFERENCES for row in rows)
         else "all others agree"
     )
     text = f"the JAX function gives other values of {', '.join(names[:4])}; {others}"
@@ -341,8 +316,32 @@ def _jax_differs(rows: Sequence[Row]) -> Finding:
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
-    """Each instruction's finding once."""
-    seen: dict[Any, Finding] = {}
+    """Each error once, at the first place where it was found."""
+    # Difference quotients of what the reference gets wrong differ from its derivative.
+    misunderstood = {each.operation for each in findings if "reference rule" in each.suspects}
+    found: dict[Any, list[Finding]] = {}
     for each in findings:
-        seen.setdefault((each.kind, each.program, each.instruction, each.operation), each)
-    return list(seen.values())
+        if each.suspects != ("derivative rule",) or each.operation not in misunderstood:
+            found.setdefault(_error(each), []).append(each)
+    return [_with_others(*same) for same in found.values()]
+
+
+def _error(finding: Finding) -> tuple[Any, ...]:
+    """Equal for findings of one error: an operation's rule is one for all programs."""
+    if {*finding.suspects} & _RULES:
+        return finding.kind, finding.operation, finding.suspects
+    if finding.kind == "rule":
+        return finding.kind, finding.operation, finding.suspects, finding.shapes
+    if finding.kind == "derivative":
+        return finding.kind, finding.operation, finding.suspects, finding.source
+    return finding.kind, finding.operation, finding.program, finding.instruction
+
+
+_RULES = {"reference rule", "StableHLO form", "derivative rule"}
+
+
+def _with_others(first: Finding, *others: Finding) -> Finding:
+    if not others:
+        return first
+    count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
+    return first._replace(explanation=f"{first.explanation}; so too at {count}")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.derived import jvp_graph, vjp_graphs
+from minixla.core.errors import DerivativeError
 from minixla.core.graph import Graph, Instruction
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error, shown_element
@@ -51,7 +52,11 @@ class Quotients:
     """
 
     def __init__(
-        self, graph: Graph, operands: Sequence[Any], directions: Sequence[np.ndarray | None]
+        self,
+        graph: Graph,
+        operands: Sequence[Any],
+        directions: Sequence[np.ndarray | None],
+        here: Sequence[np.ndarray] | None = None,
     ) -> None:
         """Evaluates the program at three points.
 
@@ -59,8 +64,9 @@ class Quotients:
             graph: the program; its outputs are floats or complex numbers.
             operands: where.
             directions: for each operand; None leaves it as it is.
+            here: the results there in double, if they are known.
         """
-        here = in_double(graph, operands)
+        here = in_double(graph, operands) if here is None else here
         above, below = (in_double(graph, _moved(operands, directions, s)) for s in (1, -1))
         self.middle: list[np.ndarray] = []
         self.allowed: list[np.ndarray] = []
@@ -175,7 +181,10 @@ def _wrong_jvp(
     directions: list[Any],
     quotients: Quotients,
 ) -> Finding | None:
-    derived = jvp_graph(graph, active)
+    try:
+        derived = jvp_graph(graph, active)
+    except DerivativeError:
+        return None  # there is none forwards
     tangents = [each for each in directions if each is not None]
     results = in_double(derived.graph, [*given, *tangents])
     found = iter(results[len(graph.outputs) :])
@@ -201,7 +210,10 @@ def _wrong_vjp(
     directions: list[Any],
     generator: np.random.Generator,
 ) -> Finding | None:
-    halves = vjp_graphs(graph, active)
+    try:
+        halves = vjp_graphs(graph, active)
+    except DerivativeError:
+        return None
     cotangents = [_random(generator, value.shape) for value in graph.outputs]
     residuals = in_double(halves.forward, given)[len(graph.outputs) :]
     pairs = zip(cotangents, halves.active_outputs, strict=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
 
-from minixla.core.errors import MinixlaError
+from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction
 from minixla.core.shapes import Shape
 from minixla.engine import run_graph
@@ -18,7 +18,7 @@ from minixla.tools.interpreter import run_stablehlo
 from minixla.tools.worker import OracleError
 from minixla_ops.evaluation import reference_graph
 
-__all__ = ["EVALUATORS", "Evaluator", "NotEvaluated", "known_gap", "run_hlo"]
+__all__ = ["EVALUATORS", "HLO_FORM", "Evaluator", "NotEvaluated", "known_gap", "users_evaluators"]
 
 #: The interpreter computes an element at a time: two million operations a second.
 _MOST_OPERATIONS = 20_000_000
@@ -59,7 +59,7 @@ def _by_reference(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarr
 def _by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     try:
         with jax.enable_x64(True):
-            return list(map(np.asarray, run_graph(graph, list(map(jax.numpy.asarray, operands)))))
+            return list(map(np.asarray, run_graph(graph, list(map(jax.device_put, operands)))))
     except (MinixlaError, RuntimeError, NotImplementedError) as error:
         raise NotEvaluated(_first_line(error)) from error
 
@@ -88,14 +88,7 @@ def _text_of(graph: Graph) -> str:
         raise NotEvaluated(_first_line(error)) from error
 
 
-def run_hlo(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The results of the graph's HLO text, as XLA translates it, in the interpreter.
-
-    It passes the `stablehlo` rules by, and tells a wrong one from a wrong reference.
-
-    Raises:
-        NotEvaluated: XLA cannot read or translate it, or the interpreter cannot be asked.
-    """
+def _by_hlo(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     try:
         return run_stablehlo(str(graph), operands, timeout=_SECONDS)
     except (MinixlaError, OracleError) as error:
@@ -206,3 +199,58 @@ EVALUATORS = (
     Evaluator("interpreter", _by_interpreter),
     Evaluator("XLA", _by_xla),
 )
+#: The graph's HLO text, as XLA translates it, in the interpreter: it passes the `stablehlo` rules
+#: by, and tells a wrong one from a wrong reference.
+HLO_FORM = Evaluator("HLO form", _by_hlo)
+
+#: Names in reports that no evaluator of the user's may have.
+_TAKEN = (*[each.name for each in EVALUATORS], HLO_FORM.name, "JAX", "finite differences", "all")
+
+
+def users_evaluators(given: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:
+    """Evaluators of the user's: functions of a graph and a list of its operands, by name.
+
+    Raises:
+        TransformError: a name is taken, or something is no function.
+    """
+    for name, function in (given or {}).items():
+        problem = None
+        if name in _TAKEN:
+            problem = f"an evaluator cannot be called {name!r}, which reports call another"
+        elif not callable(function):
+            problem = f"evaluator {name!r} is no function: {function!r}"
+        if problem is not None:
+            advice = "Give evaluators={name: function of a graph and a list of arrays}."
+            raise explain(TransformError, "cross_check", problem, [], advice)
+    return [Evaluator(name, _checked(name, function)) for name, function in (given or {}).items()]
+
+
+def _checked(name: str, function: Callable[..., Any]) -> _Run:
+    """The function; what it gives must be what the graph's outputs are."""
+
+    def run(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        try:
+            results = list(map(np.asarray, function(graph, list(operands))))
+        except NotImplementedError as error:
+            raise NotEvaluated(_first_line(error)) from error
+        wanted = [str(shape) for shape in graph.output_shapes]
+        found = [_in_words(each) for each in results]
+        if found != wanted:
+            raise explain(
+                TransformError,
+                "cross_check",
+                f"evaluator {name!r} gives other results than the graph has",
+                [f"evaluator: {', '.join(found)}", f"graph: {', '.join(wanted)}"],
+                "It returns an array for each output, of its type and shape; where it cannot, it "
+                "raises NotImplementedError.",
+            )
+        return results
+
+    return run
+
+
+def _in_words(array: np.ndarray) -> str:
+    try:
+        return str(Shape(array.dtype, array.shape))
+    except MinixlaError:
+        return f"{array.dtype}{list(array.shape)}"

@@ -8,25 +8,25 @@ off when the whole program runs are tried; loops and branches are followed insid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools.check_report import Finding
-from minixla.tools.comparison import Comparison, compared, relative_error, shown_element
-from minixla.tools.evaluators import EVALUATORS, Evaluator, NotEvaluated, known_gap, run_hlo
+from minixla.tools.comparison import relative_error
+from minixla.tools.evaluators import Evaluator, NotEvaluated, known_gap
 from minixla.tools.graph_parts import alone, composition_of, inlined, is_array, showing
 from minixla.tools.inner_programs import inner_runs
+from minixla.tools.opinions import REFERENCE, Judgement, Opinions, compared_at
 from minixla.tools.rounding import Measured, precision_of
 from minixla.tools.ulp import absolute_error
 from minixla_ops.composed import Composed
 from minixla_ops.evaluation import reference_graph
 
-__all__ = ["Search", "describe_step", "wrong_step"]
+__all__ = ["Search", "describe_step", "known_error", "wrong_step"]
 
 _MOST_TRIED = 200
-_REFERENCE = "reference"
 
 
 class Search:
@@ -35,29 +35,31 @@ class Search:
     Attributes:
         kind: of the program, as findings call it.
         measured: the program in the reference and in double.
+        opinions: the evaluators.
         values: for each other evaluator that could be asked, every array of the program by its id.
     """
 
-    def __init__(self, kind: str, measured: Measured, names: Sequence[str]) -> None:
+    def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
         """Evaluates.
 
         Args:
             kind: of the program.
             measured: its values.
-            names: of the evaluators that are asked besides the reference.
+            opinions: the evaluators that are asked.
         """
         self.kind = kind
         self.measured = measured
-        self.values: dict[str, dict[int, np.ndarray]] = {_REFERENCE: measured.reference}
+        self.opinions = opinions
+        self.values: dict[str, dict[int, np.ndarray]] = {REFERENCE: measured.reference}
         graph = measured.graph
         self.shown = [v for step in graph.instructions for v in step.results if is_array(v)]
-        for evaluator in EVALUATORS:
-            if evaluator.name in names and evaluator.name != _REFERENCE:
+        for evaluator in opinions.evaluators:
+            if evaluator.name != REFERENCE:
                 self._ask(evaluator, showing(graph, self.shown))
 
     def _ask(self, evaluator: Evaluator, graph: Graph) -> None:
         try:
-            results = evaluator.run(graph, self.measured.operands)
+            results = self.opinions.ask(evaluator, graph, self.measured.operands)
         except NotEvaluated:
             return
         self.values[evaluator.name] = dict(zip(map(id, self.shown), results, strict=True))
@@ -70,7 +72,7 @@ class Search:
 
     def _is_off(self, step: Instruction, values: dict[int, np.ndarray]) -> bool:
         return any(
-            _compared(self.measured, value, values[id(value)]).excess > 1
+            compared_at(self.measured, value, values[id(value)]).excess > 1
             for value in step.results
             if is_array(value)
         )
@@ -165,10 +167,17 @@ def describe_step(
     return Finding(kind, program, number, name, shapes, suspects, element, values or {}, line, text)
 
 
-def _compared(measured: Measured, value: Value, actual: np.ndarray) -> Comparison:
-    truth = measured.truth[id(value)]
-    bound = measured.bound(value) if id(value) in measured.spread else None
-    return compared(actual, truth, bound)
+def known_error(kind: str, measured: Measured, opinions: Opinions) -> Finding | None:
+    """An instruction of a program that was found wrong before, on the same operands, if any."""
+    if not opinions.knows_errors:
+        return None
+    for number, step in enumerate(measured.graph.instructions):
+        operands = [measured.reference[id(value)] for value in step.operands]
+        program = None if step.computations else _alone_at(step, operands)
+        judgement = None if program is None else opinions.known(*program)
+        if judgement is not None:
+            return _described(kind, step, number, judgement)
+    return None
 
 
 def wrong_step(search: Search) -> Finding | None:
@@ -190,14 +199,14 @@ def _wrong_there(
 ) -> Finding | None:
     runs = inner_runs(step, operands)
     if runs is None:
-        return _wrong_alone(search.kind, step, operands, number)
+        return _wrong_alone(search, step, operands, number)
     for graph, given in runs:
         measured = Measured(inlined(graph).pruned(), given)
-        found = wrong_step(Search(search.kind, measured, list(search.values)))
+        found = wrong_step(Search(search.kind, measured, search.opinions))
         if found is not None:
             return found
     if isinstance(step.op, Composed) and not _is_as_composed(search, step, operands):
-        return _wrong_alone(search.kind, step, operands, number)
+        return _wrong_alone(search, step, operands, number)
     return None
 
 
@@ -210,96 +219,30 @@ def _is_as_composed(search: Search, step: Instruction, operands: list[np.ndarray
     )
 
 
-class _Opinion(NamedTuple):
-    """What an evaluator makes of one instruction, and how far it is from the truth."""
-
-    results: list[np.ndarray]
-    output: int
-    comparison: Comparison
-
-    @property
-    def is_off(self) -> bool:
-        return self.comparison.excess > 1
-
-
 def _wrong_alone(
-    kind: str, step: Instruction, operands: Sequence[np.ndarray], number: int
+    search: Search, step: Instruction, operands: Sequence[np.ndarray], number: int
 ) -> Finding | None:
     """The finding that an evaluator gets this instruction wrong, if one does."""
+    program = _alone_at(step, operands)
+    if program is None:
+        return None
+    has_gap = known_gap(step) is not None
+    judgement = search.opinions.judged(*program, has_gap)
+    return None if judgement is None else _described(search.kind, step, number, judgement)
+
+
+def _alone_at(
+    step: Instruction, operands: Sequence[np.ndarray]
+) -> tuple[Graph, list[np.ndarray]] | None:
+    """An instruction as a program, and its inputs; None where no result is an array."""
     if not any(map(is_array, step.results)):
         return None
     graph, inputs = alone(step)
     known = dict(zip(map(id, step.operands), operands, strict=True))
-    given = [known[id(value)] for value in inputs]
-    graph = showing(graph, [value for value in graph.outputs if is_array(value)])
-    measured = Measured(graph, given)
-    opinions = {e.name: _opinion(e.run, measured) for e in EVALUATORS}
-    asked = {name: each for name, each in opinions.items() if each is not None}
-    off = [name for name, each in asked.items() if each.is_off]
-    if "interpreter" in off and known_gap(step) is not None:
-        off.remove("interpreter")
-        del asked["interpreter"]
-    if not off:
-        return None
-    by_hlo = None
-    if _REFERENCE not in off and "XLA" in off:
-        by_hlo = _opinion(run_hlo, measured) if known_gap(step) is None else None
-    if by_hlo is not None:
-        asked["HLO form"] = by_hlo
-    suspects = _suspects(off, list(asked), by_hlo)
-    worst = max([asked[name] for name in off], key=lambda each: each.comparison.excess)
-    return _described(kind, step, number, suspects, off, worst, asked, measured)
+    arrays = [value for value in graph.outputs if is_array(value)]
+    return showing(graph, arrays), [known[id(value)] for value in inputs]
 
 
-def _opinion(run: Any, measured: Measured) -> _Opinion | None:
-    try:
-        results = run(measured.graph, measured.operands)
-    except NotEvaluated:
-        return None
-    found = [
-        _Opinion(results, index, _compared(measured, value, result))
-        for index, (value, result) in enumerate(zip(measured.graph.outputs, results, strict=True))
-    ]
-    return max(found, key=lambda each: each.comparison.excess)
-
-
-def _suspects(off: list[str], asked: list[str], by_hlo: _Opinion | None) -> tuple[str, ...]:
-    """What is wrong, given who is off the truth: the reference in double.
-
-    The interpreter and XLA are given the same StableHLO, so that they may be wrong together; XLA's
-    translation of the HLO text tells whether that text or the reference is wrong.
-    """
-    if _REFERENCE in off:
-        return ("reference rule",)
-    if off == ["interpreter"]:
-        return ("interpreter",) if "XLA" in asked else ("reference rule", "interpreter")
-    if off == ["XLA"] and "interpreter" in asked:
-        return ("XLA",)
-    if by_hlo is None:
-        return ("reference rule", "StableHLO form") + (("XLA",) if off == ["XLA"] else ())
-    if by_hlo.is_off:
-        return ("reference rule",)
-    return ("StableHLO form",) if "interpreter" in asked else ("StableHLO form", "XLA")
-
-
-def _described(
-    kind: str,
-    step: Instruction,
-    number: int,
-    suspects: tuple[str, ...],
-    off: list[str],
-    worst: _Opinion,
-    asked: dict[str, _Opinion],
-    measured: Measured,
-) -> Finding:
-    where, output = worst.comparison.worst, worst.output
-    truth = measured.truth[id(measured.graph.outputs[output])]
-    values = {"in double": shown_element(truth, where)}
-    values |= {name: shown_element(each.results[output], where) for name, each in asked.items()}
-    size = f"{worst.comparison.ulp:.3g} ulp, {worst.comparison.bound:.3g} allowed"
-    text = (
-        f"on the same operands {' and '.join(off)} "
-        f"{'is' if len(off) == 1 else 'are'} off the reference in double by up to {size}; "
-        f"suspected: {' or '.join(suspects)}"
-    )
+def _described(kind: str, step: Instruction, number: int, judgement: Judgement) -> Finding:
+    suspects, where, values, text = judgement
     return describe_step("rule", kind, step, number, suspects, text, where, values)

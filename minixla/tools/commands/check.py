@@ -11,10 +11,10 @@ from minixla.tools.commands.options import (
     add_program,
     argument_arrays,
     print_json,
-    progress,
     read_program,
     sixty_four_bits,
 )
+from minixla.tools.progress import shown_progress
 
 __all__ = ["add"]
 
@@ -38,7 +38,7 @@ def _check(options: argparse.Namespace) -> int:
     with sixty_four_bits():
         program = read_program(options)
         operands, origins = argument_arrays(options, program.graph.input_shapes)
-        with progress("check") as say:
+        with shown_progress("minixla check") as say:
             gradients = not options.no_gradients
             report = cross_check(program, *operands, gradients=gradients, progress=say)
     if options.json:

@@ -8,10 +8,10 @@ from minixla.tools.commands.options import (
     add_json,
     add_program,
     print_json,
-    progress,
     read_program,
     sixty_four_bits,
 )
+from minixla.tools.progress import shown_progress
 
 __all__ = ["add"]
 
@@ -31,7 +31,7 @@ def _cost(options: argparse.Namespace) -> int:
 
     with sixty_four_bits():
         program = read_program(options)
-        with progress("cost") as say:
+        with shown_progress("minixla cost") as say:
             say("compiling")
             report = cost_report(program.graph, with_xla=not options.no_xla)
     if options.json:

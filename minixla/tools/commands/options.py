@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ __all__ = [
     "named_outputs",
     "print_data",
     "print_json",
-    "progress",
     "read_program",
     "sixty_four_bits",
 ]
@@ -287,22 +286,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
-
-
-@contextlib.contextmanager
-def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """A function that shows the step of long work, where standard error is a terminal."""
-    bar = None
-    if sys.stderr.isatty():
-        with contextlib.suppress(ImportError):
-            from tqdm import tqdm
-
-            bar = tqdm(desc=title, leave=False, bar_format="{desc}: {elapsed} {postfix}")
-    try:
-        yield (lambda step: None) if bar is None else bar.set_postfix_str
-    finally:
-        if bar is not None:
-            bar.close()
 
 
 def named_outputs(graph: Graph, stem: str) -> list[str]:

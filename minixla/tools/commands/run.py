@@ -17,10 +17,10 @@ from minixla.tools.commands.options import (
     check_is_array,
     named_outputs,
     print_json,
-    progress,
     read_program,
     sixty_four_bits,
 )
+from minixla.tools.progress import shown_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,7 +194,7 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str]) -
     operands, origins = argument_arrays(options, graph.input_shapes)
     run = {each.name: each.run for each in EVALUATORS}[_BACKENDS[options.backend]]
     try:
-        with progress(options.command) as say:
+        with shown_progress(f"minixla {options.command}") as say:
             say(options.backend)
             results = run(graph, operands)
     except NotEvaluated as error:

@@ -495,4 +495,5 @@ def test_progress_is_shown_on_a_terminal(folder, capsys, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["check", "p.mlir", "--no-gradients"]) == 0
-    assert "evaluating the function" in terminal.getvalue()
+    assert "\rminixla check: the function: XLA (" in terminal.getvalue()
+    assert " \rargument 0: generated" in terminal.getvalue(), "the line is gone at the end"

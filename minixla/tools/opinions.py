@@ -1,0 +1,210 @@
+"""What several evaluators make of one program, and which of them a majority finds wrong.
+
+Whoever is near the program in double is of one camp; the others are of one camp where they agree.
+The largest camp is right, and what only the others use is suspected. StableHLO's interpreter and
+XLA read the same StableHLO text: off together, they are one voice, and XLA's translation of the HLO
+text is asked too, which the StableHLO text has no part in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.graph import Graph, Value
+from minixla.tools.comparison import Comparison, compared, shown_element
+from minixla.tools.evaluators import HLO_FORM, Evaluator, NotEvaluated
+from minixla.tools.rounding import Measured
+from minixla.tools.ulp import wide
+
+__all__ = ["REFERENCE", "Judgement", "Opinions", "compared_at"]
+
+REFERENCE = "reference"
+#: Those who read the StableHLO form.
+_READERS = ("interpreter", "XLA")
+
+
+class Judgement(NamedTuple):
+    """Who is wrong about an instruction alone.
+
+    Attributes:
+        suspects: what is wrong: evaluators, "reference rule", "StableHLO form".
+        element: the index of the worst element.
+        values: what each evaluator has there.
+        explanation: who is off, and by how much.
+    """
+
+    suspects: tuple[str, ...]
+    element: tuple[int, ...]
+    values: dict[str, str]
+    explanation: str
+
+
+class Opinions:
+    """Evaluators, each of which reads equal programs once and judges equal instructions once.
+
+    Attributes:
+        evaluators: who is asked, the reference first.
+    """
+
+    def __init__(self, evaluators: Sequence[Evaluator]) -> None:
+        self.evaluators = tuple(evaluators)
+        self._graphs: dict[Graph, Graph] = {}
+        self._judged: dict[Any, Judgement | None] = {}
+
+    def ask(
+        self, evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """What an evaluator gives.
+
+        Raises:
+            NotEvaluated: it cannot be asked.
+        """
+        return evaluator.run(self._same(graph), operands)
+
+    def _same(self, graph: Graph) -> Graph:
+        """The first program that does the same: XLA has compiled it."""
+        return self._graphs.setdefault(graph, graph)
+
+    def judged(
+        self, graph: Graph, operands: Sequence[np.ndarray], has_gap: bool
+    ) -> Judgement | None:
+        """Who is wrong about a program of one instruction, or None.
+
+        Args:
+            graph: the program.
+            operands: its inputs.
+            has_gap: whether the interpreter is known to be wrong about it.
+        """
+        key = _key(graph, operands)
+        if key not in self._judged:
+            self._judged[key] = self._judge(Measured(graph, operands), has_gap)
+        return self._judged[key]
+
+    @property
+    def knows_errors(self) -> bool:
+        """Whether an instruction has been found wrong."""
+        return any(each is not None for each in self._judged.values())
+
+    def known(self, graph: Graph, operands: Sequence[np.ndarray]) -> Judgement | None:
+        """What has been found out about a program of one instruction before."""
+        return self._judged.get(_key(graph, operands))
+
+    def _judge(self, measured: Measured, has_gap: bool) -> Judgement | None:
+        asked: dict[str, _Opinion] = {}
+        for evaluator in self.evaluators:
+            if not (has_gap and evaluator.name == "interpreter"):
+                self._add(asked, evaluator, measured)
+        off = [name for name, each in asked.items() if each.is_off]
+        if not off:
+            return None
+        if REFERENCE not in off and "XLA" in off and not has_gap:
+            self._add(asked, HLO_FORM, measured)
+        return _judgement(asked, off, measured)
+
+    def _add(self, asked: dict[str, _Opinion], evaluator: Evaluator, measured: Measured) -> None:
+        try:
+            results = self.ask(evaluator, measured.graph, measured.operands)
+        except NotEvaluated:
+            return
+        asked[evaluator.name] = _Opinion.of(results, measured)
+
+
+def _key(graph: Graph, operands: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    """Equal for programs that do the same, at the same operands."""
+    return graph, *map(_digest, operands)
+
+
+def _digest(operand: Any) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(map(_digest, operand))
+    return hashlib.blake2b(np.asarray(operand).tobytes()).digest()
+
+
+class _Opinion(NamedTuple):
+    """What an evaluator makes of one instruction, and how far the worst result is off."""
+
+    results: list[np.ndarray]
+    output: int
+    comparison: Comparison
+
+    @classmethod
+    def of(cls, results: list[np.ndarray], measured: Measured) -> _Opinion:
+        pairs = zip(measured.graph.outputs, results, strict=True)
+        found = [cls(results, i, compared_at(measured, *pair)) for i, pair in enumerate(pairs)]
+        return max(found, key=lambda each: each.comparison.excess)
+
+    @property
+    def is_off(self) -> bool:
+        return self.comparison.excess > 1
+
+    def agrees(self, other: _Opinion) -> bool:
+        """Whether two that are off are much nearer to each other than to the truth."""
+        ours, theirs = self.results[self.output], other.results[self.output]
+        apart = compared(ours, wide(theirs), np.ones(ours.shape)).error
+        return apart <= self.comparison.error / 8
+
+
+def compared_at(measured: Measured, value: Value, actual: np.ndarray) -> Comparison:
+    """Compares what an evaluator has for a value of a program with its value in double."""
+    truth = measured.truth[id(value)]
+    bound = measured.bound(value) if id(value) in measured.spread else None
+    return compared(actual, truth, bound)
+
+
+def _judgement(asked: dict[str, _Opinion], off: Sequence[str], measured: Measured) -> Judgement:
+    suspects = _suspects(asked)
+    worst = max([asked[name] for name in off], key=lambda each: each.comparison.excess)
+    where = worst.comparison.worst
+    truth = measured.truth[id(measured.graph.outputs[worst.output])]
+    values = {"in double": shown_element(truth, where)}
+    for name, each in asked.items():
+        values[name] = shown_element(each.results[worst.output], where)
+    size = f"{worst.comparison.ulp:.3g} ulp, {worst.comparison.bound:.3g} allowed"
+    text = (
+        f"on the same operands {' and '.join(off)} "
+        f"{'is' if len(off) == 1 else 'are'} off the reference in double by up to {size}; "
+        f"suspected: {' or '.join(suspects)}"
+    )
+    return Judgement(suspects, where, values, text)
+
+
+def _suspects(asked: dict[str, _Opinion]) -> tuple[str, ...]:
+    """What is wrong, by majority; all who may be where there is none."""
+    camps = _camps(asked)
+    votes = [len(camp) - ({*_READERS} <= {*camp}) for camp in camps]
+    votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
+    winners = [camp for camp, each in zip(camps, votes, strict=True) if each == max(votes)]
+    wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
+    found = [suspect for camp in wrong for suspect in _blamed(camp, asked)]
+    if camps[0] in wrong:  # near the program in double, which the reference's rules compute
+        found = ["reference rule", *found]
+    return tuple(dict.fromkeys(found))
+
+
+def _camps(asked: dict[str, _Opinion]) -> list[list[str]]:
+    """Who agrees with whom; the first are those who are near the truth."""
+    camps = [[name for name, each in asked.items() if not each.is_off]]
+    for name, each in asked.items():
+        if each.is_off:
+            friends = [
+                camp
+                for camp in camps[1:]
+                if each.agrees(asked[camp[0]]) or (name in _READERS and {*camp} & {*_READERS})
+            ]
+            friends[0].append(name) if friends else camps.append([name])
+    return camps
+
+
+def _blamed(camp: Sequence[str], asked: dict[str, _Opinion]) -> list[str]:
+    """What those of a camp may have wrong in common, or each by itself."""
+    names = {REFERENCE: "reference rule"}
+    readers = [name for name in camp if name in _READERS]
+    if len(readers) == 2:
+        names |= dict.fromkeys(readers, "StableHLO form")
+    elif readers == ["XLA"] and "interpreter" not in asked:
+        return ["StableHLO form", *[names.get(name, name) for name in camp]]
+    return [names.get(name, name) for name in camp]

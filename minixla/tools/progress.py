@@ -1,0 +1,58 @@
+"""One line that says what long work is at, on a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+__all__ = ["shown_progress"]
+
+
+@contextlib.contextmanager
+def shown_progress(title: str) -> Iterator[Callable[[str], None]]:
+    """A function that shows the step of long work, and for how long the work has been going on.
+
+    It writes to standard error where somebody watches: a terminal, or a notebook. The line is gone
+    at the end.
+
+    Args:
+        title: what the work is called.
+    """
+    stream = sys.stderr
+    if not (_is_terminal(stream) or _is_notebook()):
+        yield lambda step: None
+        return
+    start, shown = time.monotonic(), ""
+
+    def say(step: str) -> None:
+        nonlocal shown
+        blank = " " * len(shown)
+        line = f"{title}: {step} ({time.monotonic() - start:.0f} s)"
+        # A line that wraps could not be written over.
+        shown = line[: shutil.get_terminal_size().columns - 1]
+        _write(stream, f"\r{blank}\r{shown}")
+
+    try:
+        yield say
+    finally:
+        _write(stream, f"\r{' ' * len(shown)}\r")
+
+
+def _write(stream: object, text: str) -> None:
+    # Work does not fail because nobody sees how far it is.
+    with contextlib.suppress(OSError, ValueError):
+        print(text, end="", file=stream, flush=True)  # type: ignore[call-overload]
+
+
+def _is_terminal(stream: object) -> bool:
+    is_terminal = getattr(stream, "isatty", None)
+    return is_terminal is not None and is_terminal()
+
+
+def _is_notebook() -> bool:
+    """Whether this process serves a notebook: IPython is there, and has a kernel."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
