@@ -215,7 +215,9 @@ class CheckedFunction:
         def flat(*given: Any) -> list[Any]:
             return flatten(against(*tree_unflatten(self._tree, given)))[0]
 
-        def everything(given: Any, tangents: Any, cotangents: Any) -> dict[str, list[Any]]:
+        def everything(
+            has_forward: bool, given: Any, tangents: Any, cotangents: Any
+        ) -> dict[str, list[Any]]:
             found = {"result": flat(*given)}
             self._check_alike(found["result"])
             if has_forward:
@@ -224,17 +226,18 @@ class CheckedFunction:
                 found["vjp"] = self._pulled(jax.vjp, flat, given, cotangents)
             return found
 
+        run = jax.jit(everything, static_argnums=0)
         operands = self.operands, self.tangents, self.cotangents
         has_forward = gradients and self.has_derivatives
         found: dict[str, Opinion] = {}
         with jax.enable_x64(True):
             try:
-                results = jax.jit(everything)(*operands)
+                results = run(has_forward, *operands)
             except TypeError as error:
                 if not has_forward or "custom_vjp" not in str(error):
                     raise
-                has_forward, found["jvp"] = False, str(error).splitlines()[0]
-                results = jax.jit(everything)(*operands)
+                found["jvp"] = str(error).splitlines()[0]
+                results = run(False, *operands)
         for kind, arrays in results.items():
             found[kind] = list(map(np.asarray, arrays))
         return found

@@ -102,7 +102,7 @@ def _check(
         findings += checked.findings
     if has_derivatives:
         say("finite differences")
-        compared_rows, wrong = check_derivatives(function, say)
+        compared_rows, wrong = check_derivatives(function, opinions, say)
         rows += compared_rows
         findings += wrong
     if any(row.evaluator == _JAX and row.verdict == "parts" for row in rows) and not findings:
@@ -185,7 +185,8 @@ class _Checked:
         """Looks for an instruction that one evaluator gets wrong, if any is off."""
         if not any(each.excess > 1 for row in comparisons.values() for each in row):
             return False
-        finding = known_error(self.program.kind, self.measured, self._opinions)
+        kind, graph = self.program.kind, self.program.graph
+        finding = known_error(kind, graph, self.measured.reference, self._opinions)
         finding = finding or wrong_step(self._searched())
         if finding is not None:
             self.findings.append(finding)
@@ -317,12 +318,9 @@ def _jax_differs(rows: Sequence[Row]) -> Finding:
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Each error once, at the first place where it was found."""
-    # Difference quotients of what the reference gets wrong differ from its derivative.
-    misunderstood = {each.operation for each in findings if "reference rule" in each.suspects}
     found: dict[Any, list[Finding]] = {}
     for each in findings:
-        if each.suspects != ("derivative rule",) or each.operation not in misunderstood:
-            found.setdefault(_error(each), []).append(each)
+        found.setdefault(_error(each), []).append(each)
     return [_with_others(*same) for same in found.values()]
 
 

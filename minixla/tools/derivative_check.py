@@ -13,6 +13,7 @@ from minixla.tools.check_report import Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram
 from minixla.tools.derivative_parts import Agreement, Quotients, pairing, wrong_derivative
 from minixla.tools.graph_parts import inlined, showing
+from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import in_double
 
 __all__ = ["DIFFERENCES", "check_derivatives"]
@@ -22,12 +23,13 @@ DIFFERENCES = "finite differences"
 
 
 def check_derivatives(
-    function: CheckedFunction, say: Callable[[str], None]
+    function: CheckedFunction, opinions: Opinions, say: Callable[[str], None]
 ) -> tuple[list[Row], list[Finding]]:
     """Compares the derivatives that there are with difference quotients.
 
     Args:
         function: the function.
+        opinions: the evaluators, who tell a wrong derivative from a wrong function.
         say: called with the name of each step.
 
     Returns:
@@ -61,13 +63,15 @@ def check_derivatives(
     if all(row.verdict == "ok" for row in rows):
         return rows, []
     say("looking for wrong derivative rules")
-    return _explained(function, rows)
+    return _explained(function, rows, opinions)
 
 
-def _explained(function: CheckedFunction, rows: list[Row]) -> tuple[list[Row], list[Finding]]:
+def _explained(
+    function: CheckedFunction, rows: list[Row], opinions: Opinions
+) -> tuple[list[Row], list[Finding]]:
     """The rows, after a search for the rules that are wrong, and those."""
     graph = inlined(function.graph, lambda step: False)
-    found = wrong_derivative(graph, function.operands)
+    found = wrong_derivative(graph, function.operands, opinions)
     wrong = [finding for finding in found if finding.suspects != ("stop_gradient",)]
     if wrong or not found:
         return rows, wrong

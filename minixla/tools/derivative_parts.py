@@ -18,7 +18,8 @@ from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error, shown_element
 from minixla.tools.graph_parts import alone, inlined, is_array, is_call, is_inexact, showing
 from minixla.tools.inner_programs import inner_runs
-from minixla.tools.localization import describe_step
+from minixla.tools.localization import describe_step, wrong_alone
+from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import Measured, in_double
 from minixla.tools.ulp import wide
 from minixla.transforms.custom_calls import STOP_GRADIENT, CustomDerivativeCall
@@ -125,12 +126,17 @@ def pairing(
     return Agreement(error / size, float(excess), ())
 
 
-def wrong_derivative(graph: Graph, operands: Sequence[np.ndarray]) -> list[Finding]:
+def wrong_derivative(
+    graph: Graph, operands: Sequence[np.ndarray], opinions: Opinions
+) -> list[Finding]:
     """The instructions whose derivative rules differ from difference quotients.
+
+    Quotients are of what the reference computes: where its rule is wrong, the finding says so.
 
     Args:
         graph: the function that was differentiated; calls with the user's own derivative are kept.
         operands: where.
+        opinions: the evaluators.
     """
     graph = inlined(graph.silent(), _is_plain_call).pruned()
     measured = Measured(graph, operands)
@@ -139,14 +145,24 @@ def wrong_derivative(graph: Graph, operands: Sequence[np.ndarray]) -> list[Findi
         given = [measured.reference[id(value)] for value in step.operands]
         found = _wrong_rule(step, given, number)
         if found is not None:
-            findings.extend(_wrong_inside(step, given) or [found])
+            inside = _wrong_inside(step, given, opinions)
+            findings.extend(inside or [_wrong_reference(step, given, number, opinions) or found])
     return findings
 
 
-def _wrong_inside(step: Instruction, operands: Sequence[Any]) -> list[Finding]:
+def _wrong_reference(
+    step: Instruction, operands: list[np.ndarray], number: int, opinions: Opinions
+) -> Finding | None:
+    if _declared_by(step) is not None:
+        return None
+    found = wrong_alone("result", step, operands, number, opinions)
+    return found if found is not None and "reference rule" in found.suspects else None
+
+
+def _wrong_inside(step: Instruction, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
     """What is wrong in the first program that an instruction runs in which something is."""
     for graph, given in inner_runs(step, operands) or ():
-        found = wrong_derivative(graph, given)
+        found = wrong_derivative(graph, given, opinions)
         if found:
             return found
     return []

@@ -7,7 +7,7 @@ off when the whole program runs are tried; loops and branches are followed insid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ from minixla.tools.evaluators import Evaluator, NotEvaluated, known_gap
 from minixla.tools.graph_parts import alone, composition_of, inlined, is_array, showing
 from minixla.tools.inner_programs import inner_runs
 from minixla.tools.opinions import REFERENCE, Judgement, Opinions, compared_at
-from minixla.tools.rounding import Measured, precision_of
+from minixla.tools.rounding import Measured, declared_values, precision_of
 from minixla.tools.ulp import absolute_error
 from minixla_ops.composed import Composed
 from minixla_ops.evaluation import reference_graph
 
-__all__ = ["Search", "describe_step", "known_error", "wrong_step"]
+__all__ = ["Search", "describe_step", "known_error", "wrong_alone", "wrong_step"]
 
 _MOST_TRIED = 200
 
@@ -167,16 +167,39 @@ def describe_step(
     return Finding(kind, program, number, name, shapes, suspects, element, values or {}, line, text)
 
 
-def known_error(kind: str, measured: Measured, opinions: Opinions) -> Finding | None:
-    """An instruction of a program that was found wrong before, on the same operands, if any."""
+def known_error(
+    kind: str, graph: Graph, values: Mapping[int, Any], opinions: Opinions
+) -> Finding | None:
+    """An instruction of a program that was found wrong before, on the same operands, if any.
+
+    Args:
+        kind: of the program.
+        graph: the program, without calls.
+        values: its values by their ids, as the reference has them.
+        opinions: what is known.
+    """
     if not opinions.knows_errors:
         return None
-    for number, step in enumerate(measured.graph.instructions):
-        operands = [measured.reference[id(value)] for value in step.operands]
-        program = None if step.computations else _alone_at(step, operands)
-        judgement = None if program is None else opinions.known(*program)
-        if judgement is not None:
-            return _described(kind, step, number, judgement)
+    for number, step in enumerate(graph.instructions):
+        operands = [values[id(value)] for value in step.operands]
+        found = _known_there(kind, step, operands, number, opinions)
+        if found is not None:
+            return found
+    return None
+
+
+def _known_there(
+    kind: str, step: Instruction, operands: list[Any], number: int, opinions: Opinions
+) -> Finding | None:
+    program = _alone_at(step, operands)
+    judgement = None if program is None else opinions.known(*program)
+    if judgement is not None:
+        return _described(kind, step, number, judgement)
+    for graph, given in inner_runs(step, operands) or ():
+        graph = inlined(graph).pruned()
+        found = known_error(kind, graph, declared_values(graph, given), opinions)
+        if found is not None:
+            return found
     return None
 
 
@@ -199,14 +222,14 @@ def _wrong_there(
 ) -> Finding | None:
     runs = inner_runs(step, operands)
     if runs is None:
-        return _wrong_alone(search, step, operands, number)
+        return wrong_alone(search.kind, step, operands, number, search.opinions)
     for graph, given in runs:
         measured = Measured(inlined(graph).pruned(), given)
         found = wrong_step(Search(search.kind, measured, search.opinions))
         if found is not None:
             return found
     if isinstance(step.op, Composed) and not _is_as_composed(search, step, operands):
-        return _wrong_alone(search, step, operands, number)
+        return wrong_alone(search.kind, step, operands, number, search.opinions)
     return None
 
 
@@ -219,16 +242,28 @@ def _is_as_composed(search: Search, step: Instruction, operands: list[np.ndarray
     )
 
 
-def _wrong_alone(
-    search: Search, step: Instruction, operands: Sequence[np.ndarray], number: int
+def wrong_alone(
+    kind: str,
+    step: Instruction,
+    operands: Sequence[np.ndarray],
+    number: int,
+    opinions: Opinions,
 ) -> Finding | None:
-    """The finding that an evaluator gets this instruction wrong, if one does."""
+    """The finding that an evaluator gets this instruction wrong, if one does.
+
+    Args:
+        kind: of the program that it is in.
+        step: the instruction.
+        operands: what it is given.
+        number: its place in the program.
+        opinions: the evaluators.
+    """
     program = _alone_at(step, operands)
     if program is None:
         return None
     has_gap = known_gap(step) is not None
-    judgement = search.opinions.judged(*program, has_gap)
-    return None if judgement is None else _described(search.kind, step, number, judgement)
+    judgement = opinions.judged(*program, has_gap)
+    return None if judgement is None else _described(kind, step, number, judgement)
 
 
 def _alone_at(

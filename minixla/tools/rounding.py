@@ -29,7 +29,7 @@ from minixla.tools.costs import operations_per_element
 from minixla.tools.graph_parts import is_inexact
 from minixla.tools.ulp import real_part_info, ulp_size, wide
 
-__all__ = ["Measured", "in_double", "precision_of"]
+__all__ = ["Measured", "declared_values", "in_double", "precision_of"]
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
 #: and rounded once; the elementary functions of wide ones are a few ulp off.
@@ -65,7 +65,7 @@ class Measured:
     def __init__(self, graph: Graph, operands: Sequence[np.ndarray]) -> None:
         self.graph = graph
         self.operands = operands
-        self.reference = _declared_values(graph, operands)
+        self.reference = declared_values(graph, operands)
         self._rounded: dict[int, np.ndarray] = {}
         self._find_what_rounds()
         exact = _values_in_double(graph, operands)
@@ -180,7 +180,8 @@ def _arrays(graph: Graph) -> list[Value]:
     return [v for v in [*graph.inputs, *made] if isinstance(v.shape, Shape)]
 
 
-def _declared_values(graph: Graph, operands: Sequence[np.ndarray]) -> Values:
+def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
+    """Every value of a program by its id, as the reference rules give it."""
     values: Values = dict(zip(map(id, graph.inputs), operands, strict=True))
     for step in graph.instructions:
         given = [values[id(value)] for value in step.operands]

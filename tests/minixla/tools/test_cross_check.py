@@ -12,6 +12,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.operation import REGISTRY
 
 generator = np.random.default_rng(0)
 
@@ -206,6 +207,164 @@ def test_the_report_is_shown_in_every_form():
     assert page.startswith("<div>") and "inaccurate" in page and "#b00020" in page
     assert data["ok"] is False and len(data["rows"]) == 3
     assert data["findings"][0]["operation"] == "sub"
+
+
+@mx.custom_vjp
+def clipped(x):
+    return mnp.tanh(x)
+
+
+clipped.defvjp(
+    lambda x: (clipped(x), clipped(x)),
+    lambda y, cotangent: (cotangent * (1 - y * y),),
+)
+
+
+@jax.custom_vjp
+def jax_clipped(x):
+    return jnp.tanh(x)
+
+
+jax_clipped.defvjp(
+    lambda x: (jnp.tanh(x), jnp.tanh(x)),
+    lambda y, cotangent: (cotangent * (1 - y * y),),
+)
+
+
+@pytest.mark.parametrize("against", [None, lambda x: jax_clipped(x).sum()], ids=["alone", "JAX"])
+def test_what_has_a_reverse_derivative_alone_is_checked_in_reverse(against):
+    report = mx.cross_check(lambda x: clipped(x).sum(), random(3), against=against)
+    assert report.ok and not report.findings, report
+    verdicts = {(row.value, row.evaluator): row.verdict for row in report.rows}
+    others = [] if against is None else ["JAX"]
+    for evaluator in ["reference", "interpreter", "XLA", "finite differences", *others]:
+        assert verdicts["gradient of args[0]", evaluator] == "ok"
+    (row,) = [row for row in report.rows if row.value.startswith("tangent")]
+    assert (row.evaluator, row.verdict, row.shape) == ("all", "not evaluated", "f32[]")
+    assert "custom_vjp rule cannot be differentiated forwards" in row.note
+    assert row.note in str(report)
+
+
+def test_a_jax_function_without_a_forward_derivative():
+    report = mx.cross_check(mnp.tanh, random(3), against=jax_clipped)
+    assert report.ok, report
+    rows = {row.value: row for row in report.rows if row.evaluator == "JAX"}
+    assert rows["gradient of args[0]"].verdict == "ok"
+    assert rows["tangent of result"].verdict == "not evaluated"
+    assert "forward-mode" in rows["tangent of result"].note
+
+
+def test_what_has_no_derivative_at_all():
+    ops.register_custom_call("tests.doubled", lambda x: np.float32(x * 2))
+
+    def doubled(x):
+        return ops.custom_call("tests.doubled", [x], mx.shape_of(x))
+
+    report = mx.cross_check(doubled, random(3))
+    assert report.ok and {row.value for row in report.rows if row.verdict == "ok"} == {"result"}
+    missing = {row.value: row.note for row in report.rows if row.evaluator == "all"}
+    assert missing.keys() == {"tangent of result", "gradient of args[0]"}
+    assert "custom_call: it has no derivative" in missing["gradient of args[0]"]
+
+
+def by_numpy(graph, operands):
+    """An evaluator of elementary programs that owes nothing to the rules that are checked."""
+    values = dict(zip(map(id, graph.inputs), operands, strict=True))
+    functions = {"tanh": np.tanh, "mul": np.multiply, "add": np.add}
+    for step in graph.instructions:
+        if step.op.builder_name not in functions:
+            raise NotImplementedError(f"{step.op.builder_name} is not known")
+        given = [values[id(value)] for value in step.operands]
+        values[id(step.results[0])] = functions[step.op.builder_name](*given)
+    return [values[id(value)] for value in graph.outputs]
+
+
+def test_an_evaluator_of_the_users():
+    function = lambda x: mnp.tanh(x) * x  # noqa: E731
+    report = mx.cross_check(function, random(3), evaluators={"NumPy": by_numpy})
+    assert report.ok, report
+    verdicts = {
+        row.value: (row.verdict, row.note) for row in report.rows if row.evaluator == "NumPy"
+    }
+    assert verdicts["result"] == ("ok", "")
+    assert verdicts["gradient of args[0]"] == ("not evaluated", "constant is not known")
+
+
+BAD_EVALUATORS = {
+    "a taken name": ({"XLA": by_numpy}, "cannot be called 'XLA', which reports call another"),
+    "no function": ({"mine": 3}, "evaluator 'mine' is no function: 3"),
+    "another type": (
+        {"mine": lambda graph, operands: [np.zeros(3, "f8")]},
+        r"evaluator 'mine' gives other results than the graph has\.\n"
+        r"  evaluator: f64\[3\]\n  graph: f32\[3\]",
+    ),
+    "another number": ({"mine": lambda graph, operands: []}, r"evaluator: \n  graph: f32\[3\]"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_EVALUATORS)
+def test_bad_evaluators_of_the_users(name):
+    evaluators, message = BAD_EVALUATORS[name]
+    with pytest.raises(mx.TransformError, match=message):
+        mx.cross_check(mnp.sin, random(3), evaluators=evaluators)
+
+
+def test_the_users_own_errors_are_the_users():
+    def failing(graph, operands):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        mx.cross_check(mnp.sin, random(3), evaluators={"mine": failing})
+
+
+def compiled_by(function):
+    """How many programs XLA compiles while a function runs."""
+    event, count = "/jax/core/compile/backend_compile_duration", 0
+
+    def listen(name, duration, **_):
+        nonlocal count
+        count += name == event
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        function()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    return count
+
+
+def layers(x, w):
+    for _ in range(4):
+        x = mnp.tanh(x @ w)
+    return x
+
+
+def loop_of_layers(x, w):
+    return mx.fori_loop(0, 5, lambda i, x: mnp.tanh(x @ w), x)
+
+
+@pytest.mark.parametrize("function", [layers, loop_of_layers], ids=lambda f: f.__name__)
+def test_a_check_compiles_each_program_once(function):
+    # The function, its two derivatives, and nothing for arguments.
+    assert compiled_by(lambda: mx.cross_check(function, random(3, 5), random(5, 5))) == 3
+
+
+# Three programs as above, the function with all its values, and tanh alone; of the loop also its
+# condition and its body with all their values.
+PROGRAMS_OF_A_SEARCH = {"layers": 5, "loop_of_layers": 7}
+
+
+@pytest.mark.parametrize("function", [layers, loop_of_layers], ids=lambda f: f.__name__)
+def test_a_search_compiles_each_program_once(monkeypatch, function):
+    def wrong(self, emit, operands, shapes, results, **_):
+        return emit.operation("stablehlo.sine", operands, shapes, results)
+
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), "stablehlo", wrong)
+    reports = []
+    check = lambda: reports.append(mx.cross_check(function, random(3, 5), random(5, 5)))  # noqa: E731
+    count = compiled_by(check)
+    assert [finding.operation for finding in reports[0].findings] == ["tanh"]
+    assert count == PROGRAMS_OF_A_SEARCH[function.__name__]
 
 
 def test_progress_names_the_steps():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 
 import jax.numpy as jnp
@@ -13,7 +14,11 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
 from minixla.tools import evaluators
+from minixla.tools.evaluators import Evaluator
+from minixla_ops.evaluation import reference_graph
 
+# The name in the package is the function.
+cross_check = importlib.import_module("minixla.tools.cross_check")
 generator = np.random.default_rng(0)
 
 
@@ -186,6 +191,94 @@ def jax_planted(x, y):
     return (jnp.tanh(jnp.exp(x * 0.25) + y) ** 2).sum(axis=1)
 
 
+def test_a_wrong_reference_rule_is_listed_once(monkeypatch):
+    # Wrong in the function, in both derivatives and in difference quotients.
+    monkeypatch.setattr(
+        type(REGISTRY["Tanh"]), "reference", lambda self, x, **_: np.tanh(x) * x.dtype.type(1.01)
+    )
+    report = mx.cross_check(lambda x, y: planted(x, mnp.tanh(y)), random(3, 4), random(3, 4))
+    (finding,) = report.findings
+    assert (finding.operation, finding.suspects) == ("tanh", ("reference rule",)), report
+    assert "; so too at " in finding.explanation
+    assert {row.value.split()[0] for row in report.rows if row.verdict == "parts"} == {
+        "result",
+        "tangent",
+        "gradient",
+    }
+
+
+def test_different_errors_are_listed_each(monkeypatch):
+    monkeypatch.setattr(type(REGISTRY["Tanh"]), *DERIVATIVES["jvp"])
+    monkeypatch.setattr(type(REGISTRY["Exp"]), *DERIVATIVES["jvp"])
+    report = mx.cross_check(planted, random(3, 4), random(3, 4))
+    found = [(each.operation, each.suspects) for each in report.findings]
+    assert found == [("exp", ("derivative rule",)), ("tanh", ("derivative rule",))]
+
+
+def test_a_wrong_reference_rule_is_no_wrong_derivative(monkeypatch):
+    for name, rule in (("Tanh", np.tanh), ("Exp", np.exp)):
+        wrong = lambda self, x, rule=rule, **_: rule(x) * x.dtype.type(1.01)  # noqa: E731
+        monkeypatch.setattr(type(REGISTRY[name]), "reference", wrong)
+    report = mx.cross_check(planted, random(3, 4), random(3, 4))
+    found = [(each.operation, each.suspects) for each in report.findings]
+    assert found == [("exp", ("reference rule",)), ("tanh", ("reference rule",))]
+
+
+def with_tanh(rule):
+    """An evaluator that has a tanh of its own."""
+
+    def run(graph, operands):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(REGISTRY["Tanh"]), "reference", rule)
+            return list(map(np.asarray, reference_graph(graph, operands)))
+
+    return run
+
+
+def right_rule(self, x, **_):
+    return np.tanh(x)
+
+
+def wrong_rule(self, x, **_):
+    return np.tanh(x) * x.dtype.type(1.01)
+
+
+def wrong_form(self, emit, operands, shapes, results, **_):
+    return emit.operation("stablehlo.sine", operands, shapes, results)
+
+
+# Who has another tanh, and who is named: one out of line, or what the others have in common.
+OUT_OF_LINE = {
+    "the reference": ({"reference"}, ("reference rule",)),
+    "the interpreter": ({"interpreter"}, ("interpreter",)),
+    "XLA": ({"XLA"}, ("XLA",)),
+    "the user's": ({"mine"}, ("mine",)),
+    "both who read StableHLO": ({"StableHLO form"}, ("StableHLO form",)),
+    "XLA and the user's": ({"XLA", "mine"}, ("XLA", "mine")),
+    "two against two": (
+        {"interpreter", "mine"},
+        ("reference rule", "XLA", "interpreter", "mine"),
+    ),
+    "the StableHLO form and the user's": ({"StableHLO form", "mine"}, ("StableHLO form", "mine")),
+}
+
+
+@pytest.mark.parametrize("who", OUT_OF_LINE)
+def test_who_is_out_of_line_is_named(monkeypatch, who):
+    wrong, suspects = OUT_OF_LINE[who]
+    if "reference" in wrong:
+        monkeypatch.setattr(type(REGISTRY["Tanh"]), "reference", wrong_rule)
+    if "StableHLO form" in wrong:
+        monkeypatch.setattr(type(REGISTRY["Tanh"]), "stablehlo", wrong_form)
+    standing = [
+        Evaluator(each.name, with_tanh(wrong_rule)) if each.name in wrong else each
+        for each in evaluators.EVALUATORS
+    ]
+    monkeypatch.setattr(cross_check, "EVALUATORS", standing)
+    mine = with_tanh(wrong_rule if "mine" in wrong else right_rule)
+    check_planted(planted, suspects, gradients=False, evaluators={"mine": mine})
+
+
 def test_a_wrong_rule_of_the_users():
     @mx.custom_jvp
     def cube(x):
@@ -196,6 +289,21 @@ def test_a_wrong_rule_of_the_users():
     assert not report.ok
     (finding,) = report.findings
     assert (finding.kind, finding.suspects) == ("derivative", ("custom rule",))
+
+
+def test_a_wrong_reverse_rule_of_the_users():
+    @mx.custom_vjp
+    def cube(x):
+        return x**3
+
+    cube.defvjp(lambda x: (x**3, x), lambda x, cotangent: (2 * x * x * cotangent,))
+    report = mx.cross_check(lambda x: (cube(x) + cube(2 * x)).sum(), random(3))
+    assert not report.ok
+    bad = {(row.value, row.evaluator) for row in report.rows if row.verdict == "parts"}
+    assert bad == {("gradient of args[0]", "finite differences")}
+    (finding,) = report.findings
+    assert (finding.kind, finding.suspects) == ("derivative", ("custom rule",))
+    assert "reverse derivative" in finding.explanation
 
 
 def test_an_error_of_the_whole_program_alone(monkeypatch):
