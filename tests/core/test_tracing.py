@@ -610,8 +610,9 @@ def test_evaluation_of_a_graph():
             X.tolist(),
             (-X).tolist(),
         ]
-    with pytest.raises(ValueError, match=r"shorter|longer"):
-        evaluate_graph(graph, [X])
+    for given, word in (([X], "shorter"), ([X] * 3, "longer")):
+        with pytest.raises(ValueError, match=f"is {word} than"):
+            evaluate_graph(graph, given)
 
 
 def test_shapes_of_values():

@@ -498,11 +498,17 @@ def test_rejected_accuracies(accuracy, phrase):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"mode": "HIGHEST", "ulps": 1}, {"atol": -1.0}, {}, {"mode": "TOLERANCE"}, {"mode": "best"}],
+    ("fields", "message"),
+    [
+        ({"mode": "HIGHEST", "ulps": 1}, r"mode HIGHEST does not go with .* = \(0.0, 0.0, 1\)"),
+        ({"atol": -1.0}, r"must be numbers >= 0, not \(-1.0, 0.0, 0\)"),
+        ({}, "mode TOLERANCE does not go with"),
+        ({"mode": "TOLERANCE"}, "mode TOLERANCE does not go with"),
+        ({"mode": "best"}, "mode must be one of DEFAULT, HIGHEST, TOLERANCE, not 'best'"),
+    ],
 )
-def test_rejected_accuracy_fields(fields):
-    with pytest.raises(ValueError, match=r"mode|>= 0"):
+def test_rejected_accuracy_fields(fields, message):
+    with pytest.raises(ValueError, match=message):
         ops.ResultAccuracy(**fields)
 
 

@@ -343,16 +343,22 @@ def test_what_it_closes_over_of_ours_is_refused(wrap):
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("function", "message"),
     [
-        lambda x: jax.debug.print("{}", x) or x,
-        lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x),
-        lambda x: io_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=True),
+        (lambda x: jax.debug.print("{}", x) or x, "has side effects"),
+        (
+            lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x),
+            "calls a Python function of the program's maker",
+        ),
+        (
+            lambda x: io_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=True),
+            "has side effects",
+        ),
     ],
     ids=["debug.print", "pure_callback", "io_callback"],
 )
-def test_callbacks_are_refused(function):
-    with pytest.raises(mx.ImportError_, match=r"side effects|calls a Python function"):
+def test_callbacks_are_refused(function, message):
+    with pytest.raises(mx.ImportError_, match=message):
         mx.from_jax(function)(X)
 
 
