@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -154,8 +155,7 @@ def read_program(options: argparse.Namespace) -> Any:
 
 def _as_typed(error: Exception) -> str:
     """The message of an importer in the words of the command line."""
-    _, _, problem = str(error).partition(": ")
-    return problem.replace("function=", "--function")
+    return re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
 
 
 def _is_hlo(source: bytes) -> bool:
@@ -218,7 +218,10 @@ def _loaded(name: str) -> list[tuple[str, Any]]:
                 return [(name, found)]
             pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
         except (ValueError, EOFError, KeyError, NotImplementedError, *_damages()) as error:
-            raise BadInput(f"{name} cannot be read: {error or 'it is cut short'}") from None
+            problem = str(error) or "it is cut short"
+            if "allow_pickle" in problem:
+                problem = "it holds Python objects, and not arrays of numbers alone"
+            raise BadInput(f"{name} cannot be read: {problem}") from None
     for origin, array in pairs:
         if not isinstance(array, np.ndarray):
             raise BadInput(f"{origin} is no array")

@@ -305,7 +305,7 @@ BAD = {
     "a damaged archive": (["run", "p.mlir", "damaged.npz"], "damaged.npz cannot be read: Bad CRC"),
     "Python objects": (
         ["run", "p.mlir", "objects.npz"],
-        "cannot be read: Object arrays",
+        "cannot be read: it holds Python objects",
     ),
     "an archive of something else": (
         ["run", "p.mlir", "texts.npz"],
