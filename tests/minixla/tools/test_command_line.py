@@ -406,6 +406,17 @@ def test_bad_usage(folder, capsys, words):
     assert WORDS[words] in err
 
 
+@pytest.mark.parametrize(
+    "command", [None, "run", "grad", "vmap", "check", "show", "cost", "ops", "convert"]
+)
+def test_help(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([*([command] if command else []), "--help"])
+    captured = capsys.readouterr()
+    assert (end.value.code, captured.err) == (0, "")
+    assert captured.out.startswith(" ".join(["usage: minixla", *([command] if command else [])]))
+
+
 def test_the_version(capsys):
     with pytest.raises(SystemExit) as end:
         main(["--version"])
