@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import S64, ElementType, canonical_element_type
+from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
 from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
@@ -317,18 +317,23 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
         ShapeError: the operands are complex, or do not fit each other.
     """
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
-    kind = operand_shape(lhs).element_type.kind
-    if kind == "unsigned":
+    kind = operand_shape(lhs).element_type
+    if kind.kind == "unsigned":
         return _marked(binary.div(lhs, rhs), weak)
+    if kind.is_float and kind.bits < 32:
+        lhs, rhs = convert(lhs, F32), convert(rhs, F32)
     rest = binary.rem(lhs, rhs)  # refuses complex numbers
-    if kind == "signed":
-        whole = binary.div(lhs, rhs)
-        is_above = (unary.sign(lhs) != unary.sign(rhs)) & (rest != 0)
-        return _marked(select(is_above, whole - 1, whole), weak)
     # As CPython's float_floor_div: exact multiples divide without error.
-    whole = select(rhs == 0, lhs, lhs - rest) / rhs
-    is_above = (rest != 0) & (unary.sign(rhs) != unary.sign(rest))
-    return _marked(rounding.round_nearest_afz(select(is_above, whole - 1, whole)), weak)
+    exact = select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
+    whole = binary.div(exact, rhs)
+    is_above = (rest != 0) & (unary.sign(lhs) != unary.sign(rhs))
+    whole = select(is_above, whole - 1, whole)
+    if kind.is_float:
+        below = rounding.floor(whole)
+        nearest = select(whole - below > 0.5, below + 1, below)
+        zero = unary.sign(lhs) * unary.sign(rhs) * 0
+        whole = convert(select(nearest == 0, zero, nearest), kind)
+    return _marked(whole, weak)
 
 
 @one_program()
@@ -339,11 +344,17 @@ def remainder(lhs: Any, rhs: Any) -> Any:
         ShapeError: the operands are complex, or do not fit each other.
     """
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
-    if operand_shape(lhs).element_type.is_integer:
+    is_integer = operand_shape(lhs).element_type.is_integer
+    if is_integer:
         rhs = select(rhs == 0, ones_like(rhs), rhs)
     rest = binary.rem(lhs, rhs)
     has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
-    return _marked(select(has_other_sign, rest + rhs, rest), weak)
+    result = select(has_other_sign, rest + rhs, rest)
+    if not is_integer:
+        # 0 with the sign of rhs, whose derivative is that of the rest.
+        zero = select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
+        result = select(rest == 0, zero, result)
+    return _marked(result, weak)
 
 
 def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:

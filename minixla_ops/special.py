@@ -145,8 +145,9 @@ def cbrt(x: np.ndarray) -> np.ndarray:
     """The cube root: real of a real number, the principal one of a complex number."""
     if x.dtype.kind != "c":
         return np.cbrt(x)
-    # An eighth of the modulus cannot overflow.
-    modulus = 2 * np.cbrt(np.hypot(np.real(x) / 8, np.imag(x) / 8))
+    # An eighth of a large modulus cannot overflow.
+    scale = np.where(np.isinf(np.abs(x)), 8, 1)
+    modulus = np.cbrt(scale) * np.cbrt(np.hypot(np.real(x) / scale, np.imag(x) / scale))
     angle = np.angle(x) / 3
     return with_parts(
         modulus * np.cos(angle), np.where(angle == 0, np.imag(x), modulus * np.sin(angle))

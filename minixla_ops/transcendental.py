@@ -17,12 +17,12 @@ from minixla.core.tracing import bind, closed_graph
 from minixla_ops import special
 from minixla_ops.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.binary import atan2, complex
-from minixla_ops.comparison import eq
+from minixla_ops.comparison import eq, lt, ne
 from minixla_ops.conversion import convert_element_type
 from minixla_ops.elementwise import FLOATS, INEXACT, Unary, named_like
-from minixla_ops.rules import array_shape, zeros_like
+from minixla_ops.rules import array_shape, full_like, ones_like, zeros_like
 from minixla_ops.selection import select
-from minixla_ops.unary import abs, imag, real, sign
+from minixla_ops.unary import abs, imag, real
 
 __all__ = [
     "cbrt",
@@ -201,16 +201,22 @@ class Cbrt(FloatUnary):
 
 
 def _cbrt_of_complex(x: Any) -> Any:
-    modulus, angle = cbrt(abs(x)), atan2(imag(x), real(x)) / 3
-    return complex(modulus * cos(angle), modulus * sin(angle))
+    a, b = real(x), imag(x)
+    # An eighth of a large modulus cannot overflow.
+    size = abs(x)
+    is_large = _is_infinite(size)
+    eighth = abs(complex(a * 0.125, b * 0.125))
+    modulus, angle = select(is_large, 2 * cbrt(eighth), cbrt(size)), atan2(b, a) / 3
+    return complex(modulus * cos(angle), _where_zero(angle, b, modulus * sin(angle)))
 
 
 @register
 class Sin(FloatUnary):
     """Sine. XLA: Sin.
 
-    In StableHLO that of complex numbers is made of real functions, as `jax.lax.sin` does it: XLA's
-    own loses all digits of the imaginary part near 0, and gives NaN where e**|Im x| overflows.
+    In StableHLO that of complex numbers is made of real functions, with the special values of C99's
+    Annex G: XLA's own loses all digits of the imaginary part near 0, and gives NaN where e**|Im x|
+    overflows.
     """
 
     hlo_name = "sine"
@@ -226,8 +232,11 @@ class Sin(FloatUnary):
 
 def _sin_of_complex(x: Any) -> Any:
     a, b = real(x), imag(x)
-    # The selected cases are 0 * inf.
-    return complex(_where_zero(a, a, sin(a) * _cosh(b)), _where_zero(b, b, cos(a) * _sinh(b)))
+    sine, cosine = sin(a), cos(a)
+    # As C99 has it, where the products are 0 * inf or the angle has no sine.
+    rising, opening = _times_cosh(sine, b), _times_sinh(cosine, b)
+    is_open = ne(cosine, cosine) & (eq(b, zeros_like(b)) | _is_infinite(b))
+    return complex(_where_zero(a, a, rising), select(is_open, b, opening))
 
 
 @register
@@ -250,8 +259,17 @@ class Cos(FloatUnary):
 
 def _cos_of_complex(x: Any) -> Any:
     a, b = real(x), imag(x)
-    imaginary = _where_zero(b, -sin(a) * b, -sin(a) * _sinh(b))
-    return complex(cos(a) * _cosh(b), _where_zero(a, -a * sign(b), imaginary))
+    sine, cosine = sin(a), cos(a)
+    rising, falling = _times_cosh(cosine, b), _times_sinh(-sine, b)
+    # As C99 has it, where the products are 0 * inf or the angle has no sine.
+    is_open = ne(cosine, cosine) & _is_infinite(b)
+    zero = select(eq(a, zeros_like(a)), select(lt(b, zeros_like(b)), a, -a), b)
+    is_zero = ne(falling, falling) & (eq(a, zeros_like(a)) | eq(b, zeros_like(b)))
+    return complex(select(is_open, abs(b), rising), select(is_zero, zero, falling))
+
+
+def _is_infinite(value: Any) -> Any:
+    return eq(abs(value), full_like(value, math.inf))
 
 
 def _where_zero(value: Any, there: Any, elsewhere: Any) -> Any:
@@ -301,9 +319,14 @@ class Cosh(FloatUnary):
 
 
 def _cosh(x: Any) -> Any:
+    return _times_cosh(ones_like(x), x)
+
+
+def _times_cosh(factor: Any, x: Any) -> Any:
+    """The product factor * cosh(x), which overflows only where it must."""
     half = x * 0.5
     growing, falling = exp(half), exp(-half)
-    return 0.5 * growing * growing + 0.5 * falling * falling
+    return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
 
 
 def _cosh_of_complex(x: Any) -> Any:
@@ -315,13 +338,17 @@ def _cosh_in_f32(x: Any) -> Any:
 
 
 def _sinh(x: Any) -> Any:
-    """(e**x - 1) / 2 - (e**-x - 1) / 2, each from e**(x / 2) - 1.
+    return _times_sinh(ones_like(x), x)
+
+
+def _times_sinh(factor: Any, x: Any) -> Any:
+    """The product factor * ((e**x - 1) / 2 - (e**-x - 1) / 2), each from e**(x / 2) - 1.
 
     It neither cancels near 0 nor overflows early. Nor does its derivative, to which each factor
     adds half, in an order in which XLA does not double them before they are halved.
     """
     growing, falling, growing_too, falling_too = (expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
-    return growing * (0.5 * growing_too + 1) - falling * (0.5 * falling_too + 1)
+    return factor * growing * (0.5 * growing_too + 1) - factor * falling * (0.5 * falling_too + 1)
 
 
 @register

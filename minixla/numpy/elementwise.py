@@ -16,6 +16,7 @@ from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import Tracer, one_program
+from minixla.numpy import complex_functions
 from minixla.numpy.arithmetic import maximum, minimum, named
 from minixla.numpy.logic import isnan, isneginf, isposinf, where
 from minixla.numpy.operands import (
@@ -26,8 +27,9 @@ from minixla.numpy.operands import (
     refuse_out,
     static_int,
 )
+from minixla.numpy.own_derivatives import with_derivatives
 from minixla_ops.operators import convert
-from minixla_ops.rules import full_like, zeros
+from minixla_ops.rules import full_like, ones_like, zeros
 
 __all__ = [
     "angle",
@@ -104,13 +106,24 @@ cbrt = of_inexact("cbrt", ops.cbrt, "The cube root.")
 
 def _scaled_log(x: Any, factor: float) -> Any:
     kind = operand_shape(x, "log").element_type
-    logarithm = ops.log(x)
+    logarithm = ops.log(convert(x, F32) if kind.bits < 32 else x)
     if kind.is_complex:
-        return ops.complex(ops.real(logarithm) * factor, ops.imag(logarithm) * factor)
-    return logarithm * factor
+        return complex_functions.scaled(logarithm, factor)
+    return convert(logarithm * factor, kind)
 
 
-exp2 = of_inexact("exp2", lambda x: ops.pow(full_like(x, 2), x), "2 to the power of x.")
+_complex_exp2 = with_derivatives(
+    complex_functions.exp2, lambda result, z: complex_functions.scaled(result, math.log(2))
+)
+_complex_square = one_program()(with_derivatives(complex_functions.square, lambda result, z: z + z))
+
+
+def _exp2(x: Any) -> Any:
+    is_complex = operand_shape(x, "exp2").element_type.is_complex
+    return _complex_exp2(x) if is_complex else ops.pow(full_like(x, 2), x)
+
+
+exp2 = of_inexact("exp2", _exp2, "2 to the power of x.")
 log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
 log10 = of_inexact("log10", lambda x: _scaled_log(x, 1 / math.log(10)), "The logarithm to base 10.")
 reciprocal = of_inexact("reciprocal", lambda x: 1 / x, "1 / x.")
@@ -123,7 +136,7 @@ def square(x: Any, /) -> Any:
     """X * x."""
     kind = numeric_type(operand_shape(x, "square").element_type)
     number = lifted(convert(x, kind))
-    return keep_weak(number * number, x)
+    return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
 
 
 def fabs(x: Any, /) -> Any:
@@ -219,8 +232,12 @@ def _rounded(x: Any, decimals: int) -> Any:
     kind = operand_shape(x, "round").element_type
     if kind.name == "f16":  # 10**decimals soon overflows it
         return convert(_rounded(convert(x, F32), decimals), kind)
-    factor = full_like(x, 10.0**decimals)
-    return ops.div(ops.round_nearest_even(ops.mul(x, factor)), factor)
+    factor = full_like(x, 10.0 ** abs(decimals))
+    scale, unscale = (ops.mul, ops.div) if decimals > 0 else (ops.div, ops.mul)
+    scaled = scale(x, factor)
+    # What overflows has no decimals.
+    is_whole = ops.abs(scaled) == math.inf
+    return ops.select(is_whole, x, unscale(ops.round_nearest_even(scaled), factor))
 
 
 around = round
@@ -229,8 +246,10 @@ around = round
 def modf(x: Any, /) -> tuple[Any, Any]:
     """The fraction and the integer part of x, both with its sign."""
     number = inexact_operand(x, "modf")
-    whole = trunc(number)
-    return number - whole, whole
+    no_fraction = ops.mul(ops.sign(number), full_like(number, 0))
+    is_infinite = ops.abs(number) == math.inf
+    fraction = ops.select(is_infinite, no_fraction, ops.rem(number, ones_like(number)))
+    return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
 # Parts of complex numbers.

@@ -1,24 +1,25 @@
 """Inverse and hyperbolic functions, sinc and logaddexp: compositions with derivatives of their own.
 
 XLA has no such operations. Differentiating the compositions would lose digits, or give NaN where
-the derivative exists. Complex formulas: W. Kahan, Branch Cuts for Complex Elementary Functions
-(1987). Types narrower than f32 are computed in f32.
+the derivative exists. Types narrower than f32 are computed in f32. Those of complex numbers are in
+`complex_functions`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
-
-import ml_dtypes
 
 import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError, explain
-from minixla.numpy.elementwise import conjugate, of_inexact
+from minixla.core.tracing import one_program
+from minixla.numpy import complex_functions
+from minixla.numpy.arithmetic import named
+from minixla.numpy.elementwise import of_inexact
 from minixla.numpy.operands import marked, operand_shape, promote_inexact
+from minixla.numpy.own_derivatives import with_derivatives
 from minixla_ops.operators import convert
 from minixla_ops.rules import full_like, ones_like
 
@@ -41,89 +42,46 @@ __all__ = [
     "sinh",
 ]
 
-Function = Callable[[Any], Any]
+Function = Callable[..., Any]
 
 
-def _with_derivative(function: Function, derivative: Function) -> Function:
-    """`function` of an array, whose derivative is `derivative`."""
-
-    @cache
-    def made() -> Any:
-        # Transformations are built on this package, too.
-        from minixla.transforms.custom_derivatives import custom_jvp
-
-        custom = custom_jvp(function)
-        custom.defjvps(lambda tangent, result, x: tangent * derivative(x))
-        return custom
-
-    return lambda x: made()(x)
+def _with_slope(function: Function, slope: Function) -> Function:
+    return with_derivatives(function, lambda result, x: slope(x))
 
 
 def _own(
-    name: str,
-    real: Function,
-    complex: Function,
-    derivative: Function,
-    text: str,
-    is_smooth: bool = False,
+    name: str, real: tuple[Function, Function], complex: tuple[Function, Function], text: str
 ) -> Any:
-    """A function by its formulas; with `is_smooth` the real one can be differentiated as it is."""
-    real = real if is_smooth else _with_derivative(real, derivative)
-    complex = _with_derivative(complex, derivative)
+    """A function by its formulas and slopes, of floats and of complex numbers."""
+    of_floats, of_complex = _with_slope(*real), _with_slope(*complex)
 
     def in_f32(x: Any) -> Any:
         kind = operand_shape(x, name).element_type
         if kind.is_complex:
-            return complex(x)
-        return convert(real(convert(x, F32)), kind) if kind.bits < 32 else real(x)
+            return of_complex(x)
+        return convert(of_floats(convert(x, F32)), kind) if kind.bits < 32 else of_floats(x)
 
     return of_inexact(name, in_f32, text)
 
 
 def _is_huge(x: Any) -> Any:
     """Whether x * x overflows."""
-    largest = float(ml_dtypes.finfo(operand_shape(x, "function").dtype).max)
-    return x > math.sqrt(largest) / 2
-
-
-def _i_times(z: Any) -> Any:
-    return ops.complex(-ops.imag(z), ops.real(z))
-
-
-def _minus_i_times(z: Any) -> Any:
-    return ops.complex(ops.imag(z), -ops.real(z))
+    return x > complex_functions.square_limit(x)
 
 
 # Trigonometric.
 
 
 def _arcsin(x: Any) -> Any:
-    return 2 * ops.atan2(x, 1 + ops.sqrt((1 - x) * (1 + x)))
-
-
-def _complex_arcsin(z: Any) -> Any:
-    low, high = ops.sqrt(1 - z), ops.sqrt(1 + z)
-    angle = ops.atan2(ops.real(z), ops.real(low * high))
-    return ops.complex(angle, _arcsinh(ops.imag(conjugate(low) * high)))
+    return ops.atan2(x, ops.sqrt((1 - x) * (1 + x)))
 
 
 def _arccos(x: Any) -> Any:
-    angle = 2 * ops.atan2(ops.sqrt((1 - x) * (1 + x)), 1 + x)
-    return ops.select(x == -1, full_like(x, math.pi), angle)
-
-
-def _complex_arccos(z: Any) -> Any:
-    low, high = ops.sqrt(1 - z), ops.sqrt(1 + z)
-    angle = 2 * ops.atan2(ops.real(low), ops.real(high))
-    return ops.complex(angle, _arcsinh(ops.imag(conjugate(high) * low)))
+    return ops.atan2(ops.sqrt((1 - x) * (1 + x)), x)
 
 
 def _arctan(x: Any) -> Any:
     return ops.atan2(x, ones_like(x))
-
-
-def _complex_arctan(z: Any) -> Any:
-    return _minus_i_times(_complex_arctanh(_i_times(z)))
 
 
 # Hyperbolic.
@@ -133,12 +91,13 @@ def _sinh(x: Any) -> Any:
     # 2 sinh(x / 2) cosh(x / 2) neither cancels near 0 nor overflows early.
     half = x * 0.5
     growing, falling = ops.expm1(half), ops.expm1(-half)
-    return (growing - falling) * (0.5 * (growing + falling) + 1)
+    result = (growing - falling) * (0.5 * (growing + falling) + 1)
+    # Half of the least normal number may count as 0.
+    return ops.select(ops.abs(x) < 1e-20, x, result)
 
 
 def _complex_sinh(z: Any) -> Any:
-    x, y = ops.real(z), ops.imag(z)
-    return ops.complex(_sinh(x) * ops.cos(y), ops.cosh(x) * ops.sin(y))
+    return complex_functions.minus_i_times(ops.sin(complex_functions.i_times(z)))
 
 
 def _arcsinh(x: Any) -> Any:
@@ -150,109 +109,119 @@ def _arcsinh(x: Any) -> Any:
     return ops.select(x == 0, x, ops.sign(x) * result)
 
 
-def _complex_arcsinh(z: Any) -> Any:
-    return _i_times(_complex_arcsin(_minus_i_times(z)))
-
-
 def _arccosh(x: Any) -> Any:
     above = x - 1
     near = ops.log1p(above + ops.sqrt(above * (above + 2)))
-    return ops.select(_is_huge(x), ops.log(x) + math.log(2), near)
-
-
-def _complex_arccosh(z: Any) -> Any:
-    low, high = ops.sqrt(z - 1), ops.sqrt(z + 1)
-    angle = 2 * ops.atan2(ops.imag(low), ops.real(high))
-    return ops.complex(_arcsinh(ops.real(conjugate(low) * high)), angle)
+    result = ops.select(_is_huge(x), ops.log(x) + math.log(2), near)
+    # The root has a value again below -1.
+    return ops.select(x < 1, full_like(x, math.nan), result)
 
 
 def _arctanh(x: Any) -> Any:
-    return 0.5 * (ops.log1p(x) - ops.log1p(-x))
+    # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
+    size = ops.abs(x)
+    result = 0.5 * ops.log1p(2 * size / (1 - size))
+    return ops.select(x == 0, x, ops.sign(x) * result)
 
 
-def _complex_arctanh(z: Any) -> Any:
-    x, y = ops.real(z), ops.imag(z)
-    real = 0.25 * ops.log1p(4 * x / ((1 - x) * (1 - x) + y * y))
-    return ops.complex(real, 0.5 * ops.atan2(2 * y, (1 - x) * (1 + x) - y * y))
+# Slopes at +-1 are infinite. Their own derivatives are given, too: in those of the formulas 0 would
+# meet infinity there.
+
+_slope_of_arcsin = with_derivatives(
+    lambda x: ops.rsqrt((1 - x) * (1 + x)), lambda slope, x: x * slope**3
+)
+_slope_of_arccosh = with_derivatives(
+    # A root of each factor, since below -1 their product is positive again.
+    lambda x: ops.rsqrt(x - 1) * ops.rsqrt(x + 1),
+    lambda slope, x: -(x * slope) * slope**2,
+)
+_slope_of_arctanh = with_derivatives(
+    lambda x: 1 / ((1 - x) * (1 + x)), lambda slope, x: 2 * (x * slope) * slope
+)
+_complex_slope_of_arcsin = with_derivatives(
+    complex_functions.slope_of_arcsin, lambda slope, z: z * slope**3
+)
+_complex_slope_of_arccosh = with_derivatives(
+    complex_functions.slope_of_arccosh, lambda slope, z: -(z * slope) * slope**2
+)
 
 
 arcsin = asin = _own(
     "arcsin",
-    _arcsin,
-    _complex_arcsin,
-    lambda x: ops.rsqrt((1 - x) * (1 + x)),
+    (_arcsin, _slope_of_arcsin),
+    (complex_functions.arcsin, _complex_slope_of_arcsin),
     "The angle in [-pi/2, pi/2] whose sine is x.",
 )
 arccos = acos = _own(
     "arccos",
-    _arccos,
-    _complex_arccos,
-    lambda x: -ops.rsqrt((1 - x) * (1 + x)),
+    (_arccos, lambda x: -_slope_of_arcsin(x)),
+    (complex_functions.arccos, lambda z: -_complex_slope_of_arcsin(z)),
     "The angle in [0, pi] whose cosine is x.",
 )
 arctan = atan = _own(
     "arctan",
-    _arctan,
-    _complex_arctan,
-    lambda x: 1 / (1 + x * x),
+    (_arctan, lambda x: 1 / (1 + x * x)),
+    (complex_functions.arctan, lambda z: 1 / (1 + z * z)),
     "The angle in [-pi/2, pi/2] whose tangent is x.",
-    is_smooth=True,
 )
-sinh = _own("sinh", _sinh, _complex_sinh, ops.cosh, "The hyperbolic sine.", is_smooth=True)
+sinh = _own("sinh", (_sinh, ops.cosh), (_complex_sinh, ops.cosh), "The hyperbolic sine.")
 arcsinh = asinh = _own(
     "arcsinh",
-    _arcsinh,
-    _complex_arcsinh,
-    lambda x: ops.rsqrt(1 + x * x),
+    (_arcsinh, lambda x: ops.rsqrt(1 + x * x)),
+    (
+        complex_functions.arcsinh,
+        lambda z: _complex_slope_of_arcsin(complex_functions.i_times(z)),
+    ),
     "The number whose hyperbolic sine is x.",
 )
 arccosh = acosh = _own(
     "arccosh",
-    _arccosh,
-    _complex_arccosh,
-    lambda x: ops.rsqrt((x - 1) * (x + 1)),
+    (_arccosh, _slope_of_arccosh),
+    (complex_functions.arccosh, _complex_slope_of_arccosh),
     "The number >= 0 whose hyperbolic cosine is x.",
 )
 arctanh = atanh = _own(
     "arctanh",
-    _arctanh,
-    _complex_arctanh,
-    lambda x: 1 / ((1 - x) * (1 + x)),
+    (_arctanh, _slope_of_arctanh),
+    (complex_functions.arctanh, _slope_of_arctanh),
     "The number whose hyperbolic tangent is x.",
-    is_smooth=True,
 )
 
 
 # Others.
 
 
-@cache
-def _sinc_at_zero(order: int) -> Function:
-    """The derivative of sin(x) / x at 0 of an order, as a function with the next as derivative."""
-    value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
-    return _with_derivative(lambda x: full_like(x, value), lambda x: _sinc_at_zero(order + 1)(x))
+# The series of sin(x) / x in x * x, enough of it for eight derivatives in f64 where it is used.
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
 
 
 def _sinc(x: Any) -> Any:
+    kind = operand_shape(x, "sinc").element_type
+    x = convert(x, F32 if kind.bits < 32 else kind)
     angle = x * math.pi
-    is_zero = x == 0
-    safe = ops.select(is_zero, ones_like(x), angle)
-    return ops.select(is_zero, _sinc_at_zero(0)(angle), ops.sin(safe) / safe)
+    # The derivatives of the quotient cancel near 0.
+    is_near = ops.abs(angle) < 1.5
+    near = ops.select(is_near, angle, full_like(angle, 0))
+    far = ops.select(is_near, ones_like(angle), angle)
+    square, series = near * near, full_like(angle, 0)
+    for coefficient in reversed(_SINC):
+        series = series * square + coefficient
+    return convert(ops.select(is_near, series, _sine_of_half_turns(x) / far), kind)
+
+
+def _sine_of_half_turns(x: Any) -> Any:
+    """sin(pi x): the nearest integer is taken from x before pi makes it inexact."""
+    real = ops.real(x)
+    whole = ops.round_nearest_even(real)
+    is_odd = whole * 0.5 != ops.floor(whole * 0.5)
+    rest = real - whole
+    if operand_shape(x, "sinc").element_type.is_complex:
+        rest = ops.complex(rest, ops.imag(x))
+    sine = ops.sin(rest * math.pi)
+    return ops.select(is_odd, -sine, sine)
 
 
 sinc = of_inexact("sinc", _sinc, "sin(pi x) / (pi x), 1 at 0.")
-
-
-@cache
-def _log_of_sum() -> Any:
-    from minixla.transforms.custom_derivatives import custom_jvp
-
-    custom = custom_jvp(_logaddexp)
-    custom.defjvps(
-        lambda tangent, result, x, y: tangent * ops.exp(_finite(x) - _finite(result)),
-        lambda tangent, result, x, y: tangent * ops.exp(_finite(y) - _finite(result)),
-    )
-    return custom
 
 
 def _finite(x: Any) -> Any:
@@ -260,36 +229,48 @@ def _finite(x: Any) -> Any:
     return ops.select(x == math.inf, full_like(x, 0), x)
 
 
-def _logaddexp(x: Any, y: Any) -> Any:
-    apart = x - y
-    sum_of_both = ops.max(x, y) + ops.log1p(ops.exp(-ops.abs(apart)))
-    # Equal infinities have no difference; their sum is the result.
-    return ops.select(apart != apart, x + y, sum_of_both)
+def _log_of_sum(base: float) -> Function:
+    """The logarithm of the sum of two powers of `base`."""
+    ratio = math.log(base)
+
+    def value(x: Any, y: Any) -> Any:
+        apart = x - y
+        power = ops.exp(-ops.abs(apart) * ratio)
+        sum_of_both = ops.max(x, y) + ops.log1p(power) / ratio
+        # Equal infinities have no difference; their sum is the result.
+        return ops.select(apart != apart, x + y, sum_of_both)
+
+    def share(result: Any, x: Any) -> Any:
+        return ops.exp((_finite(x) - _finite(result)) * ratio)
+
+    return with_derivatives(
+        value, lambda result, x, y: share(result, x), lambda result, x, y: share(result, y)
+    )
 
 
-def logaddexp(x1: Any, x2: Any, /) -> Any:
-    """log(exp(x1) + exp(x2)), without overflow on the way.
+def _of_two_logarithms(name: str, base: float, text: str) -> Any:
+    log_of_sum = _log_of_sum(base)
 
-    Raises:
-        ShapeError: the operands are complex.
-    """
-    (x1, x2), kind, weak = promote_inexact("logaddexp", x1, x2)
-    if kind.is_complex:
-        raise explain(
-            ShapeError,
-            "logaddexp",
-            "it is not defined for complex numbers",
-            advice="Use log(exp(x1) + exp(x2)).",
-        )
-    return marked(_log_of_sum()(x1, x2), weak)
+    @one_program()
+    def of_two(x1: Any, x2: Any, /) -> Any:
+        (x1, x2), kind, weak = promote_inexact(name, x1, x2)
+        if kind.is_complex:
+            raise explain(
+                ShapeError,
+                name,
+                "it is not defined for complex numbers",
+                advice="Use the logarithm of the sum of the powers.",
+            )
+        if kind.bits < 32:
+            x1, x2 = convert(x1, F32), convert(x2, F32)
+        return marked(convert(log_of_sum(x1, x2), kind), weak)
+
+    return named(of_two, name, f"{text}\n\nRaises:\n    ShapeError: the operands are complex.")
 
 
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
-    """log2(2**x1 + 2**x2), without overflow on the way.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
-    (x1, x2), _, weak = promote_inexact("logaddexp2", x1, x2)
-    ratio = math.log(2)
-    return marked(logaddexp(x1 * ratio, x2 * ratio) / ratio, weak)
+logaddexp: Any = _of_two_logarithms(
+    "logaddexp", math.e, "log(exp(x1) + exp(x2)), without overflow on the way."
+)
+logaddexp2 = _of_two_logarithms(
+    "logaddexp2", 2, "log2(2**x1 + 2**x2), without overflow on the way."
+)

@@ -475,6 +475,22 @@ def test_functions_take_arrays_of_no_trace():
     np.testing.assert_array_equal(operators.multiply(x, y), [10, -14])
 
 
+@pytest.mark.parametrize("kind", ["f16", "f32"])
+def test_zeros_of_divisions_with_remainder_have_numpys_signs(kind):
+    dtype = ELEMENT_TYPES[kind].dtype
+    x = np.array([0, -0.0, 8, -8, 0.5, -0.5, 1, -1.015625], dtype)
+    y = np.array([-1, 1, -8, 8, 2, -2, np.inf, -0.0011549], dtype)
+    for function in (operators.remainder, operators.floor_divide):
+        actual, expected = np.asarray(function(x, y)), getattr(np, function.__name__)(x, y)
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
+
+
+@pytest.mark.parametrize("divisor", [4.0, -4.0])
+def test_the_derivative_of_a_remainder_that_is_0_is_1(divisor):
+    assert mx.grad(lambda x: x % divisor)(8.0) == 1
+
+
 def test_conversion():
     assert operators.convert(3, ELEMENT_TYPES["bf16"]).dtype == ELEMENT_TYPES["bf16"].dtype
     splat = operators.convert(np.broadcast_to(np.float32(2), (1000, 1000)), ELEMENT_TYPES["s32"])

@@ -203,6 +203,73 @@ def test_derivative_where_the_composition_has_none(name: str) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
+@functools.cache
+def second_slopes_at_ends() -> dict[str, Any]:
+    """Second derivatives at -1, 0 and 1, by name: forward over reverse and reverse twice."""
+    places = np.array([-1.0, 0.0, 1.0], np.float32)
+
+    def both(name: str) -> Callable[[Any], Any]:
+        slope = mx.grad(getattr(mnp, name))
+        return lambda x: (mx.grad(slope)(x), mx.jvp(slope, (x,), (1.0,))[1])
+
+    names = ["arcsin", "arccos", "arccosh", "arctanh"]
+    return mx.jit(
+        lambda x: {name: mx.vmap(both(name))(x) for name in names}, compiler_options=QUICKLY
+    )(places)
+
+
+INFINITELY_CURVED = {
+    "arcsin": [-np.inf, 0, np.inf],
+    "arccos": [np.inf, 0, -np.inf],
+    "arccosh": [np.nan, np.nan, -np.inf],
+    "arctanh": [-np.inf, 0, np.inf],
+}
+
+
+@pytest.mark.parametrize("name", INFINITELY_CURVED)
+def test_second_derivatives_are_infinite_at_the_ends(name: str) -> None:
+    for found in second_slopes_at_ends()[name]:
+        np.testing.assert_array_equal(found, np.float32(INFINITELY_CURVED[name]))
+
+
+def test_arccosh_is_nan_below_1_with_its_derivative() -> None:
+    x = np.float32([0.999, 0, -0.5, -1, -2, -5000, -1e10, -3e38, -np.inf])
+    for run in (mx.reference, functools.partial(mx.jit, compiler_options=QUICKLY)):
+        value, slope = run(lambda x: (mnp.arccosh(x), mx.vmap(mx.grad(mnp.arccosh))(x)))(x)
+        assert np.isnan(value).all(), value
+        assert np.isnan(slope).all(), slope
+
+
+def test_the_least_normal_numbers_are_their_own_sines() -> None:
+    x = np.float32([1.5, -1.5]) * np.finfo(np.float32).smallest_normal
+    for name in ("sinh", "arcsinh", "arcsin", "arctan", "arctanh"):
+        np.testing.assert_array_equal(mx.jit(getattr(mnp, name))(x), x)
+
+
+def test_sinc_is_0_at_integers_and_keeps_its_digits_next_to_them() -> None:
+    x = np.float32([1, -2, 1e6, 3e38])
+    np.testing.assert_array_equal(np.abs(mnp.sinc(x)), 0)
+    next_to_42 = np.float32(-42.000004)
+    expected = np.sin(np.pi * (np.float64(next_to_42) + 42)) / (np.pi * np.float64(next_to_42))
+    np.testing.assert_allclose(mnp.sinc(next_to_42), expected, rtol=1e-6)
+
+
+def test_modf_of_infinities_and_of_negative_integers() -> None:
+    x = np.float32([-2, 2, np.inf, -np.inf, -2.5, np.nan, -0.0])
+    for actual, expected in zip(mnp.modf(x), np.modf(x), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
+    assert mx.grad(lambda x: mnp.modf(x)[0])(-2.0) == 1
+
+
+def test_round_of_large_numbers_and_to_tens() -> None:
+    large = np.float32([3e38, -1e37])
+    np.testing.assert_array_equal(mnp.round(large, 2), large)
+    np.testing.assert_array_equal(
+        mnp.round(np.float32([1234567, 25, -35]), -1), np.float32([1234570, 20, -40])
+    )
+
+
 def test_higher_derivatives_of_sinc_at_zero() -> None:
     second = mx.grad(mx.grad(mnp.sinc))(0.0)
     np.testing.assert_allclose(second, -(np.pi**2) / 3, rtol=1e-6)

@@ -1,0 +1,224 @@
+"""Functions of complex numbers that XLA lacks, made of real functions.
+
+XLA's complex products, roots and logarithms overflow early and lose signs of zero, on which the
+side of a cut depends. Inverse functions are computed in the first quadrant, and then get the signs
+of the others. Special values are those of C99's Annex G, which the array API takes.
+
+Sources: T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, Implementing the Complex Arcsine and Arccosine
+Functions Using Exception Handling (1997); W. Kahan, Branch Cuts for Complex Elementary Functions
+(1987).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+
+import minixla_ops as ops
+from minixla.numpy.logic import signbit
+from minixla.numpy.operands import operand_shape
+from minixla_ops.rules import full_like, ones_like
+from minixla_ops.unary import conjugate
+
+__all__ = [
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "exp2",
+    "i_times",
+    "minus_i_times",
+    "scaled",
+    "slope_of_arccosh",
+    "slope_of_arcsin",
+    "square",
+    "square_limit",
+]
+
+
+def square_limit(x: Any) -> float:
+    """A power of two whose square is far from overflow in the floating type of `x`."""
+    kind = operand_shape(x, "function").element_type
+    return 2.0 ** (int(ml_dtypes.finfo(kind.dtype).maxexp) // 2 - 2)
+
+
+def i_times(z: Any) -> Any:
+    """The product of i and z, signs of zeros included."""
+    return ops.complex(-ops.imag(z), ops.real(z))
+
+
+def minus_i_times(z: Any) -> Any:
+    """The product of -i and z, signs of zeros included."""
+    return ops.complex(ops.imag(z), -ops.real(z))
+
+
+def scaled(z: Any, factor: float) -> Any:
+    """The product of z and a real number, each part by itself."""
+    return ops.complex(ops.real(z) * factor, ops.imag(z) * factor)
+
+
+def square(z: Any) -> Any:
+    """The square, whose real part neither cancels nor overflows early."""
+    x, y = ops.real(z), ops.imag(z)
+    width, height = ops.abs(x), ops.abs(y)
+    # 0 of equal parts, as x * x - y * y is.
+    real = ops.select(width == height, width - height, (x - y) * (x + y))
+    return ops.complex(real, 2 * (x * y))
+
+
+def exp2(z: Any) -> Any:
+    """2 to the power of z."""
+    x, y = ops.real(z), ops.imag(z)
+    angle = y * math.log(2)
+    half = ops.pow(full_like(x, 2), 0.5 * x)
+    # Of no angle, infinity keeps its size and 0 its place.
+    is_open = angle - angle != 0
+    cosine = ops.select(is_open & (ops.abs(x) == math.inf), ones_like(x), ops.cos(angle))
+    sine = ops.select(is_open & (x == -math.inf), full_like(x, 0), ops.sin(angle))
+    # No factor overflows before the product does.
+    return ops.complex(half * cosine * half, ops.select(y == 0, y, half * sine * half))
+
+
+def _with_sign(size: Any, of: Any) -> Any:
+    return ops.select(signbit(of), -size, size)
+
+
+def _is_infinite(x: Any, y: Any) -> Any:
+    """Where a point of the first quadrant is infinitely far away."""
+    return (x == math.inf) | (y == math.inf)
+
+
+# Arcsine and its relatives.
+
+
+def _leg_and_height(x: Any, y: Any) -> tuple[Any, Any]:
+    """Of x + iy in the first quadrant: what arcsin is made of.
+
+    Returns:
+        The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
+        Im arcsin(x + iy).
+    """
+    is_inside = x < 1
+    # Distances from -1 and 1: half of their sum is a, the ellipse's half-axis.
+    far, near = ops.abs(ops.complex(x + 1, y)), ops.abs(ops.complex(x - 1, y))
+    beyond_far, beyond_near = far + (x + 1), near + ops.abs(x - 1)
+    # y * y * flatness is 2 (a - 1) for x < 1, and 2 (a - x) for x > 1. Halves are taken late: those
+    # of the least numbers may count as 0.
+    flatness = 1 / beyond_far + 1 / beyond_near
+    rise = y / beyond_far * y
+    twice_above_1 = ops.select(is_inside, y * flatness * y, rise + (near + (x - 1)))
+    above_1 = 0.5 * twice_above_1
+    a, half = above_1 + 1, 0.5 * (above_1 + 2)
+    root = ops.select(is_inside, y * ops.sqrt(flatness * half), ops.sqrt(twice_above_1 * half))
+    half = 0.5 * (a + x)
+    leg = ops.select(
+        x > 1, y * ops.sqrt(flatness * half), ops.sqrt(half * (rise + (near + (1 - x))))
+    )
+    return leg, ops.log1p(above_1 + root)
+
+
+def _far_height(x: Any, y: Any) -> Any:
+    """Im arcsin(x + iy) far from 0: log(2 |x + iy|)."""
+    larger = ops.max(x, y)
+    ratio = ops.min(x, y) / larger
+    height = math.log(2) + ops.log(larger) + 0.5 * ops.log1p(ratio * ratio)
+    return ops.select(_is_infinite(x, y), full_like(x, math.inf), height)
+
+
+def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
+    """The parts of z, the leg and the height, for |Re z| and |Im z|."""
+    signed_x, signed_y = ops.real(z), ops.imag(z)
+    x, y = ops.abs(signed_x), ops.abs(signed_y)
+    limit = square_limit(x)
+    is_far = (x > limit) | (y > limit)
+    leg, height = _leg_and_height(x, y)
+    leg = ops.select(is_far, y, leg)
+    return signed_x, signed_y, leg, ops.select(is_far, _far_height(x, y), height)
+
+
+def arcsin(z: Any) -> Any:
+    """The arcsine of complex numbers."""
+    x, y, leg, height = _parts_of_arcsin(z)
+    # Where x is 0 the leg may be NaN.
+    angle = ops.select(x == 0, x, ops.atan2(x, leg))
+    return ops.complex(angle, _with_sign(height, y))
+
+
+def _angle_of_arccos(x: Any, leg: Any) -> Any:
+    # XLA:CPU gives -pi where the leg is a denormal number.
+    return ops.select(x == 0, full_like(x, math.pi / 2), ops.abs(ops.atan2(leg, x)))
+
+
+def arccos(z: Any) -> Any:
+    """The arccosine of complex numbers."""
+    x, y, leg, height = _parts_of_arcsin(z)
+    return ops.complex(_angle_of_arccos(x, leg), _with_sign(-height, y))
+
+
+def arccosh(z: Any) -> Any:
+    """The inverse hyperbolic cosine of complex numbers."""
+    x, y, leg, height = _parts_of_arcsin(z)
+    return ops.complex(height, _with_sign(_angle_of_arccos(x, leg), y))
+
+
+def arcsinh(z: Any) -> Any:
+    """The inverse hyperbolic sine of complex numbers."""
+    return i_times(arcsin(minus_i_times(z)))
+
+
+def _inverse_roots(z: Any, offset: Any) -> Any:
+    """1 / sqrt(z + offset), of z's image in the upper half-plane: there XLA's root is right."""
+    return ops.rsqrt(ops.complex(ops.real(z) + offset, ops.abs(ops.imag(z))))
+
+
+def slope_of_arcsin(z: Any) -> Any:
+    """The derivative of arcsin, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
+    low = ops.rsqrt(ops.complex(1 - ops.real(z), ops.abs(ops.imag(z))))
+    slope = low * conjugate(_inverse_roots(z, 1))
+    return ops.select(signbit(ops.imag(z)), slope, conjugate(slope))
+
+
+def slope_of_arccosh(z: Any) -> Any:
+    """The derivative of arccosh, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
+    slope = _inverse_roots(z, -1) * _inverse_roots(z, 1)
+    return ops.select(signbit(ops.imag(z)), conjugate(slope), slope)
+
+
+# Arctangent.
+
+
+def arctanh(z: Any) -> Any:
+    """The inverse hyperbolic tangent of complex numbers."""
+    signed_x, signed_y = ops.real(z), ops.imag(z)
+    x, y = ops.abs(signed_x), ops.abs(signed_y)
+    real = ops.select(x == 0, x, _real_of_arctanh(x, y))
+    return ops.complex(_with_sign(real, signed_x), _with_sign(_imag_of_arctanh(x, y), signed_y))
+
+
+def _real_of_arctanh(x: Any, y: Any) -> Any:
+    """A quarter of log1p(4x / |1 - z|**2), and its limits where the square under- or overflows."""
+    limit = square_limit(x)
+    ratio = 4 * x / ((1 - x) * (1 - x) + y * y)
+    scale = 1 / 16 / limit
+    near_x, near_y = x * scale, y * scale
+    far = near_x / (near_x * near_x + near_y * near_y) * scale
+    near_pole = 0.5 * (math.log(2) - ops.log(y))
+    result = ops.select((x > limit) | (y > limit), far, 0.25 * ops.log1p(ratio))
+    result = ops.select((x == 1) & (y < 1 / limit), near_pole, result)
+    return ops.select(_is_infinite(x, y), full_like(x, 0), result)
+
+
+def _imag_of_arctanh(x: Any, y: Any) -> Any:
+    limit = full_like(x, square_limit(x))
+    near, height = ops.min(x, limit), ops.min(y, limit)
+    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
+    return ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
+
+
+def arctan(z: Any) -> Any:
+    """The arctangent of complex numbers."""
+    return minus_i_times(arctanh(i_times(z)))
