@@ -31,7 +31,7 @@ def decomposition(
     """
     from minixla.interop.module import Module  # it reads operations by this
 
-    module = read_module(_text(name, operands, results, attributes), is_ours=True)
+    module = read_module(_text(name, operands, results, attributes))
     legalised(module, _PASSES)
     translated = Module(module)
     translated.translate()

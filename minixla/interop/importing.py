@@ -15,7 +15,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
-from minixla.interop.reading import SUBJECT, opened, read_module
+from minixla.interop.reading import opened
+from minixla.interop.refusals import SUBJECT
 from minixla_ops.calls import call
 
 __all__ = ["ImportedFunction", "ImportedProgram", "import_stablehlo"]
@@ -136,8 +137,10 @@ def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgra
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
     """
-    text, exported = opened(source)
-    module = Module(read_module(text), None if exported is None else _platform(exported))
+    program = opened(source)
+    exported = program.exported
+    platform = None if exported is None else _platform(exported)
+    module = Module(program.module, platform, program.constants)
     module.translate()
     imported = ImportedProgram(module.graphs[_main(module, function)], module.graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from jax.extend.mlir import ir
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
@@ -19,7 +20,7 @@ from minixla.interop.dynamic import DYNAMIC
 from minixla.interop.operations import TABLE, Translation
 from minixla.interop.order import callees_first
 from minixla.interop.programs import PROGRAMS
-from minixla.interop.reading import SUBJECT, located
+from minixla.interop.refusals import ADVICE, SUBJECT, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
 from minixla.interop.values import declared, shape_of_type, source_of
@@ -53,13 +54,20 @@ class Module:
     Args:
         module: MLIR's.
         platform: which of the platforms that jax.export wrote it for is meant.
+        constants: the bytes of constants for which a resource stands, by its name.
 
     Attributes:
         graphs: the functions that are translated, by name.
     """
 
-    def __init__(self, module: Any, platform: int | None = None) -> None:
+    def __init__(
+        self,
+        module: Any,
+        platform: int | None = None,
+        constants: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self._platform = platform
+        self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}
         self._depths: dict[int, int] = {}
         self._shapes: dict[Any, AnyShape | None] = {}
@@ -240,7 +248,7 @@ def _functions(module: Any) -> dict[str, Any]:
             raise located(operation.location, problem, (), advice)
         functions[ir.StringAttr(operation.attributes["sym_name"]).value] = operation
     if not functions:
-        raise explain(ImportError_, SUBJECT, "the module holds no function")
+        raise explain(ImportError_, SUBJECT, "the module holds no function", (), ADVICE)
     return functions
 
 

@@ -82,7 +82,7 @@ def _compare(step: Step) -> Sequence[Value]:
 
 
 def _constant(step: Step) -> Sequence[Value]:
-    literal = literal_of(step.operation, "value", step.result)
+    literal = literal_of(step.operation, "value", step.result, step.module.constants)
     return [step.bind("Constant", literal=literal)]
 
 

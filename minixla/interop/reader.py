@@ -11,13 +11,49 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["parse_error", "text_of_binary"]
+import numpy as np
+
+__all__ = ["Refusal", "Sent", "sent"]
 
 _SCRIPT = Path(__file__).with_name("reader_process.py")
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 300.0
+_SLOW = "it does not end in reasonable time"
+
+
+class Sent(NamedTuple):
+    """A program that MLIR's readers live through.
+
+    Attributes:
+        module: MLIR's bytecode, in which resources stand for large constants.
+        constants: the bytes of each by the resource's name.
+    """
+
+    module: bytes
+    constants: dict[str, np.ndarray]
+
+
+class Refusal(Exception):
+    """What is no program.
+
+    Attributes:
+        place: as MLIR names it, or nothing.
+        problem: what MLIR says, or of what it died.
+        died: whether it died.
+    """
+
+    def __init__(self, place: str, problem: str, died: bool = False) -> None:
+        super().__init__(problem)
+        self.place, self.problem, self.died = place, problem, died
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the reader took too long."""
+        return self.problem == _SLOW
 
 
 class _Worker:
@@ -28,16 +64,34 @@ class _Worker:
         self._owner = 0
         self._lock = threading.Lock()
 
-    def ask(self, kind: bytes, source: bytes) -> tuple[bytes, str]:
-        """The letter and the text of the reply: see reader_process."""
+    def ask(self, kind: bytes, source: bytes) -> Sent:
+        """What the process answers: see reader_process.
+
+        Raises:
+            Refusal: it refuses the program, or dies of it.
+        """
+        constants: dict[str, np.ndarray] = {}
         with self._lock:
-            process = self._started()
             try:
-                letter, reply = self._ask(process, kind, source)
-            except (EOFError, OSError, TimeoutError):
+                for letter, data in self._replies(self._started(), kind, source):
+                    if letter == b"L":
+                        constants[f"minixla{len(constants)}"] = data
+            except TimeoutError:
                 self.stop()
-                letter, reply = b"D", b""
-        return letter, reply.decode(errors="replace")
+                raise Refusal("", _SLOW, died=True) from None
+            except (EOFError, OSError):
+                self.stop()
+                raise Refusal("", "its process is gone", died=True) from None
+            except BaseException:  # an interrupt: what comes later would answer the next request
+                self.stop()
+                raise
+        if letter == b"M":
+            return Sent(data.tobytes(), constants)
+        reply = data.tobytes().decode(errors="replace")
+        if letter == b"D":
+            raise Refusal("", reply, died=True)
+        place, _, problem = reply.partition("\n")
+        raise Refusal(place, problem)
 
     def _started(self) -> subprocess.Popen[bytes]:
         process = self._process
@@ -53,17 +107,22 @@ class _Worker:
             self._process, self._owner = process, os.getpid()
         return process
 
-    def _ask(
+    def _replies(
         self, process: subprocess.Popen[bytes], kind: bytes, source: bytes
-    ) -> tuple[bytes, bytes]:
+    ) -> Iterator[tuple[bytes, np.ndarray]]:
+        """The parts of the reply, up to the last."""
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(kind + struct.pack("<Q", len(source)) + source)
+        process.stdin.write(kind + struct.pack("<Q", len(source)))
+        process.stdin.write(source)
         process.stdin.flush()
         until = time.monotonic() + _SECONDS
         number = process.stdout.fileno()
-        header = _read(number, 9, until)
-        return header[:1], _read(number, struct.unpack("<Q", header[1:])[0], until)
+        letter = b"L"
+        while letter == b"L":
+            header = _read(number, 9, until).tobytes()
+            letter = header[:1]
+            yield letter, _read(number, struct.unpack("<Q", header[1:])[0], until)
 
     def stop(self) -> None:
         """Ends the process."""
@@ -77,48 +136,34 @@ class _Worker:
                         pipe.close()
 
 
-def _read(number: int, count: int, until: float) -> bytes:
+def _read(number: int, count: int, until: float) -> np.ndarray:
     """`count` bytes from a pipe; EOFError or TimeoutError where they do not come."""
-    parts = []
-    while count:
+    data = np.empty(count, np.uint8)
+    rest = memoryview(data)
+    while rest:
         ready, _, _ = select.select([number], [], [], max(0.0, until - time.monotonic()))
         if not ready:
             raise TimeoutError
-        part = os.read(number, min(count, 1 << 20))
-        if not part:
+        found = os.readv(number, [rest])
+        if not found:
             raise EOFError
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+        rest = rest[found:]
+    return data
 
 
 _WORKER = _Worker()
 atexit.register(_WORKER.stop)
 
 
-def text_of_binary(source: bytes) -> str:
-    """The MLIR text of bytecode, a portable artifact, or what jax.export serialized.
+def sent(source: str | bytes) -> Sent:
+    """A program after MLIR has read it elsewhere.
+
+    Args:
+        source: text; or bytes: bytecode, a portable artifact, or what jax.export serialized.
 
     Raises:
-        ValueError: the bytes are none of these; the message says why.
+        Refusal: it is no program.
     """
-    letter, text = _WORKER.ask(b"B", source)
-    if letter == b"D":
-        raise ValueError("MLIR's reader dies of them, or does not end: they are damaged")
-    if letter != b"T":
-        raise ValueError(text.strip()[:500])
-    return text
-
-
-def parse_error(text: str) -> tuple[str, str] | None:
-    """What MLIR's parser says of a text: the place, which may be empty, and the message.
-
-    None where it is a program.
-    """
-    letter, reply = _WORKER.ask(b"T", text.encode())
-    if letter == b"T":
-        return None
-    if letter == b"D":
-        return "", "MLIR's parser dies of the text, or does not end: it is no program"
-    place, _, message = reply.partition("\n")
-    return place, message
+    if isinstance(source, str):
+        return _WORKER.ask(b"T", source.encode())
+    return _WORKER.ask(b"B", source)

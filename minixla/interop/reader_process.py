@@ -1,14 +1,16 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
-Run as a script. A request is a letter (`B` for a program in binary form, `T` for text), 8 bytes of
-length and the program; a reply is a letter (`T` for the text of what was binary, or nothing of what
-was text; `E` for the place of an error, a line break and a message; `D` where the reader died), 8
-bytes of length and UTF-8. A child serves until it dies; the next one needs no imports.
+Run as a script. A request and each part of a reply is a letter, 8 bytes of length, and so many
+bytes. A request is `B`, a program in binary form, or `T`, text. A reply is any number of `L`, the
+data of a large constant, and then `M`, the module as bytecode, or `E`, the place of an error,
+a line break and a message, or `D`, why the reader died. A child serves until it dies; the next one
+needs no imports.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import resource
 import signal
@@ -23,30 +25,85 @@ from jax.interpreters.mlir import make_ir_context
 # What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
+# A context keeps all that it read, so that long programs have one of their own.
+_LONG = 1 << 20
+# Bytes of a constant that travels beside the module.
+_LARGE = 1 << 16
+
+
+def _new_context() -> Any:
+    context = make_ir_context()
+    context.emit_error_diagnostics = False
+    return context
 
 
 # Making one takes longer than reading a small program.
-_CONTEXT: Any = make_ir_context()
-_CONTEXT.emit_error_diagnostics = False
+_CONTEXT = _new_context()
+_requests = os.fdopen(0, "rb", closefd=False)
 
 
-def text_of(source: bytes) -> str:
-    """The program in MLIR's text, with source lines."""
-    if not source.startswith(b"ML\xefR"):
-        source = bytes(jax.export.deserialize(bytearray(source)).mlir_module_serialized)
-    with _CONTEXT:
-        if b"StableHLO_v" in source[:64]:
-            module = stablehlo.deserialize_portable_artifact(_CONTEXT, source)
+def read(kind: bytes, source: bytes) -> None:
+    """Parses a program, and sends it."""
+    if kind == b"B" and not source.startswith(b"ML\xefR"):
+        source = jax.export.deserialize(source).mlir_module_serialized  # type: ignore[arg-type]  # reads any buffer
+    is_artifact = kind == b"B" and b"StableHLO_v" in source[:64]
+    # Reading an artifact loads dialects, in which other programs may not be written.
+    context = _new_context() if is_artifact or len(source) > _LONG else _CONTEXT
+    with context:
+        if is_artifact:
+            module = stablehlo.deserialize_portable_artifact(context, source)
         else:
-            module = ir.Module.parse(source)
-        return str(module.operation.get_asm(enable_debug_info=True))
+            module = ir.Module.parse(source if kind == b"B" else source.decode())
+        is_long = len(source) > _LARGE
+        del source
+        if is_long:
+            _send_constants(module)
+        stream = io.BytesIO()
+        module.operation.write_bytecode(stream)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    _send(b"M", stream.getbuffer())
 
 
-def check(source: bytes) -> str:
-    """Parses text; nothing where that works."""
-    with _CONTEXT:
-        ir.Module.parse(source.decode())
-    return ""
+def _send_constants(module: Any) -> None:
+    """Sends the data of large constants; in their place stand resources `minixla0`, ..."""
+    count = 0
+
+    def visit(operation: Any) -> Any:
+        nonlocal count
+        if operation.name in ("stablehlo.constant", "chlo.constant"):
+            data = _large_data(operation)
+            if data is not None:
+                _send(b"L", data)
+                value = f"dense_resource<minixla{count}> : {operation.results[0].type}"
+                operation.attributes["value"] = ir.Attribute.parse(value)
+                count += 1
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+class _LargeChunks:
+    """Takes MLIR's bytecode, in which the data of an attribute is a chunk, and keeps what is large.
+
+    That is the one way to the data of every element type.
+    """
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """One more chunk."""
+        if len(data) >= _LARGE:
+            self.chunks.append(data)
+
+
+def _large_data(constant: Any) -> bytes | None:
+    """The data of a constant; None where it is small, or has attributes of the user's beside it."""
+    if len(constant.attributes) != 1:
+        return None
+    written = _LargeChunks()
+    constant.write_bytecode(written)
+    return written.chunks[0] if len(written.chunks) == 1 else None
 
 
 def error_text(error: Exception) -> str:
@@ -67,38 +124,31 @@ def _limit(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
-def _read(count: int) -> bytes:
-    """`count` bytes of the requests; none where there are no more."""
-    parts = []
-    while count:
-        part = os.read(0, min(count, 1 << 20))
-        if not part:
-            return b""
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def _reply(letter: bytes, text: str) -> None:
-    data = text.encode(errors="replace")
-    data = letter + struct.pack("<Q", len(data)) + data
-    while data:
-        data = data[os.write(1, data) :]
+def _send(letter: bytes, data: bytes | memoryview) -> None:
+    os.write(1, letter + struct.pack("<Q", len(data)))
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(1, rest) :]
 
 
 def serve() -> None:
     """Answers until there are no more requests."""
-    while header := _read(9):
-        read = text_of if header[:1] == b"B" else check
-        source = _read(struct.unpack("<Q", header[1:])[0])
+    while header := _requests.read(9):
+        size = struct.unpack("<Q", header[1:])[0]
         try:
-            _limit(len(source))
-            text = read(source)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            _reply(b"T", text)
+            _limit(size)
+            read(header[:1], _requests.read(size))
         except Exception as error:  # whatever it meets in damaged bytes, the other side is told
             signal.setitimer(signal.ITIMER_PROF, 0)
-            _reply(b"E", error_text(error))
+            _send(b"E", error_text(error).encode(errors="replace"))
+
+
+_REASONS = {
+    signal.SIGPROF: "it does not end in reasonable time",
+    signal.SIGABRT: "it gives up, or needs too much memory",
+    signal.SIGSEGV: "it reads memory that it does not have",
+    signal.SIGFPE: "it divides by zero",
+}
 
 
 def main() -> None:
@@ -111,7 +161,9 @@ def main() -> None:
         _, status = os.waitpid(child, 0)
         if status == 0:
             return
-        _reply(b"D", "")
+        number = os.WTERMSIG(status)
+        reason = _REASONS.get(number) or f"signal {number}"  # type: ignore[call-overload]  # equal to a Signals
+        _send(b"D", reason.encode())
 
 
 if __name__ == "__main__":

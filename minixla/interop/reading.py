@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax.export
 import numpy as np
@@ -15,17 +16,21 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, explain
+from minixla.interop.deadly_texts import deadly
 from minixla.interop.exported_files import require_flatbuffers
-from minixla.interop.reader import parse_error, text_of_binary
+from minixla.interop.reader import Refusal, sent
+from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, located, refused_at
+from minixla.interop.written_constants import without_constants
 
-__all__ = ["SUBJECT", "legalised", "located", "opened", "read_module"]
+__all__ = ["Program", "legalised", "opened", "read_module"]
 
-SUBJECT = "import_stablehlo"
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
 # Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
 _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
+_COMMENT = re.compile(r"//[^\n]*")
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
 _PATH = re.compile(r"[^\n{}()%]+\.(mlir|mlirbc|bc|bin|stablehlo|vhlo)")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
@@ -34,42 +39,55 @@ _ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 _NO_GROUPS = re.compile(
     r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x"
 )
-_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
-_ADVICE = (
-    "Give a StableHLO module as MLIR text, bytecode or a portable artifact. Programs of other "
-    "dialects must be converted to StableHLO first."
-)
+_NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
+#: By character: one more bracket is open, or one less.
+_STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
 _registered = False
 
 
-def opened(source: Any) -> tuple[str, jax.export.Exported | None]:
-    """MLIR's text, and the jax.export.Exported where it comes from one.
+class Program(NamedTuple):
+    """A program from outside, read.
+
+    Attributes:
+        module: MLIR's, in which resources stand for large constants.
+        constants: the bytes of each by the resource's name.
+        exported: the jax.export.Exported where it comes from one, without its program.
+    """
+
+    module: Any
+    constants: dict[str, np.ndarray]
+    exported: jax.export.Exported | None
+
+
+def opened(source: Any) -> Program:
+    """Reads a program.
 
     Args:
         source: text, bytes, a path of a file of either (strings must end as `.mlir` does), or a
             jax.export.Exported.
 
     Raises:
-        ImportError_: bytes that hold no program, no file, or something else.
+        ImportError_: bytes or text that hold no program, no file, or something else.
     """
     if isinstance(source, os.PathLike) or _is_path(source):
         source = _content(source)
     if isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
     if isinstance(source, jax.export.Exported):
-        return _text(bytes(source.mlir_module_serialized)), source
-    if isinstance(source, str):
-        return source, None
-    if not isinstance(source, bytes):
+        return _of_bytes(bytes(source.mlir_module_serialized), source)
+    if not isinstance(source, (str, bytes)):
         given = [f"source: {type(source).__name__}"]
-        raise explain(ImportError_, SUBJECT, "the source is no program", given, _ADVICE)
-    if not source.startswith(_BYTECODE):
+        raise explain(ImportError_, SUBJECT, "the source is no program", given, ADVICE)
+    if isinstance(source, bytes) and source.startswith(_BYTECODE):
+        return _of_bytes(source)
+    source, constants = without_constants(source)
+    if isinstance(source, bytes):
         try:
-            return source.decode(), None
+            source = source.decode()
         except UnicodeDecodeError:
             require_flatbuffers(ImportError_, SUBJECT)
-            return _text(source), jax.export.deserialize(bytearray(source))
-    return _text(source), None
+            return _of_bytes(source, is_exported=True)
+    return _of_text(source, constants)
 
 
 def _content(path: Any) -> bytes:
@@ -81,14 +99,42 @@ def _content(path: Any) -> bytes:
         raise explain(ImportError_, SUBJECT, f"cannot read {path}: {error}", (), advice) from None
 
 
-def _text(source: bytes) -> str:
-    """MLIR's text of a program in binary form."""
+def _of_bytes(
+    source: bytes, exported: jax.export.Exported | None = None, is_exported: bool = False
+) -> Program:
+    """A program in binary form."""
     try:
-        return text_of_binary(source)
-    except ValueError as error:
-        given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
+        found = sent(source)
+    except Refusal as refusal:
+        given = [f"{len(source)} bytes that begin with {source[:16]!r}", _of_reader(refusal)]
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
-        raise explain(ImportError_, SUBJECT, problem, given, _ADVICE) from None
+        raise explain(ImportError_, SUBJECT, problem, given, ADVICE) from None
+    if is_exported:
+        exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
+    if exported is not None:
+        exported = replace(exported, mlir_module_serialized=b"")
+    return Program(read_module(found.module), found.constants, exported)
+
+
+def _of_text(text: str, constants: dict[str, np.ndarray]) -> Program:
+    """A program in MLIR's text."""
+    _check_text(text)
+    try:
+        found = sent(text)
+    except Refusal as refusal:
+        if refusal.died:
+            raise deadly(text, refusal) from None
+        raise located(
+            refusal.place, refusal.problem, (), advice_for(refusal.problem), text
+        ) from None
+    return Program(read_module(found.module), {**constants, **found.constants}, None)
+
+
+def _of_reader(refusal: Refusal) -> str:
+    """What MLIR's readers say, or of what they died."""
+    if refusal.died:
+        return f"MLIR's reader dies of them: {refusal.problem}"
+    return refusal.problem.strip()[:500]
 
 
 def _is_path(source: Any) -> bool:
@@ -96,32 +142,23 @@ def _is_path(source: Any) -> bool:
     return isinstance(source, str) and bool(_PATH.fullmatch(source))
 
 
-def read_module(text: str, is_ours: bool = False) -> Any:
-    """The MLIR module that a text holds.
-
-    Args:
-        text: MLIR's.
-        is_ours: whether it was written here, and needs no caution.
+def read_module(source: str | bytes) -> Any:
+    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote.
 
     Raises:
-        ImportError_: it holds none.
+        ImportError_: it is none.
     """
-    if not is_ours:
-        _check_text(text)
     try:
-        with _shared.context_for(text):
-            return ir.Module.parse(text)
+        with _shared.context_for(source):
+            return ir.Module.parse(source)
     except ir.MLIRError as error:
-        raise _refused(error, text) from None
-    except (ValueError, MemoryError) as error:  # a size that is none
-        given = [str(error)[:300]]
-        raise explain(ImportError_, SUBJECT, "MLIR cannot read it", given, _ADVICE) from None
+        raise _refused(error) from None
 
 
 class _SharedContext(threading.local):
     """A thread's MLIR context: one takes longer to make than most programs to read.
 
-    It keeps every type, constant and line that it read, so each reads so many characters.
+    It keeps every type, constant and line that it read, so each reads so many characters or bytes.
     """
 
     most = 1 << 20
@@ -130,13 +167,13 @@ class _SharedContext(threading.local):
         self.context: Any = None
         self.left = 0
 
-    def context_for(self, text: str) -> Any:
-        """The context in which to read a text; a long text has one of its own."""
-        if len(text) > self.most:
+    def context_for(self, source: str | bytes) -> Any:
+        """The context in which to read a program; a long one has one of its own."""
+        if len(source) > self.most:
             return _new_context()
-        if len(text) > self.left:
+        if self.context is None or len(source) > self.left:
             self.context, self.left = _new_context(), self.most
-        self.left -= len(text)
+        self.left -= len(source)
         return self.context
 
 
@@ -152,21 +189,31 @@ _shared = _SharedContext()
 def _check_text(text: str) -> None:
     """Refuses what MLIR's parser dies of, and what it refuses."""
     if "\0" in text:
-        raise _at(text, text.index("\0"), "a null character")
+        raise refused_at(text, text.index("\0"), "a null character")
     _check_strings(text)
-    quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
-    codes = np.frombuffer(quiet.encode("latin-1", "replace"), np.uint8)
-    steps = np.isin(codes, list(b"{([<")).astype(np.int64) - np.isin(codes, list(b"})]>"))
-    depth = np.cumsum(steps)
-    if depth.size and depth.max() > _MOST_NESTED:
-        where = int(np.argmax(depth > _MOST_NESTED))
-        raise _at(text, where, f"more than {_MOST_NESTED} brackets within each other")
+    _check_nesting(text)
     match = _NO_GROUPS.search(text)
     if match is not None:
-        raise _at(text, match.start(), "an all_to_all without replica groups")
-    error = parse_error(text)
-    if error is not None:
-        raise located(error[0], error[1], (), _ADVICE, text)
+        raise refused_at(text, match.start(), "an all_to_all without replica groups")
+
+
+def _check_nesting(text: str) -> None:
+    """Refuses brackets within brackets where the parser's recursion would end the process."""
+    # Neither strings nor comments go beyond a line.
+    quiet = _COMMENT.sub("", _STRING.sub("", text))
+    for pair in ("->", ">=", "<="):
+        quiet = quiet.replace(pair, "")
+    brackets = quiet.encode().translate(None, _NO_BRACKETS)
+    if _depths(brackets).max(initial=0) <= _MOST_NESTED:
+        return
+    quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
+    where = int(np.argmax(_depths(quiet.encode("latin-1", "replace")) > _MOST_NESTED))
+    raise refused_at(text, where, f"more than {_MOST_NESTED} brackets within each other", _NESTED)
+
+
+def _depths(text: bytes) -> np.ndarray:
+    """How many brackets are open after each character."""
+    return np.cumsum(_STEPS[np.frombuffer(text, np.uint8)], dtype=np.int32)
 
 
 def _check_strings(text: str) -> None:
@@ -174,66 +221,27 @@ def _check_strings(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise _at(text, error.start, "half of a surrogate pair") from None
+        raise refused_at(text, error.start, "half of a surrogate pair") from None
     if _HIGH.search(text) is None:
         return
     for match in _STRING.finditer(text):
         try:
             _ESCAPE.sub(_unescaped, match[0].encode()).decode()
         except UnicodeDecodeError:
-            raise _at(text, match.start(), "a string that is no UTF-8") from None
+            raise refused_at(text, match.start(), "a string that is no UTF-8") from None
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
     return match[0] if match[1] == b"\\" else bytes([int(match[1], 16)])
 
 
-def _at(text: str, position: int, found: str) -> ImportError_:
-    line = text.count("\n", 0, position) + 1
-    column = position - (text.rfind("\n", 0, position) + 1) + 1
-    shown = _line(text, line)
-    return explain(ImportError_, SUBJECT, f"line {line}, column {column}: {found}", shown, _ADVICE)
-
-
-def _line(text: str, line: int, column: int = 0) -> list[str]:
-    """The line of the text, cut to what a terminal shows."""
-    start = 0
-    for _ in range(line - 1):
-        start = text.find("\n", start) + 1
-        if not start:
-            return []
-    end = text.find("\n", start)
-    shown = text[start : len(text) if end < 0 else end].rstrip()
-    left = max(0, column - 60)
-    return [shown[left : left + 100]] if shown.strip() else []
-
-
-def _refused(error: Any, source: str) -> ImportError_:
-    """Our error for what MLIR's parser or verifier says."""
+def _refused(error: Any) -> ImportError_:
+    """Our error for what MLIR's parser, verifier or passes say of a program that lives here."""
     diagnostics = list(error.error_diagnostics)
     if not diagnostics:
-        return explain(ImportError_, SUBJECT, "MLIR cannot read it", [str(error)[:300]], _ADVICE)
+        return explain(ImportError_, SUBJECT, "MLIR cannot read it", [str(error)[:300]], ADVICE)
     first = diagnostics[0]
-    return located(first.location, first.message, (), _ADVICE, source)
-
-
-def located(
-    location: Any,
-    problem: str,
-    given: Any,
-    advice: str,
-    source: str | None = None,
-) -> ImportError_:
-    """An error that names the place in the program."""
-    where, shown = "", []
-    match = _LOCATION.search(str(location))
-    if match is not None:
-        file = "" if match[1] == "-" else f"{match[1]}, "
-        where = f"{file}line {match[2]}, column {match[3]}: "
-        if source is not None and not file:
-            shown = _line(source, int(match[2]), int(match[3]))
-    problem = f"{where}{problem.strip()[:500].rstrip('.')}"
-    return explain(ImportError_, SUBJECT, problem, [*shown, *given], advice)
+    return located(first.location, first.message, (), advice_for(first.message))
 
 
 def legalised(module: Any, passes: str) -> None:
@@ -250,4 +258,4 @@ def legalised(module: Any, passes: str) -> None:
         with module.context:
             PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
     except ir.MLIRError as error:
-        raise _refused(error, "") from None
+        raise _refused(error) from None

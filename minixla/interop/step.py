@@ -9,7 +9,7 @@ from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
 from minixla.interop.building import Body, Builder
-from minixla.interop.reading import located
+from minixla.interop.refusals import located
 from minixla.interop.values import enumerator, plain, shape_of_type
 
 __all__ = ["Step"]

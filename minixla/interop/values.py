@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -131,22 +132,53 @@ _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false")
 
 
-def literal_of(operation: Any, name: str, shape: Shape) -> Literal:
+_RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
+
+
+def literal_of(operation: Any, name: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal:
     """The constant that attribute `name` of an operation holds.
+
+    Args:
+        operation: MLIR's.
+        name: of the attribute.
+        shape: the constant's.
+        large: the bytes of constants for which a resource stands, by its name.
 
     Raises:
         ValueError: the attribute is not written out in the program.
     """
-    kind = shape.element_type
-    if kind.stablehlo not in _BUFFERS:
-        return _literal_from_text(operation.get_asm(large_elements_limit=None), shape)
+    if shape.element_type.stablehlo not in _BUFFERS:
+        text = operation.get_asm(large_elements_limit=None)
+        return _large(text, shape, large) or _literal_from_text(text, shape)
     attribute = operation.attributes[name]
     if not isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
-        raise ValueError(f"the constant is no dense array: {_short(attribute)}")
+        text = str(attribute)
+        found = _large(text, shape, large)
+        if found is None:
+            raise ValueError(f"the constant is no dense array: {_short(text)}")
+        return found
     if shape.size and attribute.is_splat:
         # A view of one number, however large the constant is.
         return Literal.splat(np.asarray(attribute)[(0,) * shape.rank], shape)
-    array = np.array(attribute).astype(shape.dtype).reshape(shape.dimensions)
+    return _literal(np.array(attribute).astype(shape.dtype), shape)
+
+
+def _large(text: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal | None:
+    """The constant that stands beside the program; None where it is in it."""
+    match = _RESOURCE.search(text[:1000])
+    data = None if match is None else large.get(match[1])
+    if data is None:
+        return None
+    if shape.dtype == np.bool_:
+        # MLIR keeps a bit for each, its text a byte.
+        is_packed = data.size != shape.size
+        flags = np.unpackbits(data, count=shape.size, bitorder="little") if is_packed else data
+        return _literal(flags != 0, shape)
+    return _literal(data.view(shape.dtype), shape)
+
+
+def _literal(array: np.ndarray, shape: Shape) -> Literal:
+    array = array.reshape(shape.dimensions)
     array.flags.writeable = False
     return Literal(array, shape)
 
@@ -158,10 +190,7 @@ def _literal_from_text(text: str, shape: Shape) -> Literal:
         raise ValueError(f"the constant is no dense array: {_short(text)}")
     body = match[1].strip()
     if body.startswith('"0x'):
-        data = bytes.fromhex(body[3:-1])
-        array = np.frombuffer(data, shape.dtype)
-        if array.size == 1 != shape.size:
-            return Literal.splat(array[0], shape)
+        array = np.frombuffer(bytes.fromhex(body[3:-1]), shape.dtype)
     else:
         numbers = _NUMBER.findall(body)
         if kind.is_complex:
@@ -170,11 +199,11 @@ def _literal_from_text(text: str, shape: Shape) -> Literal:
             array.real, array.imag = parts[::2], parts[1::2]
         else:
             array = np.array([_number(each, kind) for each in numbers], shape.dtype)
-        if array.size == 1 and shape.size != 0:
-            return Literal.splat(array[0], shape)
-    array = array.reshape(shape.dimensions)
-    array.flags.writeable = False
-    return Literal(array, shape)
+    if not shape.size:
+        array = array[:0]  # one number may be written for none
+    if array.size == 1:
+        return Literal.splat(array[0], shape)
+    return _literal(array, shape)
 
 
 def _number(text: str, kind: ElementType) -> Any:

@@ -1,0 +1,155 @@
+"""Large constants in a program's text, read before MLIR sees it.
+
+MLIR keeps a number of a list as a token, and Python's interface copies the rest several times over;
+here each is read once, piece by piece. What is not read here goes to MLIR as it stands.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
+
+__all__ = ["without_constants"]
+
+#: Characters; shorter ones are MLIR's.
+_LARGE = 1 << 16
+_PIECE = 1 << 22
+_NAME = "minixla_text"
+#: What stands before and after a constant's value.
+_BEFORE = re.compile(r'\b(?:stablehlo|chlo)\.constant(?:"\(\)\s*<?\{\s*value\s*=)?\s*\Z')
+_AFTER = re.compile(r'"?>\s*:\s*tensor<((?:\d{1,18}x)+)(complex<f\d\d>|[a-z]\w*)>')
+_NEAR = 200
+_ELEMENTS = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
+# Numbers of these are rounded once, as MLIR rounds them.
+_LISTED = frozenset(
+    ["f16", "f32", "f64", *[f"{u}i{bits}" for u in ("", "u") for bits in (8, 16, 32)]]
+)
+_BLANKS = bytes.maketrans(b"[]", b"  ")
+
+_Source = str | bytes
+_Reader = Callable[[_Source, int, int, ElementType, Sequence[int]], np.ndarray]
+
+
+def without_constants(source: _Source) -> tuple[_Source, dict[str, np.ndarray]]:
+    """A text in which resources stand for large constants, and the bytes of each by its name.
+
+    Args:
+        source: text, or its UTF-8; other bytes come back as they are.
+    """
+    resource = "dense_resource<"
+    if _as(source, f"{resource}{_NAME}") in source:  # type: ignore[operator]  # both are text, or both bytes
+        return source, {}
+    parts: list[_Source] = []
+    constants: dict[str, np.ndarray] = {}
+    done = 0
+    for start, end, reader in _values(source):
+        head = _text(source[max(done, start - _NEAR) : start])
+        after = _AFTER.match(_text(source[end : end + _NEAR]))
+        if after is None or not _BEFORE.search(head.removesuffix("dense<")):
+            continue
+        kind = _ELEMENTS.get(after[2])
+        sizes = [int(each) for each in after[1][:-1].split("x")]
+        try:
+            if kind is None:
+                continue
+            data = reader(source, start, end, kind, sizes)
+        except (ValueError, OverflowError):  # MLIR says what is wrong
+            continue
+        name = f"{_NAME}{len(constants)}"
+        parts += [source[done : start - len("dense<")], _as(source, resource + name)]
+        constants[name] = data.reshape(-1).view(np.uint8)
+        done = end + (_text(source[end : end + 1]) == '"')
+    parts.append(source[done:])
+    return _as(source, "").join(parts) if constants else source, constants  # type: ignore[arg-type]
+
+
+def _as(source: _Source, text: str) -> _Source:
+    return text if isinstance(source, str) else text.encode()
+
+
+def _text(part: _Source) -> str:
+    return part if isinstance(part, str) else part.decode("latin-1")
+
+
+def _values(source: _Source) -> list[tuple[int, int, _Reader]]:
+    """Where the value of each large constant begins and ends, and what reads it."""
+    found = []
+    for opening, closing, reader in (('dense<"0x', '"', _hexadecimal), ("dense<[", ">", _listed)):
+        own = len("dense<")
+        start = source.find(_as(source, opening))  # type: ignore[arg-type]
+        while start >= 0:
+            end = source.find(_as(source, closing), start + own + 1)  # type: ignore[arg-type]
+            if end < 0:
+                break
+            if end - start >= _LARGE:
+                found.append((start + own, end, reader))
+            start = source.find(_as(source, opening), end)  # type: ignore[arg-type]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _hexadecimal(
+    source: _Source, start: int, end: int, kind: ElementType, sizes: Sequence[int]
+) -> np.ndarray:
+    """The bytes that `"0x...` from `start` to `end` stands for."""
+    start += len('"0x')
+    count = prod(sizes) * kind.dtype.itemsize
+    if end - start != 2 * count:
+        raise ValueError("not as long as its type")
+    data = np.empty(count, np.uint8)
+    for at in range(0, count, _PIECE):
+        piece = source[start + 2 * at : min(end, start + 2 * (at + _PIECE))]
+        data[at : at + _PIECE] = np.frombuffer(binascii.unhexlify(piece), np.uint8)
+    return data
+
+
+def _listed(
+    source: _Source, start: int, end: int, kind: ElementType, sizes: Sequence[int]
+) -> np.ndarray:
+    """The numbers of the list from `start` to `end`.
+
+    Its brackets, commas and points are compared with those that its type asks for.
+    """
+    if kind.stablehlo not in _LISTED or end - start < 2 * prod(sizes):
+        raise ValueError("not read here")
+    wide = np.float64 if kind.is_float else np.int64
+    data = np.empty(prod(sizes), kind.dtype)
+    structure, filled = [], 0
+    while start < end:
+        until = end
+        if end - start > _PIECE:
+            until = source.find(_as(source, ","), start + _PIECE, end) + 1 or end  # type: ignore[arg-type]
+        part = source[start:until]
+        piece = part.encode() if isinstance(part, str) else part
+        structure.append(piece.translate(None, b"0123456789+-eE \t\r\n"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # NumPy's word for what is no number
+            try:
+                numbers = np.fromstring(piece.translate(_BLANKS), wide, sep=" , ")
+            except DeprecationWarning:
+                raise ValueError("no numbers") from None
+        rounded = _rounded(numbers, kind)
+        data[filled : filled + rounded.size] = rounded
+        filled += rounded.size
+        start = until
+    expected = b"." if kind.is_float else b""
+    for size in reversed(sizes):
+        expected = b"[" + b",".join([expected] * size) + b"]"
+    if filled != data.size or b"".join(structure) != expected:
+        raise ValueError("not as its type")
+    return data
+
+
+def _rounded(numbers: np.ndarray, kind: ElementType) -> np.ndarray:
+    """Numbers in the type of a constant, where it can hold them."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = numbers.astype(kind.dtype)
+    if kind.is_integer and not np.array_equal(rounded, numbers):
+        raise ValueError("a number that does not fit")
+    return rounded
