@@ -33,7 +33,8 @@ class Builder:
         self.parent = parent
         self.inputs: list[Value] = []
         self.instructions: list[Instruction] = []
-        self.values: dict[Any, Any] = {}
+        # By the hash of MLIR's, its address: to keep MLIR's alive takes longer than to make it.
+        self._values: dict[int, Any] = {}
         #: Values of the parent that were captured, and the inputs that stand for them.
         self.captured: dict[int, tuple[Value, Value]] = {}
         self.source: Source | None = None
@@ -44,15 +45,35 @@ class Builder:
         """One more input, for an argument of a block."""
         value = Value(shape_of_type(mlir_value.type), None, len(self.inputs))
         self.inputs.append(value)
-        self.values[mlir_value] = value
+        self.define(mlir_value, value)
+
+    def define(self, mlir_value: Any, value: Any) -> None:
+        """Says what ours is for one of MLIR's values."""
+        key = hash(mlir_value)
+        assert key not in self._values, "the hash of a value is its address"
+        self._values[key] = value
+
+    def defines(self, mlir_value: Any) -> bool:
+        """Whether ours is known for one of MLIR's values."""
+        return hash(mlir_value) in self._values
 
     def value(self, mlir_value: Any) -> Any:
         """Our value for one of MLIR's."""
-        found = self.values.get(mlir_value)
+        found = self._values.get(hash(mlir_value))
         if found is None:
             assert self.parent is not None, "MLIR's verifier checks that operands dominate"
-            found = self.values[mlir_value] = self._capture(self.parent.value(mlir_value))
+            found = self._capture(self.parent.value(mlir_value))
+            self.define(mlir_value, found)
         return found
+
+    def values_of(self, mlir_values: Any) -> list[Any]:
+        """Our values for MLIR's."""
+        known = self._values
+        # Indices rather than a loop over it, which MLIR ends with an exception.
+        return [
+            known.get(hash(each := mlir_values[index])) or self.value(each)
+            for index in range(len(mlir_values))
+        ]
 
     def _capture(self, outer: Value) -> Value:
         known = self.captured.get(id(outer))

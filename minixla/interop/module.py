@@ -12,6 +12,7 @@ from jax.extend.mlir import ir
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.source import Source
 from minixla.interop.building import Body, Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
@@ -48,6 +49,17 @@ _DEEPEST = 100
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
 
 
+_UNKNOWN = object()
+
+
+class _Declared(dict[Any, AnyShape | None]):
+    """The shapes that MLIR's types stand for, by type."""
+
+    def __missing__(self, type_: Any) -> AnyShape | None:
+        found = self[type_] = declared(type_)
+        return found
+
+
 class Module:
     """A module under translation.
 
@@ -70,7 +82,8 @@ class Module:
         self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}
         self._depths: dict[int, int] = {}
-        self._shapes: dict[Any, AnyShape | None] = {}
+        self._declared = _Declared()
+        self._sources: dict[Any, Source | None] = {}
         self._nesting = 0
         self._module = module
         self.functions = _functions(module)
@@ -96,6 +109,8 @@ class Module:
         """The graph of a function that is translated already."""
         found = self.graphs.get(name)
         if found is None:
+            if name in self.functions:
+                raise self._recursive(name)
             step.reject(f"there is no function {name}", "Define it in the module.")
         return found
 
@@ -156,7 +171,7 @@ class Module:
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
         """Translates a block; returns what its terminator is given."""
         for argument in block.arguments:
-            if argument in builder.values:
+            if builder.defines(argument):
                 continue
             try:
                 builder.add_input(argument)
@@ -171,14 +186,14 @@ class Module:
         raise located(block.owner.location, "a block has no terminator", (), "End it with return.")
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
-        if name.startswith(_IGNORED):
-            _pass_through(operation, name, builder)
-            return
         translation = TRANSLATIONS.get(name)
         if translation is None:
+            if name.startswith(_IGNORED):
+                _pass_through(operation, name, builder)
+                return
             advice = _WITHOUT.get(name, _OTHER_DIALECTS)
             raise located(operation.location, f"operation {name} is not known", (), advice)
-        builder.source = source_of(operation.location)
+        builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
         try:
             results = translation(step)
@@ -189,30 +204,34 @@ class Module:
             raise step.error(str(error), "The program breaks a rule of the operation.") from error
         except ValueError as error:
             raise _unsupported(operation.location, f"{name}: {error}") from error
-        for result, value in zip(operation.results, results, strict=True):
-            shape = self._declared(result.type)
+        own = (operation.result,) if len(results) == 1 else operation.results
+        for result, value in zip(own, results, strict=True):
+            shape = self._declared[result.type]
             if shape is not None and shape is not value.shape:
                 raise step.error(
                     f"the result is declared {shape}, but is {value.shape}",
                     "The declared type must follow from the operands and attributes.",
                 )
-            builder.values[result] = value
+            builder.define(result, value)
 
-    def _declared(self, type_: Any) -> AnyShape | None:
-        if type_ not in self._shapes:
-            self._shapes[type_] = declared(type_)
-        return self._shapes[type_]
+    def _source(self, location: Any) -> Source | None:
+        key = location.attr
+        found = self._sources.get(key, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._sources[key] = source_of(location)
+        return found  # type: ignore[return-value]  # not unknown any more
 
     def _order(self) -> list[str]:
         """The functions' names, callees first."""
-
-        def recursive(name: str) -> ImportError_:
-            advice = "XLA's programs do not recurse: use stablehlo.while."
-            location = self.functions[name].location
-            return located(location, f"function {name} calls itself", (), advice)
-
+        if len(self.functions) == 1:
+            return list(self.functions)
         callees = {name: _callees(each) for name, each in self.functions.items()}
-        return callees_first(callees, recursive)
+        return callees_first(callees, self._recursive)
+
+    def _recursive(self, name: str) -> ImportError_:
+        advice = "XLA's programs do not recurse: use stablehlo.while."
+        location = self.functions[name].location
+        return located(location, f"function {name} calls itself", (), advice)
 
     def _measure(self, graph: Graph, location: Any) -> None:
         """Notes how deep the programs within a graph are nested; refuses what is too deep."""
@@ -262,7 +281,7 @@ def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
         if '"_platform_index"' in str(attributes):
             shape = shape_of_type(argument.type)
             assert isinstance(shape, Shape), "jax.export makes it a scalar"
-            builder.values[argument] = builder.constant(platform, shape)
+            builder.define(argument, builder.constant(platform, shape))
 
 
 def _is_public(function: Any) -> bool:
@@ -293,7 +312,7 @@ def _pass_through(operation: Any, name: str, builder: Builder) -> None:
         advice = "Run Shardy's passes on the program first, or export it without manual shardings."
         raise located(operation.location, f"{name} is not supported", (), advice)
     for operand, result in zip(operands, results, strict=True):
-        builder.values[result] = builder.value(operand)
+        builder.define(result, builder.value(operand))
 
 
 def _unsupported(location: Any, problem: str) -> ImportError_:

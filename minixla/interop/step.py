@@ -26,16 +26,19 @@ class Step:
         operands: our values of its operands.
     """
 
-    __slots__ = ("attributes", "builder", "module", "name", "operands", "operation")
+    __slots__ = ("builder", "module", "name", "operands", "operation")
 
     def __init__(self, operation: Any, name: str, builder: Builder, module: Any) -> None:
         self.operation = operation
         self.name = name
         self.builder = builder
         self.module = module
-        self.attributes = operation.attributes
-        value = builder.value
-        self.operands = [value(each) for each in operation.operands]
+        self.operands = builder.values_of(operation.operands)
+
+    @property
+    def attributes(self) -> Any:
+        """MLIR's attributes by name."""
+        return self.operation.attributes
 
     def has(self, name: str) -> bool:
         """Whether it has an attribute."""

@@ -22,6 +22,7 @@ __all__ = [
     "literal_of",
     "plain",
     "shape_of_type",
+    "source_at",
     "source_of",
 ]
 
@@ -222,7 +223,7 @@ def source_of(location: Any) -> Source | None:
     name = "program"
     for _ in range(64):
         if isinstance(location, ir.FileLineColLoc):
-            return _source(location.filename, name, location.start_line)
+            return source_at(location.filename, name, location.start_line)
         if isinstance(location, ir.NameLoc):
             name, location = location.name_str, location.child_loc
         elif isinstance(location, ir.CallSiteLoc):
@@ -234,16 +235,23 @@ def source_of(location: Any) -> Source | None:
     return None
 
 
-def _template() -> None:
-    """Its code object stands for lines of other files."""
+# A code object stands for so many lines of a file: making one takes longer than reading a line.
+_BLOCK = 64
+_TEMPLATE = compile("x\n" * _BLOCK, "", "exec")
+_OFFSETS = {line: start for start, _, line in reversed([*_TEMPLATE.co_lines()])}
+
+
+def source_at(file: str, function: str, line: int) -> Source:
+    """A line of a file that Python need not have."""
+    block, at = divmod(line, _BLOCK)
+    return Source(_lines_of(file, function, block), _OFFSETS[at + 1])
 
 
 @lru_cache(maxsize=4096)
-def _source(file: str, function: str, line: int) -> Source:
-    code: CodeType = _template.__code__.replace(
+def _lines_of(file: str, function: str, block: int) -> CodeType:
+    return _TEMPLATE.replace(
         co_filename="<stablehlo>" if file == "-" else file,
         co_name=function,
         co_qualname=function,
-        co_firstlineno=line,
+        co_firstlineno=block * _BLOCK,
     )
-    return Source(code, 0)

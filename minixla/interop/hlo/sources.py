@@ -8,7 +8,7 @@ from functools import lru_cache
 from minixla.core.source import Source
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.syntax import HloModule, Instruction
-from minixla.interop.values import _source as source_at
+from minixla.interop.values import source_at
 
 __all__ = ["Sources"]
 
