@@ -11,15 +11,12 @@ from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
 from minixla.interop.operations import Translation
+from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import plain
 
 __all__ = ["CALLS"]
 
-#: Custom calls that say where values shall lie: they give their operand.
-_ANNOTATIONS = frozenset(
-    ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"]
-)
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
 _OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}
 _CALLBACK = "callback"
@@ -43,7 +40,7 @@ def _composite(step: Step) -> Sequence[Value]:
 
 def _custom_call(step: Step) -> Sequence[Value]:
     target = step.get("call_target_name")
-    if target in _ANNOTATIONS and step.results == step.shapes:
+    if target.startswith(PLACEMENTS) and step.results == step.shapes:
         return step.operands
     if target in _OPERATIONS:
         given = _options(step, step.raw("mhlo.attributes"))

@@ -17,6 +17,7 @@ from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
 from minixla.interop.reading import opened
 from minixla.interop.refusals import SUBJECT
+from minixla.interop.shardings import Shardings, check_shardings, refuse_shardings
 from minixla_ops.calls import call
 
 __all__ = ["ImportedFunction", "ImportedProgram", "import_stablehlo"]
@@ -118,7 +119,9 @@ class _ExportedProgram(ImportedProgram):
         )
 
 
-def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgram:
+def import_stablehlo(
+    source: Any, function: str | None = None, *, shardings: Shardings = "refuse"
+) -> ImportedProgram:
     """A StableHLO program as a function of ours.
 
     Args:
@@ -127,6 +130,9 @@ def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgra
             string that ends in .mlir, .mlirbc, .bc, .bin, .stablehlo or .vhlo is a path), or a
             `jax.export.Exported`.
         function: the name of the main function; default: `main`, or the only public one.
+        shardings: what to do with annotations that say how values lie over devices (`sdy.sharding`,
+            `sdy.sharding_constraint`, `mhlo.sharding`, custom_call @Sharding ...) in a program
+            that is not for one device: `refuse` raises ImportError_, `drop` leaves them out.
 
     Returns:
         A callable with `graph`, the main function's Graph, and `functions`, every function of the
@@ -137,7 +143,10 @@ def import_stablehlo(source: Any, function: str | None = None) -> ImportedProgra
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;
             the message names the line and column, what was found and what to do.
     """
+    check_shardings(SUBJECT, shardings)
     program = opened(source)
+    if shardings == "refuse":
+        refuse_shardings(program.module, program.bytecode)
     exported = program.exported
     platform = None if exported is None else _platform(exported)
     module = Module(program.module, platform, program.constants)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from dataclasses import replace
@@ -18,6 +17,7 @@ from jax.interpreters.mlir import make_ir_context
 from minixla.core.errors import ImportError_, explain
 from minixla.interop.deadly_texts import deadly
 from minixla.interop.exported_files import require_flatbuffers
+from minixla.interop.files import content, is_path
 from minixla.interop.reader import Refusal, sent
 from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, located, refused_at
 from minixla.interop.written_constants import without_constants
@@ -31,7 +31,7 @@ _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
 _COMMENT = re.compile(r"//[^\n]*")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
-_PATH = re.compile(r"[^\n{}()%]+\.(mlir|mlirbc|bc|bin|stablehlo|vhlo)")
+_SUFFIXES = (".mlir", ".mlirbc", ".bc", ".bin", ".stablehlo", ".vhlo")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 _ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
@@ -50,11 +50,13 @@ class Program(NamedTuple):
 
     Attributes:
         module: MLIR's, in which resources stand for large constants.
+        bytecode: the same, as MLIR wrote it.
         constants: the bytes of each by the resource's name.
         exported: the jax.export.Exported where it comes from one, without its program.
     """
 
     module: Any
+    bytecode: bytes
     constants: dict[str, np.ndarray]
     exported: jax.export.Exported | None
 
@@ -69,8 +71,8 @@ def opened(source: Any) -> Program:
     Raises:
         ImportError_: bytes or text that hold no program, no file, or something else.
     """
-    if isinstance(source, os.PathLike) or _is_path(source):
-        source = _content(source)
+    if is_path(source, _SUFFIXES):
+        source = content(source, SUBJECT)
     if isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
     if isinstance(source, jax.export.Exported):
@@ -78,6 +80,9 @@ def opened(source: Any) -> Program:
     if not isinstance(source, (str, bytes)):
         given = [f"source: {type(source).__name__}"]
         raise explain(ImportError_, SUBJECT, "the source is no program", given, ADVICE)
+    if not source.strip():
+        given = ["blanks" if source else "nothing"]
+        raise explain(ImportError_, SUBJECT, "the source is empty", given, ADVICE)
     if isinstance(source, bytes) and source.startswith(_BYTECODE):
         return _of_bytes(source)
     source, constants = without_constants(source)
@@ -88,15 +93,6 @@ def opened(source: Any) -> Program:
             require_flatbuffers(ImportError_, SUBJECT)
             return _of_bytes(source, is_exported=True)
     return _of_text(source, constants)
-
-
-def _content(path: Any) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (OSError, ValueError) as error:
-        advice = "Give a path of a file that holds a program, or the program itself."
-        raise explain(ImportError_, SUBJECT, f"cannot read {path}: {error}", (), advice) from None
 
 
 def _of_bytes(
@@ -113,7 +109,7 @@ def _of_bytes(
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:
         exported = replace(exported, mlir_module_serialized=b"")
-    return Program(read_module(found.module), found.constants, exported)
+    return Program(read_module(found.module), found.module, found.constants, exported)
 
 
 def _of_text(text: str, constants: dict[str, np.ndarray]) -> Program:
@@ -127,7 +123,7 @@ def _of_text(text: str, constants: dict[str, np.ndarray]) -> Program:
         raise located(
             refusal.place, refusal.problem, (), advice_for(refusal.problem), text
         ) from None
-    return Program(read_module(found.module), {**constants, **found.constants}, None)
+    return Program(read_module(found.module), found.module, constants | found.constants, None)
 
 
 def _of_reader(refusal: Refusal) -> str:
@@ -135,11 +131,6 @@ def _of_reader(refusal: Refusal) -> str:
     if refusal.died:
         return f"MLIR's reader dies of them: {refusal.problem}"
     return refusal.problem.strip()[:500]
-
-
-def _is_path(source: Any) -> bool:
-    """Whether a string names a file rather than being a program."""
-    return isinstance(source, str) and bool(_PATH.fullmatch(source))
 
 
 def read_module(source: str | bytes) -> Any:

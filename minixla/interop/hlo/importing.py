@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NoReturn
 
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import TOKEN
+from minixla.interop.files import content, is_path
 from minixla.interop.hlo.module import Module
+from minixla.interop.hlo.shardings import refuse_shardings
 from minixla.interop.hlo.syntax import parse_module
 from minixla.interop.hlo.text import SUBJECT
 from minixla.interop.importing import ImportedProgram
+from minixla.interop.shardings import Shardings, check_shardings
 from minixla_ops import create_token
 
 __all__ = ["import_hlo"]
@@ -21,12 +23,15 @@ _DEEPEST = 100
 _ADVICE = "Give HLO text, or the path of a file that holds it."
 
 
-def import_hlo(source: Any) -> ImportedProgram:
+def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgram:
     """An HLO program as a function of ours.
 
     Args:
         source: HLO text as XLA prints it, optimised or not (`lowered.as_text("hlo")`,
-            `compiled.as_text()`, files of `--xla_dump_to`), as a string or bytes; or a path.
+            `compiled.as_text()`, files of `--xla_dump_to`), as a string or bytes; or a path (a
+            string that ends in .hlo or .txt is one).
+        shardings: what to do with `sharding=` attributes by which devices hold different parts of
+            values: `refuse` raises ImportError_, `drop` leaves them out.
 
     Returns:
         A callable with `graph`, the Graph of the entry computation, and `functions`, every
@@ -37,7 +42,10 @@ def import_hlo(source: Any) -> ImportedProgram:
         ImportError_: `source` is no such program; the message names the line and column, what was
             found and what to do.
     """
+    check_shardings(SUBJECT, shardings)
     module = parse_module(_text(source))
+    if shardings == "refuse":
+        refuse_shardings(module)
     translated = Module(module)
     translated.translate()
     assert module.entry is not None, "the parser chooses one"
@@ -90,9 +98,8 @@ class _DeepProgram(ImportedProgram):
 
 
 def _text(source: Any) -> str:
-    if isinstance(source, os.PathLike):
-        with open(source, "rb") as file:
-            source = file.read()
+    if is_path(source, (".hlo", ".txt")):
+        source = content(source, SUBJECT)
     if isinstance(source, (bytes, bytearray, memoryview)):
         try:
             return bytes(source).decode()

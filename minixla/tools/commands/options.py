@@ -51,6 +51,11 @@ def add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--function", metavar="NAME", help="the function of the module; default: main"
     )
+    command.add_argument(
+        "--drop-shardings",
+        action="store_true",
+        help="read a program for several devices without what it says of their shares",
+    )
 
 
 def add_argument_options(command: argparse.ArgumentParser) -> None:
@@ -140,12 +145,13 @@ def read_program(options: argparse.Namespace) -> Any:
         source = Path(options.program).read_bytes()
     if not source.strip():
         raise BadInput(f"{options.program} is empty")
+    shardings: Any = "drop" if options.drop_shardings else "refuse"
     try:
         if _is_hlo(source):
             if options.function is not None:
                 raise BadInput("--function is for StableHLO modules; HLO has one entry")
-            return import_hlo(source.decode(errors="replace"))
-        program = import_stablehlo(source, function=options.function)
+            return import_hlo(source.decode(errors="replace"), shardings=shardings)
+        program = import_stablehlo(source, function=options.function, shardings=shardings)
     except ImportError_ as error:
         raise BadInput(f"{options.program}: {_as_typed(error)}") from None
     functions = {name: each.graph for name, each in program.functions.items()}
@@ -155,7 +161,8 @@ def read_program(options: argparse.Namespace) -> Any:
 
 def _as_typed(error: Exception) -> str:
     """The message of an importer in the words of the command line."""
-    return re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
+    said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
+    return said.replace('shardings="drop"', "--drop-shardings")
 
 
 def _is_hlo(source: bytes) -> bool:

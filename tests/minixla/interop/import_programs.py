@@ -250,19 +250,6 @@ PROGRAMS = {
     %r = stablehlo.sine %x : tensor<2x3xf32>""",
         lambda x: np.sin(np.sin(x)),
     ),
-    "shardings, which change nothing": Program(
-        """
-    %a = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{replicated}"}
-        : (tensor<2x3xf32>) -> tensor<2x3xf32>
-    %b = sdy.sharding_constraint %a <@mesh, [{"x"}, {}]> : tensor<2x3xf32>
-    %r = stablehlo.optimization_barrier %b : tensor<2x3xf32>
-    return %r : tensor<2x3xf32>
-    }
-    sdy.mesh @mesh = <["x"=2]>
-    func.func private @unused(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-    %r = stablehlo.abs %x : tensor<2x3xf32>""",
-        lambda x: x,
-    ),
     "chlo": Program(
         """
     %a = chlo.sinh %x : tensor<2x3xf32> -> tensor<2x3xf32>

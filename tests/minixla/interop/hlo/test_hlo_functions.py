@@ -125,14 +125,15 @@ def test_collectives(name):
     text = compiled.as_text()
     assert opcode in text
     wanted = np.asarray(compiled(X))
-    imported = mx.import_hlo(text)
+    imported = mx.import_hlo(text, shardings="drop")
     programs = [[imported] * 4]  # one replica of four partitions
     arguments = [[(X[at : at + 1],) for at in range(4)]]
     (results,) = mx.simulate(programs, arguments)
     for at, part in enumerate(results):
         np.testing.assert_allclose(part, wanted[at : at + 1], rtol=1e-6)
     # Before XLA's passes the body of each process is a computation of its own.
-    whole = mx.import_hlo(lowered.compiler_ir("hlo").as_hlo_text(True))
+    text = lowered.compiler_ir("hlo").as_hlo_text(True)
+    whole = mx.import_hlo(text, shardings="drop")
     (body,) = [each for key, each in whole.functions.items() if "manual_computation_body" in key]
     (results,) = mx.simulate([[body] * 4], arguments)
     for at, part in enumerate(results):

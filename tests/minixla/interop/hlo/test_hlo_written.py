@@ -191,9 +191,8 @@ BODIES = {
            ROOT r = f32[2,3] get-tuple-element(s), index=0""",
         lambda x, y: np.cumsum(x, 0, np.float32),
     ),
-    "sharding": (
-        """s = f32[2,3] custom-call(x), custom_call_target="Sharding",
-               sharding={devices=[2,1]<=[2]}
+    "a sharding that makes no difference": (
+        """s = f32[2,3] custom-call(x), custom_call_target="Sharding", sharding={replicated}
            ROOT r = f32[2,3] add(s, s), sharding={replicated},
                metadata={op_type="a" op_name="b" source_file="/x \\"y\\".py" source_line=7}""",
         lambda x, y: x + x,

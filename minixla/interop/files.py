@@ -1,0 +1,36 @@
+"""Programs in files."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from minixla.core.errors import ImportError_, explain
+
+__all__ = ["content", "is_path"]
+
+_NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
+
+
+def is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
+    """Whether a source names a file: a path, or a string that ends so or that a file has."""
+    if not isinstance(source, str):
+        return isinstance(source, os.PathLike)
+    if _NO_PROGRAM.fullmatch(source) is None or "\0" in source:
+        return False
+    return source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
+
+
+def content(path: Any, subject: str) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        ImportError_: it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        advice = "Give a path of a file that holds a program, or the program itself."
+        raise explain(ImportError_, subject, f"cannot read {path}: {error}", (), advice) from None

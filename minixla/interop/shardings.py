@@ -1,0 +1,113 @@
+"""Annotations of imported programs that say how values lie over devices.
+
+They do not change what a program computes, but where: until graphs can say so, a program for
+several devices that has some is refused unless the caller gives them up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from jax.extend.mlir import ir
+
+from minixla.core.errors import AttributeValueError, ImportError_, explain
+from minixla.interop.refusals import located
+
+__all__ = ["PLACEMENTS", "Shardings", "check_shardings", "refuse_shardings"]
+
+#: What is done with annotations: `refuse` raises, `drop` leaves them out.
+Shardings = Literal["refuse", "drop"]
+_ADVICE = (
+    'Give shardings="drop" (on the command line --drop-shardings) to import the program without '
+    "its shardings: it computes the same, on one device. Or write it for one device."
+)
+#: One of these is in the bytecode of a program that has annotations.
+_WORDS = (b"sdy", b"harding", b"annotate_device_placement", b"SPMD")
+#: Targets of custom calls begin so that give their operand, somewhere.
+PLACEMENTS = (
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "xla.sdy.",
+)
+# A mesh alone says nothing of values; programs of one device of several are refused later.
+_SILENT = ("sdy.mesh", "sdy.manual_computation", "sdy.return")
+_OF_ARGUMENTS = {"arg_attrs": "argument", "res_attrs": "result"}
+_SHARDING = re.compile(r"\b(sdy\.\w*sharding\w*|mhlo\.sharding|xla\.sdy\.\w*sharding\w*)")
+
+
+def check_shardings(subject: str, shardings: str) -> None:
+    """Raises AttributeValueError where an importer's option is none."""
+    if shardings not in ("refuse", "drop"):
+        given = [f"shardings = {shardings!r}"]
+        raise explain(
+            AttributeValueError,
+            subject,
+            "there is no such way to treat shardings",
+            given,
+            'Give shardings="refuse" or "drop".',
+        )
+
+
+def refuse_shardings(module: Any, bytecode: bytes) -> None:
+    """Raises ImportError_ at the first annotation of an MLIR module for several devices.
+
+    Args:
+        module: MLIR's.
+        bytecode: the same.
+    """
+    if not any(word in bytecode for word in _WORDS) or _partitions(module) == 1:
+        return
+    found: list[ImportError_] = []
+
+    def visit(operation: Any) -> Any:
+        annotation = _annotation(operation)
+        if annotation is None:
+            return ir.WalkResult.ADVANCE
+        problem = f"{annotation} says how values lie over devices, which would be lost"
+        found.append(located(operation.location, problem, (), _ADVICE))
+        return ir.WalkResult.INTERRUPT
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if found:
+        raise found[0]
+
+
+def _partitions(module: Any) -> int | None:
+    """For how many devices JAX says that it wrote a program."""
+    attributes = module.operation.attributes
+    name = "mhlo.num_partitions"
+    return ir.IntegerAttr(attributes[name]).value if name in attributes else None
+
+
+def _annotation(operation: Any) -> str | None:
+    """What an operation says of devices, in words; None where it says nothing."""
+    name = operation.name
+    if name in _SILENT:
+        return None
+    if name.startswith("sdy."):
+        return name
+    attributes = operation.attributes
+    if name == "func.func":
+        return _of_function(attributes)
+    if name == "stablehlo.custom_call":
+        target = ir.StringAttr(attributes["call_target_name"]).value
+        if target.startswith(PLACEMENTS):
+            return f"custom_call @{target}"
+    for each in attributes:
+        match = _SHARDING.search(f"{each} {attributes[each]}" if "frontend" in each else each)
+        if match is not None:
+            return f"{match[1]} of {name}"
+    return None
+
+
+def _of_function(attributes: Any) -> str | None:
+    for key, what in _OF_ARGUMENTS.items():
+        for index, each in enumerate(attributes.get(key, ())):
+            match = _SHARDING.search(str(each))
+            if match is not None:
+                function = ir.StringAttr(attributes["sym_name"]).value
+                return f"{match[1]} of {what} {index} of @{function}"
+    return None
