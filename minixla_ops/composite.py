@@ -44,7 +44,7 @@ class CompositeCall(Call):
 
     Checks:
         (C1), (C2) as Call has them.
-        (C3) the name is identifiers joined by dots, two at least.
+        (C3) the name is words joined by dots, two at least, the first an identifier.
         (C4) the attributes are in braces.
     """
 
@@ -64,7 +64,7 @@ class CompositeCall(Call):
         composite_attributes: str,
         version: int,
     ) -> tuple[AnyShape, ...]:
-        if not re.fullmatch(r"[a-zA-Z]\w*(\.\w+)+", name, re.ASCII):
+        if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", name, re.ASCII):
             advice = "Give a namespace and a name, such as my_library.my_operation."
             self.reject_attribute("C3", "the name is not a dotted name", [f"name {name!r}"], advice)
         if not re.fullmatch(r"\{.*\}", composite_attributes, re.DOTALL):

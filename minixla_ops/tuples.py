@@ -24,6 +24,7 @@ from minixla_ops.rules import operand_list
 __all__ = [
     "from_leaves",
     "get_tuple_element",
+    "leaf_shapes",
     "tuple",
     "tuple_leaves",
     "tuple_value",
@@ -193,14 +194,15 @@ def _flattened(graph: Graph) -> Graph:
         outputs = evaluate_graph(graph, operands)
         return [leaf for output in outputs for leaf in tuple_leaves(output)]
 
-    shapes = [leaf for shape in graph.input_shapes for leaf in _shape_leaves(shape)]
+    shapes = [leaf for shape in graph.input_shapes for leaf in leaf_shapes(shape)]
     return trace_to_graph(function, shapes, graph.name)[0].pruned()
 
 
-def _shape_leaves(shape: AnyShape) -> list[AnyShape]:
+def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
+    """The shapes of the arrays and tokens in it, in order."""
     if not isinstance(shape, TupleShape):
         return [shape]
-    return [leaf for element in shape.elements for leaf in _shape_leaves(element)]
+    return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
 
 
 fill_role("tuple", Tuple.instance)

@@ -14,6 +14,7 @@ from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import plain
+from minixla_ops.tuples import leaf_shapes
 
 __all__ = ["CALLS"]
 
@@ -57,17 +58,21 @@ def _custom_call(step: Step) -> Sequence[Value]:
             f"the target {target!r} is given functions to call", "Such calls are not supported."
         )
     version, attributes = _config(step)
+    declared = step.results
+    # As in HLO, the members of a tuple are results of their own.
+    shapes = tuple([leaf for shape in declared for leaf in leaf_shapes(shape)])
     given = {
         "target_name": target,
-        "shapes": tuple(step.results),
+        "shapes": shapes,
         "attributes": attributes,
         "has_side_effect": bool(step.get("has_side_effect", False)),
         "api_version": version,
         "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
-        "result_layouts": _layouts(step, "result_layouts", step.results),
+        "result_layouts": _layouts(step, "result_layouts", shapes),
     }
     leaves = [leaf for value in step.operands for leaf in step.builder.leaves(value)]
-    return step.builder.apply(REGISTRY["CustomCall"], leaves, given)
+    results = iter(step.builder.apply(REGISTRY["CustomCall"], leaves, given))
+    return [step.builder.from_leaves(shape, results) for shape in declared]
 
 
 def _config(step: Step) -> tuple[int, dict[str, Any]]:

@@ -95,7 +95,7 @@ CHLO: dict[str, Translation] = {
     "chlo.top_k": _top_k,
 }
 _REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
-CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel", "scan")}
+CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel")}
 
 
 def _broadcasting(name: str) -> Translation:

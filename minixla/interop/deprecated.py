@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minixla import numpy as mnp
 from minixla.core.graph import Value
-from minixla.core.tracing import closed_graph
 from minixla.interop.operations import Translation
 from minixla.interop.step import Step
 from minixla.transforms.vmap import vmap
@@ -15,14 +14,11 @@ from minixla.transforms.vmap import vmap
 __all__ = ["DEPRECATED"]
 
 
-def _inlined(step: Step, function: Callable[..., Any]) -> Sequence[Value]:
-    graph = closed_graph(function, step.shapes, step.name)
-    return step.builder.inline(graph, step.operands)
-
-
 def _einsum(step: Step) -> Sequence[Value]:
     config = step.get("einsum_config")
-    return _inlined(step, lambda *operands: mnp.einsum(config, *operands))
+    # As in a dot_general, products and sums have the type that the result is declared.
+    step.operands = step.promoted(step.operands, [step.result] * len(step.operands))
+    return step.inlined(lambda *operands: mnp.einsum(config, *operands))
 
 
 def _torch_index_select(step: Step) -> Sequence[Value]:
@@ -34,7 +30,7 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
 
     for _ in range(batch):
         select = vmap(select)
-    return _inlined(step, select)
+    return step.inlined(select)
 
 
 #: By StableHLO's name.

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jax.extend.mlir.dialects import stablehlo
 
+import minixla_ops as ops
+from minixla import numpy as mnp
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import Shape
@@ -205,6 +207,21 @@ def _converted(step: Step) -> dict[str, Any]:
     return {"new_element_type": step.result.element_type}
 
 
+def _bitcast_convert(step: Step) -> Sequence[Value]:
+    new = step.result.element_type
+    (old,) = [shape.element_type for shape in step.shapes]
+    if not new.is_complex or new is old:
+        return [step.bind("BitcastConvertType", *step.operands, new_element_type=new)]
+
+    def complex_bits(operand: Any) -> Any:
+        # XLA has no bits of complex numbers: each is its real part and behind it the imaginary one.
+        parts = mnp.stack([ops.real(operand), ops.imag(operand)], -1)
+        found = ops.bitcast_convert_type(parts, new.real)
+        return ops.complex(found[..., 0], found[..., 1])
+
+    return step.inlined(complex_bits)
+
+
 def _set_dimension_size(step: Step) -> dict[str, Any]:
     dimension = step.get("dimension")
     return {"dimension": dimension, "to_bound": not step.result.dynamic[dimension]}
@@ -260,7 +277,7 @@ TABLE: dict[str, Translation] = {
     "stablehlo.batch_norm_grad": _one("BatchNormGrad", _batch_norm),
     "stablehlo.batch_norm_inference": _one("BatchNormInference", _batch_norm),
     "stablehlo.batch_norm_training": _one("BatchNormTraining", _batch_norm),
-    "stablehlo.bitcast_convert": _one("BitcastConvertType", _converted),
+    "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.broadcast": _one(
         "Broadcast", lambda step: {"broadcast_sizes": step.integers("broadcast_sizes")}
     ),

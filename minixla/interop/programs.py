@@ -7,11 +7,13 @@ from typing import Any
 
 from jax.extend.mlir.dialects import stablehlo
 
-from minixla.core.graph import Value
+from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
+from minixla.interop.building import Builder
 from minixla.interop.operations import Translation, pairs
 from minixla.interop.step import Step
+from minixla.interop.values import plain
 from minixla_ops.index_numbers import ScatterDimensionNumbers
 
 __all__ = ["PROGRAMS"]
@@ -24,8 +26,9 @@ def _apply(step: Step, name: str, operands: Sequence[Value], **attributes: Any) 
 def _reduce(step: Step) -> Sequence[Value]:
     dimensions = step.integers("dimensions")
     computation = step.region(0)
+    operands = step.promoted(step.operands, computation.input_shapes)
     return _apply(
-        step, "Reduce", step.operands, computation=computation, dimensions_to_reduce=dimensions
+        step, "Reduce", operands, computation=computation, dimensions_to_reduce=dimensions
     )
 
 
@@ -49,13 +52,32 @@ def _reduce_window(step: Step) -> Sequence[Value]:
     dilations = {
         name: step.integers(name, (1,) * rank) for name in ("base_dilations", "window_dilations")
     }
-    given = {"computation": step.region(0), **_window(step, rank), **dilations}
-    return _apply(step, "ReduceWindow", step.operands, **given)
+    computation = step.region(0)
+    operands = step.promoted(step.operands, computation.input_shapes)
+    given = {"computation": computation, **_window(step, rank), **dilations}
+    return _apply(step, "ReduceWindow", operands, **given)
 
 
 def _select_and_scatter(step: Step) -> Sequence[Value]:
-    given = {"select": step.region(0), "scatter": step.region(1), **_window(step, _rank(step))}
-    return _apply(step, "SelectAndScatter", step.operands, **given)
+    select, scatter = step.region(0), step.region(1)
+    wide = scatter.input_shapes[0]
+    operands = step.promoted(step.operands, [wide] * 3)
+    given = {"select": _of_wider(select, wide), "scatter": scatter, **_window(step, _rank(step))}
+    return _apply(step, "SelectAndScatter", operands, **given)
+
+
+def _of_wider(computation: Graph, wide: AnyShape) -> Graph:
+    """The computation on values of its own types that were converted to a wider one."""
+    if all(shape is wide for shape in computation.input_shapes):
+        return computation
+    builder = Builder()
+    kinds = [shape.element_type for shape in computation.input_shapes if isinstance(shape, Shape)]
+    builder.inputs = [Value(wide, None, index) for index in range(len(kinds))]
+    given = [
+        builder.bind("ConvertElementType", value, new_element_type=kind)
+        for value, kind in zip(builder.inputs, kinds, strict=True)
+    ]
+    return builder.graph(builder.inline(computation, given), computation.name)
 
 
 def scatter_numbers(step: Step) -> ScatterDimensionNumbers:
@@ -72,11 +94,14 @@ def scatter_numbers(step: Step) -> ScatterDimensionNumbers:
 
 
 def _scatter(step: Step) -> Sequence[Value]:
+    computation = step.region(0)
+    kinds, count = computation.input_shapes, len(computation.input_shapes) // 2
+    indices = step.operands[count].shape
     return _apply(
         step,
         "Scatter",
-        step.operands,
-        update_computation=step.region(0),
+        step.promoted(step.operands, [*kinds[:count], indices, *kinds[count:]]),
+        update_computation=computation,
         dimension_numbers=scatter_numbers(step),
         indices_are_sorted=bool(step.get("indices_are_sorted", False)),
         unique_indices=bool(step.get("unique_indices", False)),
@@ -127,8 +152,30 @@ def _conditional(step: Step) -> Sequence[Value]:
     return _apply(step, "Conditional", [step.operands[0], *outer], computations=branches)
 
 
+def _scan(step: Step) -> Sequence[Value]:
+    sizes = plain(step.raw("operandSegmentSizes"))
+    count, dimension = sizes[0], step.get("dimension")
+    first = step.operands[0].shape if count else None
+    if not isinstance(first, Shape):
+        step.reject("it has no inputs", "Its inputs say how many steps there are.")
+    ((body,), outer) = step.regions()
+    # What the region reads from outside goes round unchanged.
+    results = _apply(
+        step,
+        "Scan",
+        [*step.operands, *outer],
+        to_apply=body.graph([*body.outputs, *body.captured]),
+        carries=len(step.operands) - count + len(outer),
+        length=first.dimensions[dimension],
+        scan_dimension=dimension,
+        is_reverse=bool(step.get("is_reverse", False)),
+    )
+    return results[: len(results) - len(outer)]
+
+
 #: By StableHLO's name.
 PROGRAMS: dict[str, Translation] = {
+    "chlo.scan": _scan,
     "stablehlo.case": _conditional,
     "stablehlo.if": _conditional,
     "stablehlo.map": _map,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import closed_graph
 from minixla.interop.building import Body, Builder
 from minixla.interop.refusals import located
 from minixla.interop.values import enumerator, plain, shape_of_type
@@ -83,6 +84,21 @@ class Step:
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one of our operations, by XLA's name."""
         return self.builder.bind(name, *operands, **attributes)
+
+    def promoted(self, values: Sequence[Value], shapes: Iterable[AnyShape]) -> list[Value]:
+        """Values in the element types of `shapes`: computations may be written for wider ones."""
+        return [
+            self.bind("ConvertElementType", value, new_element_type=shape.element_type)
+            if isinstance(shape, Shape)
+            and isinstance(value.shape, Shape)
+            and value.shape.element_type is not shape.element_type
+            else value
+            for value, shape in zip(values, shapes, strict=True)
+        ]
+
+    def inlined(self, function: Callable[..., Any]) -> list[Value]:
+        """The results of a function of the operands, instruction by instruction."""
+        return self.builder.inline(closed_graph(function, self.shapes, self.name), self.operands)
 
     def region(self, number: int) -> Graph:
         """A region that reads nothing from outside but constants."""

@@ -76,8 +76,10 @@ def _all_to_all(step: Step) -> Sequence[Value]:
 
 
 def _all_reduce(step: Step) -> Sequence[Value]:
-    given = {"computation": step.region(0), **_over_groups(step)}
-    return step.builder.apply(REGISTRY["AllReduce"], step.operands, given)
+    computation = step.region(0)
+    operands = step.promoted(step.operands, computation.input_shapes[:1] * len(step.operands))
+    given = {"computation": computation, **_over_groups(step)}
+    return step.builder.apply(REGISTRY["AllReduce"], operands, given)
 
 
 def _cross_replica_sum(step: Step) -> Sequence[Value]:
@@ -97,8 +99,10 @@ def _reduce_scatter(step: Step) -> Sequence[Value]:
     dimension, groups = step.get("scatter_dimension"), _over_groups(step)
     large, small = _dimensions(step.operands[0])[dimension], step.result.dimensions[dimension]
     count = _shards(step, groups["replica_groups"], large, small)
-    given = {"computation": step.region(0), "scatter_dimension": dimension, "shard_count": count}
-    return step.builder.apply(REGISTRY["ReduceScatter"], step.operands, given | groups)
+    computation = step.region(0)
+    operands = step.promoted(step.operands, computation.input_shapes[:1])
+    given = {"computation": computation, "scatter_dimension": dimension, "shard_count": count}
+    return step.builder.apply(REGISTRY["ReduceScatter"], operands, given | groups)
 
 
 def _collective_permute(step: Step) -> Sequence[Value]:

@@ -12,6 +12,7 @@ from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.interop.building import Builder
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.syntax import Instruction, Layout
+from minixla_ops.tuples import leaf_shapes
 
 __all__ = ["Nest", "Step", "leaf_shapes", "leaves_of", "nest_of", "nested", "shape_of_nest"]
 
@@ -25,13 +26,6 @@ _NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
 def shape_of_nest(nest: Nest) -> AnyShape:
     """Its shape."""
     return nest.shape if type(nest) is Value else TupleShape(map(shape_of_nest, nest))  # type: ignore[arg-type]  # a tuple
-
-
-def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
-    """The shapes of the arrays and tokens in it, in order."""
-    if type(shape) is not TupleShape:
-        return [shape]
-    return [leaf for each in shape.elements for leaf in leaf_shapes(each)]
 
 
 def leaves_of(builder: Builder, nest: Nest) -> list[Value]:
