@@ -158,19 +158,16 @@ def _scan(step: Step) -> Sequence[Value]:
     first = step.operands[0].shape if count else None
     if not isinstance(first, Shape):
         step.reject("it has no inputs", "Its inputs say how many steps there are.")
-    ((body,), outer) = step.regions()
-    # What the region reads from outside goes round unchanged.
-    results = _apply(
+    return _apply(
         step,
         "Scan",
-        [*step.operands, *outer],
-        to_apply=body.graph([*body.outputs, *body.captured]),
-        carries=len(step.operands) - count + len(outer),
+        step.operands,
+        to_apply=step.region(0),
+        carries=len(step.operands) - count,
         length=first.dimensions[dimension],
         scan_dimension=dimension,
         is_reverse=bool(step.get("is_reverse", False)),
     )
-    return results[: len(results) - len(outer)]
 
 
 #: By StableHLO's name.
