@@ -21,10 +21,10 @@ from minixla.interop.dynamic import DYNAMIC
 from minixla.interop.operations import TABLE, Translation
 from minixla.interop.order import callees_first
 from minixla.interop.programs import PROGRAMS
-from minixla.interop.refusals import ADVICE, SUBJECT, located
+from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
-from minixla.interop.values import declared, shape_of_type, source_of
+from minixla.interop.values import UnreadableError, declared, shape_of_type, source_of
 
 __all__ = ["TRANSLATIONS", "Module"]
 
@@ -40,7 +40,6 @@ TRANSLATIONS: dict[str, Translation] = {
 }
 # Meshes and shardings do not change what a program computes.
 _IGNORED = ("sdy.",)
-_OTHER_DIALECTS = "Programs may use the dialects stablehlo, chlo and func; convert others first."
 _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
@@ -191,8 +190,9 @@ class Module:
             if name.startswith(_IGNORED):
                 _pass_through(operation, name, builder)
                 return
-            advice = _WITHOUT.get(name, _OTHER_DIALECTS)
-            raise located(operation.location, f"operation {name} is not known", (), advice)
+            advice = _WITHOUT.get(name, DIALECTS)
+            problem = f"operation {name} is not known"
+            raise located(operation.location, problem, [_signature(operation)], advice)
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
         try:
@@ -202,6 +202,8 @@ class Module:
         except MinixlaError as error:
             # What MLIR's verifier lets pass and our rules do not.
             raise step.error(str(error), "The program breaks a rule of the operation.") from error
+        except UnreadableError as error:
+            raise step.error(str(error), "Write its numbers out, as dense<[...]>.") from error
         except ValueError as error:
             raise _unsupported(operation.location, f"{name}: {error}") from error
         own = (operation.result,) if len(results) == 1 else operation.results
@@ -313,6 +315,15 @@ def _pass_through(operation: Any, name: str, builder: Builder) -> None:
         raise located(operation.location, f"{name} is not supported", (), advice)
     for operand, result in zip(operands, results, strict=True):
         builder.define(result, builder.value(operand))
+
+
+def _signature(operation: Any) -> str:
+    """The types of an operation's operands and results, as MLIR writes them."""
+    given, made = (
+        ", ".join([str(each.type)[:100] for each in values])
+        for values in (operation.operands, operation.results)
+    )
+    return f"types ({given}) -> ({made})"
 
 
 def _unsupported(location: Any, problem: str) -> ImportError_:

@@ -39,6 +39,8 @@ _ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 _NO_GROUPS = re.compile(
     r"all_to_all[^\n]*?replica_groups\s*=\s*dense<[^>]*>\s*:\s*tensor<(\d+x0|0x\d+)x"
 )
+_GROUPS = "MLIR's parser divides by their number: write the groups out, as dense<[[0, 1]]>."
+_UTF8 = "Python's interface to MLIR ends the process over other strings: write it as UTF-8."
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
@@ -185,7 +187,7 @@ def _check_text(text: str) -> None:
     _check_nesting(text)
     match = _NO_GROUPS.search(text)
     if match is not None:
-        raise refused_at(text, match.start(), "an all_to_all without replica groups")
+        raise refused_at(text, match.start(), "an all_to_all without replica groups", _GROUPS)
 
 
 def _check_nesting(text: str) -> None:
@@ -212,14 +214,14 @@ def _check_strings(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise refused_at(text, error.start, "half of a surrogate pair") from None
+        raise refused_at(text, error.start, "half of a surrogate pair", _UTF8) from None
     if _HIGH.search(text) is None:
         return
     for match in _STRING.finditer(text):
         try:
             _ESCAPE.sub(_unescaped, match[0].encode()).decode()
         except UnicodeDecodeError:
-            raise refused_at(text, match.start(), "a string that is no UTF-8") from None
+            raise refused_at(text, match.start(), "a string that is no UTF-8", _UTF8) from None
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

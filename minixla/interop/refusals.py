@@ -8,7 +8,7 @@ from typing import Any
 
 from minixla.core.errors import ImportError_, explain
 
-__all__ = ["ADVICE", "SUBJECT", "advice_for", "located", "refused_at"]
+__all__ = ["ADVICE", "DIALECTS", "SUBJECT", "advice_for", "located", "refused_at"]
 
 SUBJECT = "import_stablehlo"
 ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
@@ -20,30 +20,40 @@ _RULE = (
     "The program breaks a rule of the operation: correct its operands, attributes or declared "
     "types; StableHLO's specification lists the rules by operation."
 )
-_DIALECT = (
+DIALECTS = (
     "Programs may use the dialects stablehlo, chlo and func: programs of other dialects must be "
     "converted to StableHLO first."
 )
-_NAME = "StableHLO, as jaxlib has it, has nothing of this name: look for a mistyped or newer one."
-_OTHER_DIALECT = re.compile(
-    r"unregistered|Dialect `|dialect .*not (found|loaded)|is unknown \(tried"
+_NAME = (
+    "StableHLO and chlo, as jaxlib has them, have nothing of this name: it is mistyped, or newer."
 )
-_OWN_NAME = re.compile(r"'?(stablehlo|chlo|func)\.")
-_PARSER_SAYS = re.compile(
+_OWN = r"(?:stablehlo|chlo|func)"
+#: What to do, by the beginnings of what MLIR's parser says; its verifier says all else.
+_PARSER_SAYS = {
+    rf"custom op '{_OWN}\.|unregistered operation '{_OWN}\.": _NAME,
+    r"custom op '\w+\.|Dialect `|.*\bunregistered\b": DIALECTS,
+    r".*expects different type than prior": (
+        "A value has one type: correct what is declared where it is made, or where it is used."
+    ),
+    r"use of undeclared SSA value|operand #\d+ does not dominate": (
+        "Values are defined in front of their uses, in the same region or around it."
+    ),
+    r".*does not reference a valid function": "Define the function in the module.",
     r"(un)?expected|unterminated|invalid|use of|redefinition|undefined|undeclared|reference to|"
-    r"operation location alias|custom op|attempting|elements hex|cannot name"
-)
+    r"operation location alias|custom op|attempting|elements hex|cannot name": _SYNTAX,
+}
 _LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SHOWN = 100
 _LONGEST_OPERATION = 1 << 16
+# What a line begins with that is not the next operation.
+_GOES_ON = re.compile(r"\s*(?::|\(|\{|<\{|->|,|attributes\b|loc\()")
 _MARK = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[][(){}<>:\n]')
 
 
 def advice_for(problem: str) -> str:
     """What to do about a complaint of MLIR's: it differs for parser, verifier and dialects."""
-    if _OTHER_DIALECT.search(problem):
-        return _NAME if _OWN_NAME.search(problem) else _DIALECT
-    return _SYNTAX if _PARSER_SAYS.match(problem) else _RULE
+    found = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))
+    return next(found, _RULE)
 
 
 def refused_at(text: str, position: int, found: str, advice: str = _SYNTAX) -> ImportError_:
@@ -94,7 +104,7 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     part = whole[left : left + _SHOWN].strip()
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
-    return [*([part] if part else []), *beyond]
+    return [_printable(each) for each in (part, *beyond) if each]
 
 
 def _types(text: str, start: int) -> str:
@@ -110,10 +120,15 @@ def _types(text: str, start: int) -> str:
                 return ""
         elif found == ":" and not depth:
             colon = match.end()
-        elif found == "\n" and not depth and colon >= 0 and text[colon : match.start()].strip():
-            return _in_one_line(text[colon : match.start()])
+        elif found == "\n" and not depth and not _GOES_ON.match(text, match.end()):
+            return _in_one_line(text[colon : match.start()]) if colon >= 0 else ""
     return ""
 
 
 def _in_one_line(types: str) -> str:
     return " ".join(types.partition(" loc(")[0].split())
+
+
+def _printable(text: str) -> str:
+    """A text that every terminal takes."""
+    return text.encode(errors="backslashreplace").decode().replace("\0", "\\0")

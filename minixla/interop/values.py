@@ -17,6 +17,7 @@ from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
 __all__ = [
+    "UnreadableError",
     "element_of",
     "enumerator",
     "literal_of",
@@ -29,6 +30,10 @@ __all__ = [
 _ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+class UnreadableError(ValueError):
+    """An attribute's numbers are not in the program; the message is a clause that says why."""
 
 
 def shape_of_type(type_: Any) -> AnyShape:
@@ -99,14 +104,14 @@ def plain(attribute: Any) -> Any:
     Others stay what they are.
 
     Raises:
-        ValueError: it is an array of very many numbers, of which a program writes one.
+        UnreadableError: it is an array of very many numbers, of which a program writes one.
     """
     if isinstance(attribute, _SIMPLE):
         return attribute.value
     if isinstance(attribute, (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)):
         view = np.asarray(attribute)
         if view.size > _MOST_NUMBERS:
-            raise ValueError(f"the attribute {_short(attribute)} is too large")
+            raise UnreadableError(f"the attribute {_short(attribute)} is too large")
         return view.copy()
     if isinstance(attribute, (ir.ArrayAttr, *_DENSE_ARRAYS)):
         return [plain(each) for each in attribute]
@@ -146,7 +151,7 @@ def literal_of(operation: Any, name: str, shape: Shape, large: Mapping[str, np.n
         large: the bytes of constants for which a resource stands, by its name.
 
     Raises:
-        ValueError: the attribute is not written out in the program.
+        UnreadableError: the attribute is not written out in the program.
     """
     if shape.element_type.stablehlo not in _BUFFERS:
         text = operation.get_asm(large_elements_limit=None)
@@ -156,7 +161,7 @@ def literal_of(operation: Any, name: str, shape: Shape, large: Mapping[str, np.n
         text = str(attribute)
         found = _large(text, shape, large)
         if found is None:
-            raise ValueError(f"the constant is no dense array: {_short(text)}")
+            raise UnreadableError(f"the constant is no dense array: {_short(text)}")
         return found
     if shape.size and attribute.is_splat:
         # A view of one number, however large the constant is.
@@ -188,7 +193,7 @@ def _literal_from_text(text: str, shape: Shape) -> Literal:
     kind = shape.element_type
     match = _VALUE.search(text)
     if match is None:
-        raise ValueError(f"the constant is no dense array: {_short(text)}")
+        raise UnreadableError(f"the constant is no dense array: {_short(text)}")
     body = match[1].strip()
     if body.startswith('"0x'):
         array = np.frombuffer(bytes.fromhex(body[3:-1]), shape.dtype)

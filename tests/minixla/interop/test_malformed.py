@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from tests.minixla.interop.import_programs import main
+from tests.minixla.interop.import_programs import as_artifact, as_bytecode, main
 
 TEXTS = {
     "no operation": (main("%r = stablehlo.foo %x : tensor<2x3xf32>"),
-                     r"line 2, column 6: custom op 'stablehlo.foo' is unknown"),
+                     r"line 2, column 6: custom op 'stablehlo.foo' is unknown.*mistyped"),
     "another dialect": (main("%r = arith.addf %x, %x : tensor<2x3xf32>"),
                         r"line 2, column 6: operation arith.addf is not known.*dialects stablehlo"),
     "a wrong type": (main("%r = stablehlo.reshape %x : (tensor<2x3xf32>) -> tensor<5xf32>",
-                          result="tensor<5xf32>"), r"line 2, column 6: number of output elements"),
+                          result="tensor<5xf32>"),
+                     "line 2, column 6: number of output elements.*breaks a rule of the operation"),
     "no value": (main("%r = stablehlo.tanh %y : tensor<2x3xf32>"),
-                 "use of undeclared SSA value name"),
+                 "use of undeclared SSA value name.*defined in front of their uses"),
     "no function": (main("%r = call @other(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
-                    "'other' does not reference a valid function"),
+                    "'other' does not reference a valid function.*Define the function"),
     "quantised types": (main(
         "%q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) "
         "-> tensor<2x3x!quant.uniform<i8:f32, 0.5>>\n  %r = stablehlo.uniform_dequantize %q : "
@@ -28,22 +29,55 @@ TEXTS = {
         "line 2, column 77: .*unregistered dialect.*must be converted to StableHLO"),
     "a giant attribute": (main('%r = "stablehlo.cross-replica-sum"(%x) <{replica_groups = '
         "dense<0> : tensor<4294967296x1xi64>}> : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
-        "line 2, column 6: .* is too large"),
+        "line 2, column 6: .* is too large.*Write its numbers out"),
     "a type that MLIR's parser dies of": (
         main("%d = stablehlo.abs %x : tensor<2x, #stablehlo.bounds<?, 3>>"),
-        "MLIR's parser dies of the text"),
+        r"line 2, column 1: MLIR's parser dies of this line: .*\n  %d = .*correct what stands"),
     "a size that overflows": (main("%r = stablehlo.foo", "%x: tensor<4294967297x4294967297x1xi8>")
         .replace("return", "dense<[1]> : tensor<4294967296x4294967297xi8>"), "import_stablehlo"),
     "recursion": (main("%r = call @main(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
                   "function main calls itself.*use stablehlo.while"),
-    "nothing": ("", "the module holds no function"),
+    "nothing": ("", "the source is empty.*Give a StableHLO module"),
+    "blanks": (" \n\t\n", "the source is empty.*Give a StableHLO module"),
+    "a comment": ("// a program\n", "the module holds no function.*Give a StableHLO module"),
+    "no functions": ("module {}", "the module holds no function.*Give a StableHLO module"),
+    "the beginning of a program": (
+        main("%r = stablehlo.tanh %x : tensor<2x3xf32>")[:80],
+        "line 2, column 22: .*not the whole of it"),
+    "an operation of another dialect": (
+        main("%r = tosa.add %x, %x : tensor<2x3xf32>"),
+        "line 2, column 6: .*not found for custom op.*must be converted to StableHLO"),
+    "a mistyped name": (
+        main('%r = "stablehlo.addd"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>'),
+        "unregistered operation 'stablehlo.addd'.*mistyped"),
+    "two types": (main("%r = stablehlo.abs %x : tensor<5xf32>"),
+                  "expects different type than prior uses.*A value has one type"),
+    "an operation of several lines": (
+        main("""%r = "stablehlo.concatenate"(%x, %x) {
+          dimension = 0 : i64
+        } : (tensor<2x3xf32>,
+             tensor<2x3xf32>) -> tensor<5x3xf32>""", result="tensor<5x3xf32>"),
+        r"line 2, column 6: .*\n  %r = \"stablehlo.concatenate\"\(%x, %x\) \{\n"
+        r"  types \(tensor<2x3xf32>, tensor<2x3xf32>\) -> tensor<5x3xf32>\n.*breaks a rule"),
+    "an operation with a region": (
+        main("""%z = stablehlo.constant dense<0.0> : tensor<f32>
+        %r = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 5>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %s = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>""", result="tensor<2xf32>"),
+        r"line 3, .*\n  types \(tensor<2x3xf32>, tensor<f32>\) -> tensor<2xf32>\n.*breaks a rule"),
+    "a long line": (
+        main(f'%r = "stablehlo.abs"(%x) {{a = "{"a" * 200}"}} : (tensor<2x3xf32>) -> tensor<5xf32>',
+             result="tensor<5xf32>"),
+        r"line 2, column 6: .*\n  types \(tensor<2x3xf32>\) -> tensor<5xf32>\n.*breaks a rule"),
     "words": ("hello world", "line 1, column 1: custom op 'hello' is unknown"),
     "a null character": ("func.func\0", "line 1, column 10: a null character"),
     "a name that is no UTF-8": (main('%r = call @"\\FF"(%x) '
                                      ": (tensor<2x3xf32>) -> tensor<2x3xf32>"),
-                                "line 2, column 12: a string that is no UTF-8"),
+                                "line 2, column 12: a string that is no UTF-8.*write it as UTF-8"),
     "half of a character": (main('%r = call @"\ud800"(%x) : (tensor<2x3xf32>) -> '
-                                 "tensor<2x3xf32>"), "line 2, column 13: half of a surrogate pair"),
+                                 "tensor<2x3xf32>"), r"column 13: half of a surrogate pair.*\\ud800"),
     "an unknown size": ("func.func @main(%x: tensor<2x?xf32>) -> tensor<2x?xf32> {\n"
                         "return %x : tensor<2x?xf32> }",
                         r"tensor<2x\?xf32> has a dimension without a bound.*export for fixed"),
@@ -72,7 +106,8 @@ TEXTS = {
     "all_to_all without groups": (main(
         '%r = "stablehlo.all_to_all"(%x) <{split_dimension = 0 : i64, concat_dimension = 0 : i64, '
         "split_count = 2 : i64, replica_groups = dense<> : tensor<0x0xi64>}> "
-        ": (tensor<2x3xf32>) -> tensor<2x3xf32>"), "an all_to_all without replica groups"),
+        ": (tensor<2x3xf32>) -> tensor<2x3xf32>"),
+        "an all_to_all without replica groups.*write the groups out"),
 }  # fmt: skip
 
 
@@ -82,12 +117,56 @@ def test_a_message_for_each_mistake(name):
     with pytest.raises(mx.ImportError_, match=re.compile(message, re.DOTALL)) as caught:
         mx.import_stablehlo(text)
     assert isinstance(caught.value, ValueError)
+    str(caught.value).encode()
 
 
-@pytest.mark.parametrize("source", [b"\xff\x00 damaged", b"ML\xefR damaged", 5, None])
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"\xff\x00 damaged",
+        b"ML\xefR damaged",
+        b"ML\xefR",
+        b"",
+        bytearray(),
+        memoryview(b" "),
+        5,
+        None,
+    ],
+)
 def test_what_is_no_program(source):
-    with pytest.raises(mx.ImportError_, match=r"import_stablehlo: the (bytes|source)"):
+    message = r"import_stablehlo: the (bytes|source)(.*\n)*.*Give a StableHLO module"
+    with pytest.raises(mx.ImportError_, match=message):
         mx.import_stablehlo(source)
+
+
+@pytest.mark.parametrize("read", [mx.import_stablehlo, mx.import_hlo])
+def test_files_that_hold_no_program(read, tmp_path):
+    message = rf"{read.__name__}: cannot read (.*\n)*.*Give a path"
+    for path in (tmp_path, str(tmp_path), tmp_path / "no such file"):
+        with pytest.raises(mx.ImportError_, match=message):
+            read(path)
+    for name, content in {"empty": b"", "binary": b"\xff\xfe\x00"}.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        for each in (path, str(path)):
+            with pytest.raises(mx.ImportError_, match=rf"{read.__name__}: (the|line 1,)"):
+                read(each)
+
+
+def test_programs_that_are_cut_off():
+    for form in (as_bytecode, as_artifact):
+        whole = form(main("%r = stablehlo.tanh %x : tensor<2x3xf32>"))
+        for size in (5, 20, len(whole) // 2, len(whole) - 1):
+            with pytest.raises(mx.ImportError_, match="the bytes are neither text"):
+                mx.import_stablehlo(whole[:size])
+
+
+def test_the_line_of_which_the_parser_dies_is_found_in_a_long_text():
+    steps = [f"%{i + 1} = stablehlo.sine %{i} : tensor<2x3xf32>" for i in range(300)]
+    steps[123] = "%124 = stablehlo.abs %123 : tensor<2x, #stablehlo.bounds<?, 3>>"
+    text = main("\n".join(steps).replace("%0 ", "%x ", 1)).replace("%r", "%300")
+    with pytest.raises(mx.ImportError_, match=r"line 125, column 1: MLIR's parser dies of this"):
+        mx.import_stablehlo(text)
 
 
 DEEP = 10_000
