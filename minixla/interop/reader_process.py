@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import resource
 import signal
@@ -18,6 +19,7 @@ import struct
 from typing import Any
 
 import jax.export
+import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
@@ -85,7 +87,7 @@ def _send_constants(module: Any) -> None:
 class _LargeChunks:
     """Takes MLIR's bytecode, in which the data of an attribute is a chunk, and keeps what is large.
 
-    That is the one way to the data of every element type.
+    That is the one way to the data of nearly every element type.
     """
 
     def __init__(self) -> None:
@@ -101,9 +103,15 @@ def _large_data(constant: Any) -> bytes | None:
     """The data of a constant; None where it is small, or has attributes of the user's beside it."""
     if len(constant.attributes) != 1:
         return None
+    type_ = constant.results[0].type
+    if str(type_.element_type) == "i1":
+        value = constant.attributes["value"]  # of which the bytecode has bits
+        is_large = not value.is_splat and math.prod(type_.shape) >= _LARGE
+        return np.asarray(value).tobytes() if is_large else None
     written = _LargeChunks()
     constant.write_bytecode(written)
-    return written.chunks[0] if len(written.chunks) == 1 else None
+    is_one = len(written.chunks) == 1 and not len(written.chunks[0]) % math.prod(type_.shape)
+    return written.chunks[0] if is_one else None
 
 
 def error_text(error: Exception) -> str:

@@ -176,10 +176,7 @@ def _large(text: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal 
     if data is None:
         return None
     if shape.dtype == np.bool_:
-        # MLIR keeps a bit for each, its text a byte.
-        is_packed = data.size != shape.size
-        flags = np.unpackbits(data, count=shape.size, bitorder="little") if is_packed else data
-        return _literal(flags != 0, shape)
+        data = data != 0
     return _literal(data.view(shape.dtype), shape)
 
 
