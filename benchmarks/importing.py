@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -10,6 +12,9 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
+from jax.interpreters.mlir import make_ir_context
 
 import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved
@@ -28,6 +33,18 @@ def importing(effort: Effort) -> Iterator[Comparison]:
                 effort.rounds(10),
                 collect=True,
             )
+            if isinstance(source, str):
+                yield interleaved(
+                    f"import beside MLIR's parser, CPU: {length:,} operations",
+                    {
+                        "minixla": partial(mx.import_stablehlo, source),
+                        "parser": partial(_parsed, source),
+                    },
+                    effort.rounds(10),
+                    collect=True,
+                    clock=time.process_time,
+                )
+    yield from _weights(1 if effort.small else 100, effort)
     for model in models(effort.small)[: 1 if effort.small else None]:
         yield from _derivatives(model, effort)
 
@@ -42,6 +59,48 @@ def _chain(length: int) -> dict[str, Any]:
 
     exported = jax.export.export(jax.jit(chain))(np.ones(8, np.float32))
     return {"text": exported.mlir_module(), "bytes": bytes(exported.serialize())}
+
+
+def _parsed(text: str) -> Any:
+    with make_ir_context():
+        return ir.Module.parse(text)
+
+
+def _weights(megabytes: int, effort: Effort) -> Iterator[Comparison]:
+    """Reading ten constants of f32 in each form that they come in; lists are a tenth of that."""
+    for form in ("list", "text", "bytecode", "artifact", "exported"):
+        amount = megabytes / 10 if form == "list" else megabytes
+        source = _constants(form, round(amount * 25_000))
+        yield interleaved(
+            f"import of {amount:g} MB of weights, {form}",
+            {"minixla": partial(mx.import_stablehlo, source)},
+            effort.rounds(3),
+            "s",
+            collect=True,
+        )
+
+
+def _constants(form: str, size: int) -> Any:
+    """A program that adds ten constants of so many numbers."""
+    weights = np.random.default_rng(0).standard_normal((10, size)).astype(np.float32)
+    if form == "exported":
+        return jax.export.export(jax.jit(lambda x: sum(weights, x)))(weights[0])
+    kind, steps = f"tensor<{size}xf32>", []
+    for number, each in enumerate(weights):
+        value = f'"0x{each.tobytes().hex()}"' if form != "list" else str(each.tolist())
+        steps += [
+            f"%w{number} = stablehlo.constant dense<{value}> : {kind}",
+            f"%{number + 1} = stablehlo.add %{number}, %w{number} : {kind}",
+        ]
+    body = "\n".join(steps)
+    text = f"func.func @main(%0: {kind}) -> {kind} {{\n{body}\nreturn %10 : {kind}\n}}"
+    if form == "artifact":
+        return stablehlo.serialize_portable_artifact_str(text, stablehlo.get_current_version())
+    if form != "bytecode":
+        return text
+    stream = io.BytesIO()
+    _parsed(text).operation.write_bytecode(stream)
+    return stream.getvalue()
 
 
 def _derivatives(model: Model, effort: Effort) -> Iterator[Comparison]:

@@ -31,10 +31,12 @@ class Sent(NamedTuple):
     Attributes:
         module: MLIR's bytecode, in which resources stand for large constants.
         constants: the bytes of each by the resource's name.
+        strings: MLIR's text, where a binary program has strings beyond ASCII.
     """
 
     module: bytes
     constants: dict[str, np.ndarray]
+    strings: str
 
 
 class Refusal(Exception):
@@ -71,11 +73,14 @@ class _Worker:
             Refusal: it refuses the program, or dies of it.
         """
         constants: dict[str, np.ndarray] = {}
+        strings, letter, data = "", b"", np.empty(0, np.uint8)
         with self._lock:
             try:
                 for letter, data in self._replies(self._started(), kind, source):
                     if letter == b"L":
                         constants[f"minixla{len(constants)}"] = data
+                    elif letter == b"S":
+                        strings = data.tobytes().decode()
             except TimeoutError:
                 self.stop()
                 raise Refusal("", _SLOW, died=True) from None
@@ -86,7 +91,7 @@ class _Worker:
                 self.stop()
                 raise
         if letter == b"M":
-            return Sent(data.tobytes(), constants)
+            return Sent(data.tobytes(), constants, strings)
         reply = data.tobytes().decode(errors="replace")
         if letter == b"D":
             raise Refusal("", reply, died=True)
@@ -119,7 +124,7 @@ class _Worker:
         until = time.monotonic() + _SECONDS
         number = process.stdout.fileno()
         letter = b"L"
-        while letter == b"L":
+        while letter in (b"L", b"S"):
             header = _read(number, 9, until).tobytes()
             letter = header[:1]
             yield letter, _read(number, struct.unpack("<Q", header[1:])[0], until)
@@ -139,7 +144,7 @@ class _Worker:
 def _read(number: int, count: int, until: float) -> np.ndarray:
     """`count` bytes from a pipe; EOFError or TimeoutError where they do not come."""
     data = np.empty(count, np.uint8)
-    rest = memoryview(data)
+    rest = memoryview(data.data)
     while rest:
         ready, _, _ = select.select([number], [], [], max(0.0, until - time.monotonic()))
         if not ready:

@@ -2,9 +2,9 @@
 
 Run as a script. A request and each part of a reply is a letter, 8 bytes of length, and so many
 bytes. A request is `B`, a program in binary form, or `T`, text. A reply is any number of `L`, the
-data of a large constant, and then `M`, the module as bytecode, or `E`, the place of an error,
-a line break and a message, or `D`, why the reader died. A child serves until it dies; the next one
-needs no imports.
+data of a large constant, and of `S`, MLIR's text where a binary program has strings beyond ASCII,
+and then `M`, the module as bytecode, or `E`, the place of an error, a line break and a message, or
+`D`, why the reader died. A child serves until it dies; the next one needs no imports.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import io
 import math
 import os
+import re
 import resource
 import signal
 import struct
@@ -31,6 +32,7 @@ _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
 _LONG = 1 << 20
 # Bytes of a constant that travels beside the module.
 _LARGE = 1 << 16
+_BEYOND_ASCII = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 
 
 def _new_context() -> Any:
@@ -60,6 +62,8 @@ def read(kind: bytes, source: bytes) -> None:
         del source
         if is_long:
             _send_constants(module)
+        if kind == b"B":
+            _send_strings(module)
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -82,6 +86,13 @@ def _send_constants(module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+
+
+def _send_strings(module: Any) -> None:
+    """Sends the text, in which other bytes than ASCII are escaped, if there are some."""
+    text = module.operation.get_asm(enable_debug_info=True)
+    if _BEYOND_ASCII.search(text) is not None:
+        _send(b"S", text.encode())
 
 
 class _LargeChunks:

@@ -107,6 +107,7 @@ def _of_bytes(
         given = [f"{len(source)} bytes that begin with {source[:16]!r}", _of_reader(refusal)]
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
         raise explain(ImportError_, SUBJECT, problem, given, ADVICE) from None
+    _check_strings(found.strings)
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:

@@ -153,6 +153,15 @@ def test_files_that_hold_no_program(read, tmp_path):
                 read(each)
 
 
+def test_strings_of_binary_programs_are_utf8():
+    """Python's interface to MLIR ends the process over others."""
+    text = main('%r = stablehlo.tanh %x : tensor<2x3xf32> loc("caf\\C3\\A9":1:1)')
+    (step,) = mx.import_stablehlo(as_bytecode(text)).graph.instructions
+    assert str(step.source) == "café:1 (program)"
+    with pytest.raises(mx.ImportError_, match="a string that is no UTF-8"):
+        mx.import_stablehlo(as_bytecode(text.replace("\\A9", "")))
+
+
 def test_programs_that_are_cut_off():
     for form in (as_bytecode, as_artifact):
         whole = form(main("%r = stablehlo.tanh %x : tensor<2x3xf32>"))
