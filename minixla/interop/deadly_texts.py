@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from minixla.core.errors import ImportError_
+from minixla.core.errors import ImportError_, explain
 from minixla.interop.reader import Refusal, sent
-from minixla.interop.refusals import refused_at
+from minixla.interop.refusals import SUBJECT, refused_at
 
 __all__ = ["deadly"]
 
 _ADVICE = (
-    "No program may do that to MLIR: correct what stands there; if it is legal StableHLO, report "
-    "it to the StableHLO project, and write it in another way until then."
+    "No program may do that to MLIR: correct it; if it is legal StableHLO, report it to the "
+    "StableHLO project, and write it in another way until then."
 )
 
 
@@ -28,11 +28,12 @@ def deadly(text: str, refusal: Refusal) -> ImportError_:
             dies = middle
         else:
             lives = middle
-    is_whole = dies == len(lines)
-    what = "verifier dies of the program" if is_whole else "parser dies of this line"
-    at = 0 if is_whole else len("".join(lines[: dies - 1]))
-    at += len(lines[dies - 1]) - len(lines[dies - 1].lstrip()) if not is_whole else 0
-    return refused_at(text, at, f"MLIR's {what}: {refusal.problem}", _ADVICE)
+    if dies == len(lines):
+        problem = f"MLIR's parser or verifier dies of the program: {refusal.problem}"
+        return explain(ImportError_, SUBJECT, problem, (), _ADVICE)
+    line = lines[dies - 1]
+    at = len("".join(lines[: dies - 1])) + len(line) - len(line.lstrip())
+    return refused_at(text, at, f"MLIR's parser dies of this line: {refusal.problem}", _ADVICE)
 
 
 def _dies(text: str) -> bool:

@@ -22,6 +22,7 @@ __all__ = ["Refusal", "Sent", "sent"]
 _SCRIPT = Path(__file__).with_name("reader_process.py")
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 300.0
+# Also what reader_process says.
 _SLOW = "it does not end in reasonable time"
 
 

@@ -19,7 +19,7 @@ __all__ = ["PLACEMENTS", "Shardings", "check_shardings", "refuse_shardings"]
 #: What is done with annotations: `refuse` raises, `drop` leaves them out.
 Shardings = Literal["refuse", "drop"]
 _ADVICE = (
-    'Give shardings="drop" (on the command line --drop-shardings) to import the program without '
+    'Give shardings="drop" to import the program without '
     "its shardings: it computes the same, on one device. Or write it for one device."
 )
 #: One of these is in the bytecode of a program that has annotations.

@@ -9,7 +9,7 @@ from minixla.interop.hlo.syntax import HloModule
 __all__ = ["refuse_shardings"]
 
 _ADVICE = (
-    'Give shardings="drop" (on the command line --drop-shardings) to import the program without '
+    'Give shardings="drop" to import the program without '
     "them. Before XLA's partitioner a program computes the same on one device; after it, it is the "
     "part of each device."
 )

@@ -32,7 +32,7 @@ TEXTS = {
         "line 2, column 6: .* is too large.*Write its numbers out"),
     "a type that MLIR's parser dies of": (
         main("%d = stablehlo.abs %x : tensor<2x, #stablehlo.bounds<?, 3>>"),
-        r"line 2, column 1: MLIR's parser dies of this line: .*\n  %d = .*correct what stands"),
+        r"line 2, column 1: MLIR's parser dies of this line: .*\n  %d = .*correct it"),
     "a size that overflows": (main("%r = stablehlo.foo", "%x: tensor<4294967297x4294967297x1xi8>")
         .replace("return", "dense<[1]> : tensor<4294967296x4294967297xi8>"), "import_stablehlo"),
     "recursion": (main("%r = call @main(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),

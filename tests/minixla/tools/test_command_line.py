@@ -200,7 +200,7 @@ def test_hlo_text_does_not_leave_constants_out(folder, capsys):
 def test_hlo_files_are_read_by_import_hlo(folder, capsys, monkeypatch):
     read = []
 
-    def import_hlo(text):
+    def import_hlo(text, shardings):
         read.append(text)
         return mx.import_stablehlo(PROGRAM)
 
@@ -295,6 +295,8 @@ BAD = {
     "no such file": (["run", "nothing.mlir"], "nothing.mlir: No such file"),
     "a folder": (["run", "."], "Is a directory"),
     "no program": (["run", "x.npy"], "x.npy: the bytes are neither text"),
+    "shardings": (["run", "sharded.mlir"], "Give --drop-shardings to import"),
+    "shardings of HLO": (["run", "sharded.hlo"], "Give --drop-shardings to import"),
     "no such function": (["run", "p.mlir", "--function", "f"], "has no function 'f'"),
     "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is no .npy or .npz file"),
     "an empty array file": (["run", "p.mlir", "empty.npy"], "empty.npy is no .npy or .npz file"),
@@ -362,6 +364,27 @@ def write_damaged_arrays():
         texts.writestr("a.txt", "no array")
 
 
+SHARDED = {
+    "mlir": """sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}""",
+    "hlo": """HloModule m
+
+ENTRY main {
+  ROOT x = f32[2] parameter(0), sharding={devices=[2]<=[2]}
+}""",
+}
+
+
+@pytest.mark.parametrize("suffix", SHARDED)
+def test_shardings_may_be_dropped(folder, capsys, suffix):
+    Path(f"sharded.{suffix}").write_text(SHARDED[suffix])
+    np.save("two.npy", X.reshape(-1)[:2])
+    found = results(capsys, "run", f"sharded.{suffix}", "two.npy", "--drop-shardings")
+    np.testing.assert_array_equal(found["results"][0]["values"], X.reshape(-1)[:2])
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_clear_message(folder, capsys, name):
     words, phrase = BAD[name]
@@ -373,6 +396,8 @@ def test_bad_input_is_one_clear_message(folder, capsys, name):
     write_damaged_arrays()
     Path("ints.mlir").write_text(INTEGERS)
     Path("gap.mlir").write_text(GAP)
+    for suffix, text in SHARDED.items():
+        Path(f"sharded.{suffix}").write_text(text)
     status, out, err = run(capsys, *words)
     assert status == 2 and not out, (out, err)
     assert phrase in err and err.startswith(f"minixla {words[0]}: ")
