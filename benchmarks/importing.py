@@ -35,10 +35,10 @@ def importing(effort: Effort) -> Iterator[Comparison]:
             )
             if isinstance(source, str):
                 yield interleaved(
-                    f"import beside MLIR's parser, CPU: {length:,} operations",
+                    f"import beside jaxlib's parser, CPU: {length:,} operations",
                     {
                         "minixla": partial(mx.import_stablehlo, source),
-                        "parser": partial(_parsed, source),
+                        "jax": partial(_parsed, source),
                     },
                     effort.rounds(10),
                     collect=True,
