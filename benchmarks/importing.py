@@ -72,7 +72,7 @@ def _weights(megabytes: int, effort: Effort) -> Iterator[Comparison]:
         amount = megabytes / 10 if form == "list" else megabytes
         source = _constants(form, round(amount * 25_000))
         yield interleaved(
-            f"import of {amount:g} MB of weights, {form}",
+            f"import of StableHLO, {form}: {amount:g} MB of weights",
             {"minixla": partial(mx.import_stablehlo, source)},
             effort.rounds(3),
             "s",
