@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import ELEMENT_TYPES, element_type
+from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.tracing import bind, closed_graph
 from minixla.interop.decomposition import decomposition
-from minixla_ops import cosh, exp, rsqrt
+from minixla_ops import cosh, exp, floor, rsqrt, select
+from minixla_ops.casting import cast
 from minixla_ops.elementwise import FLOATS, Binary, Elementwise, Unary
 from minixla_ops.evaluation import apply_elementwise
-from minixla_ops.rules import full_like
+from minixla_ops.operators import convert
+from minixla_ops.rules import full_like, ones_like
 
 __all__ = ["SPECIAL"]
 
@@ -33,7 +37,7 @@ def _approximated(name: str, count: int = 1) -> Any:
         graph = decomposition(f"chlo.{name}", (scalar,) * count, (scalar,), "")
         return apply_elementwise(graph, operands)[0]
 
-    return staticmethod(function)
+    return function
 
 
 class _Special(Elementwise):
@@ -125,7 +129,7 @@ class Atanh(_SpecialUnary):
 class Erfc(_SpecialUnary):
     """1 - erf(x), accurate where that is small."""
 
-    numpy = _approximated("erfc")
+    numpy = staticmethod(_approximated("erfc"))
     rule = staticmethod(lambda x, y: (-2 / math.sqrt(math.pi)) * exp(-x * x))
 
 
@@ -133,7 +137,7 @@ class Erfc(_SpecialUnary):
 class ErfInv(_SpecialUnary):
     """The inverse of erf."""
 
-    numpy = _approximated("erf_inv")
+    numpy = staticmethod(_approximated("erf_inv"))
     rule = staticmethod(lambda x, y: (math.sqrt(math.pi) / 2) * exp(y * y))
 
 
@@ -141,7 +145,7 @@ class ErfInv(_SpecialUnary):
 class Lgamma(_SpecialUnary):
     """The logarithm of the absolute value of the gamma function."""
 
-    numpy = _approximated("lgamma")
+    numpy = staticmethod(_approximated("lgamma"))
     rule = staticmethod(lambda x, y: bind(Digamma.instance, x))
 
 
@@ -149,12 +153,51 @@ class Lgamma(_SpecialUnary):
 class Digamma(_SpecialUnary):
     """The derivative of lgamma."""
 
-    numpy = _approximated("digamma")
+    numpy = staticmethod(_approximated("digamma"))
     rule = staticmethod(lambda x, y: bind(Polygamma.instance, full_like(x, 1), x))
 
 
-class _InSecond(_Special, Binary):
-    """Base class: the derivative with respect to the first operand is not defined, as in JAX."""
+class _Sum(_Special, Binary):
+    """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
+
+    The derivative with respect to the order is not defined, as in JAX. What MLIR writes is wrong
+    where x is negative. With f the fraction of -x, the sum for the exponent -s is that from 1 - f
+    on, and (-1)**s times that from f up to -x, which is a difference of two.
+    """
+
+    #: The exponent s, less the order.
+    offset = 0
+
+    def stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        /,
+        **attributes: Any,
+    ) -> Sequence[str]:
+        """Three operations of chlo, in f32 for narrower types."""
+        (shape,) = self.array_shapes(results)
+        wide = shape.with_element_type(ELEMENT_TYPES["f32"]) if _is_narrow(shape) else shape
+        split, joined = _reflection(shape, wide, self.offset)
+        order, sign, *arguments = emit.expand(split, operands)
+        sums = [
+            emit.operation(f"chlo.{self.builder_name}", [order, x], [wide, wide], [wide])[0]
+            for x in arguments
+        ]
+        return emit.expand(joined, [sign, *sums])
+
+    def reference(self, order: np.ndarray, x: np.ndarray, /, **attributes: Any) -> np.ndarray:
+        """The same in double."""
+        scalar, kind = Shape(ELEMENT_TYPES["f64"]), element_type(x.dtype)
+        split, joined = _reflection(scalar, scalar, self.offset)
+        wide = [cast(each, ELEMENT_TYPES["f64"]) for each in (order, x)]
+        with np.errstate(all="ignore"):
+            order, sign, *arguments = apply_elementwise(split, wide)
+            approximated = _approximated(self.builder_name, 2)
+            sums = [approximated(order, x) for x in arguments]
+            return cast(apply_elementwise(joined, [sign, *sums])[0], kind)
 
     def derivatives(
         self, lhs: Any, rhs: Any, result: Any
@@ -162,31 +205,58 @@ class _InSecond(_Special, Binary):
         """NaN, and that of the second operand."""
         return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
 
-    def second(self, lhs: Any, rhs: Any) -> Any:
+    def second(self, order: Any, x: Any) -> Any:
         """The derivative with respect to the second operand."""
         raise NotImplementedError
 
 
+def _is_narrow(shape: Shape) -> bool:
+    return shape.element_type.bits < 32
+
+
+@lru_cache(maxsize=1024)
+def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
+    """The programs before and after three sums in type `wide` that make one in that of `shape`."""
+
+    def split(order: Any, x: Any) -> tuple[Any, ...]:
+        order, x = convert(order, wide.element_type), convert(x, wide.element_type)
+        exponent, one = order + offset, ones_like(x)
+        is_whole = (exponent == floor(exponent)) & (exponent > 1)
+        is_reflected = (x < 0) & (x != floor(x)) & is_whole
+        size = select(is_reflected, -x, 0.5 * one)
+        fraction = size - floor(size)
+        is_even = 0.5 * exponent == floor(0.5 * exponent)
+        sign = select(is_reflected, select(is_even, one, -one), 0 * one)
+        return order, sign, select(is_reflected, 1 - fraction, x), fraction, 1 + size
+
+    def joined(sign: Any, first: Any, fractional: Any, above: Any) -> Any:
+        total = select(sign == 0, first, first + sign * (fractional - above))
+        return convert(total, shape.element_type)
+
+    return (
+        closed_graph(split, [shape, shape], "reflection"),
+        closed_graph(joined, [wide] * 4, "reflection"),
+    )
+
+
 @register
-class Polygamma(_InSecond):
+class Polygamma(_Sum):
     """The n-th derivative of digamma at x, for operands n, x."""
 
-    numpy = _approximated("polygamma", 2)
+    offset = 1
 
-    def second(self, lhs: Any, rhs: Any) -> Any:
+    def second(self, order: Any, x: Any) -> Any:
         """The next polygamma."""
-        return bind(self, lhs + 1, rhs)
+        return bind(self, order + 1, x)
 
 
 @register
-class Zeta(_InSecond):
+class Zeta(_Sum):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0, for operands x, q."""
 
-    numpy = _approximated("zeta", 2)
-
-    def second(self, lhs: Any, rhs: Any) -> Any:
-        """-x zeta(x + 1, q)."""
-        return -lhs * bind(self, lhs + 1, rhs)
+    def second(self, order: Any, x: Any) -> Any:
+        """-x zeta(x + 1, q), with the names of the class."""
+        return -order * bind(self, order + 1, x)
 
 
 @register

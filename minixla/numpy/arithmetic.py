@@ -10,6 +10,7 @@ import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.tracebacks import hide_frames
+from minixla.core.tracing import one_program
 from minixla.numpy.operands import (
     lifted,
     marked,
@@ -18,6 +19,7 @@ from minixla.numpy.operands import (
     promote_inexact,
     promote_numeric,
 )
+from minixla.numpy.own_derivatives import with_derivatives
 from minixla_ops import binary, operators
 from minixla_ops.rules import full_like, ones_like
 
@@ -179,20 +181,40 @@ def _refuse_complex(kind: Any, name: str) -> None:
         )
 
 
+@one_program()
 def hypot(x1: Any, x2: Any, /) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow on the way.
+    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
 
     Raises:
         ShapeError: the operands are complex.
     """
     (x1, x2), kind, weak = promote_inexact("hypot", x1, x2)
     _refuse_complex(kind, "hypot")
-    x1, x2 = ops.abs(x1), ops.abs(x2)
-    is_infinite = (x1 == math.inf) | (x2 == math.inf)
-    large, small = ops.max(x1, x2), ops.min(x1, x2)
+    return marked(_hypot(x1, x2), weak)
+
+
+def _root_of_squares(x: Any, y: Any) -> Any:
+    x, y = ops.abs(x), ops.abs(y)
+    is_infinite = (x == math.inf) | (y == math.inf)
+    large, small = ops.max(x, y), ops.min(x, y)
     ratio = small / ops.select(large == 0, ones_like(large), large)
     result = ops.select(large == 0, large, large * ops.sqrt(1 + ratio * ratio))
-    return marked(ops.select(is_infinite, full_like(result, math.inf), result), weak)
+    return ops.select(is_infinite, full_like(result, math.inf), result)
+
+
+def _share(x: Any, result: Any) -> Any:
+    """The derivative of the root of squares by x: x / result, its sign where that is infinite."""
+    is_end = (result == 0) | (ops.abs(x) == math.inf)
+    one = ones_like(result)
+    return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
+
+
+# The scale has corners, where second derivatives of the formula are wrong.
+_hypot = with_derivatives(
+    _root_of_squares,
+    lambda result, x, y: _share(x, result),
+    lambda result, x, y: _share(y, result),
+)
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:

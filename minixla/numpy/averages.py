@@ -24,6 +24,7 @@ from minixla.numpy.operands import (
     requested_type,
     widened,
 )
+from minixla.numpy.own_derivatives import root
 from minixla.numpy.reductions import Axis, checked_mask, nansum
 from minixla.numpy.reductions import sum as total_of
 from minixla_ops.operators import convert, divide, subtract
@@ -179,10 +180,13 @@ def std(
     mean: Any = None,
     correction: int | float | None = None,
 ) -> Any:
-    """The square root of the variance; arguments as for `var`."""
+    """The square root of the variance; arguments as for `var`.
+
+    Its derivative where the variance is 0 is 0.
+    """
     refuse_out("std", out)
     options: dict[str, Any] = {"where": where, "mean": mean, "correction": correction}
-    return ops.sqrt(var(a, axis, dtype, None, ddof, keepdims, **options))
+    return root(var(a, axis, dtype, None, ddof, keepdims, **options))
 
 
 def average(
@@ -296,7 +300,7 @@ def nanstd(
     mean: Any = None,
 ) -> Any:
     """The standard deviation over axes of what is not NaN; arguments as for `var`."""
-    return ops.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+    return root(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
 # Covariance.

@@ -14,9 +14,17 @@ from minixla.numpy.creation import asarray
 from minixla.numpy.einsum import einsum
 from minixla.numpy.elementwise import conjugate, real
 from minixla.numpy.linear_algebra import cross, dot, matmul, outer, tensordot, vecdot
-from minixla.numpy.manipulation import broadcast_to, expand_dims, matrix_transpose, ravel
+from minixla.numpy.logic import where
+from minixla.numpy.manipulation import (
+    broadcast_to,
+    expand_dims,
+    matrix_transpose,
+    ravel,
+    squeeze,
+)
 from minixla.numpy.matrices import diagonal, eye, trace
 from minixla.numpy.operands import axes_of, inexact_operand, listed, operand_shape, static_int
+from minixla.numpy.own_derivatives import root
 
 __all__ = [
     "cross",
@@ -77,7 +85,7 @@ def _no_norm(ord: Any, what: str) -> AttributeValueError:
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return ops.sqrt(reductions.sum(real(x * conjugate(x)), axes, None, None, keepdims))
+    return root(reductions.sum(real(x * conjugate(x)), axes, None, None, keepdims))
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -94,7 +102,18 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         return reductions.sum(size, axes, None, None, keepdims)
     if isinstance(ord, str):
         raise _no_norm(ord, "vectors")
-    return reductions.sum(size**ord, axes, None, None, keepdims) ** (1.0 / ord)
+    return _root_of_powers(size, ord, axes, keepdims)
+
+
+def _root_of_powers(size: Any, order: float, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The norm of an order; its derivative where it is 0 is 0."""
+    total = reductions.sum(size**order, axes, None, None, True)
+    is_zero = total == (0 if order > 0 else math.inf)
+    if order < 1 or order % 1:  # the power is infinite at 0, or a derivative of it is
+        size = where(is_zero, 1, size)
+        total = reductions.sum(size**order, axes, None, None, True)
+    result = where(is_zero, 0, where(is_zero, 1, total) ** (1 / order))
+    return result if keepdims else squeeze(result, axes)
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

@@ -5,12 +5,14 @@ import math
 from typing import Any, NamedTuple
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
 from jax.extend.mlir.dialects import chlo
 
 import minixla as mx
+from minixla.core.element_types import element_type
 from minixla.interop.module import TRANSLATIONS
 from tests.harness import compiled_rows
 from tests.minixla.interop.import_programs import main
@@ -151,6 +153,43 @@ ROWS["broadcast"] = Row(BROADCAST, (F64, "tensor<3xf64>"), F64, (X, np.array([0.
 ROWS["top_k"] = Row(TOP_K, (F64,), "tensor<2x2xf64>", (X,))
 
 
+# Sums over k of powers of x + k, where x is negative. The fractions are exact.
+BELOW = np.array([-1e-9, -0.25, -1.3, -3.75, -7.6, -8.4, -9.5, -20.3, -1000.7, -1e5 - 0.25])
+
+
+def polygamma_below(order, x):
+    """By reflection: polygamma(n, 1 - x) and the n-th derivative of pi cot(pi x)."""
+    sine, cosine = np.sin(np.pi * (x - np.rint(x))), np.cos(np.pi * (x - np.rint(x)))
+    cotangents = [cosine / sine, -1 / sine**2, 2 * cosine / sine**3, -(2 + 4 * cosine**2) / sine**4]
+    above = (-1) ** order * scipy.special.polygamma(order, 1 - x)
+    return above - np.pi ** (order + 1) * cotangents[order]
+
+
+def zeta_below(exponent, x):
+    return (-1) ** exponent * polygamma_below(exponent - 1, x) / math.factorial(exponent - 1)
+
+
+VALUES_BELOW = {
+    "lgamma below": scipy.special.gammaln,
+    "digamma below": scipy.special.digamma,
+    "polygamma below": lambda x: polygamma_below(2, x),
+    "zeta below": lambda x: zeta_below(2, x),
+}
+DERIVATIVES_BELOW = {
+    "digamma below": lambda x: polygamma_below(1, x),
+    "polygamma below": lambda x: polygamma_below(3, x),
+    "zeta below": lambda x: -2 * zeta_below(3, x),
+}
+ROWS |= {
+    name: row(
+        name.removesuffix(" below"),
+        "tensor<10xf64>",
+        (*([np.full(10, 2.0)] if name[0] in "pz" else []), BELOW),
+    )
+    for name in VALUES_BELOW
+}
+
+
 @functools.cache
 def imported(name):
     inputs = ", ".join([f"%{x}: {type_}" for x, type_ in zip("xy", ROWS[name].types, strict=False)])
@@ -169,7 +208,9 @@ def gradient(name):
 
 DERIVED = [name for name, (_, each) in (UNARY | SHIFTED | BINARY).items() if each is not None]
 FUNCTIONS = {name: value(name) for name in ROWS}
-FUNCTIONS |= {f"derivative of {name}": gradient(name) for name in [*DERIVED, "top_k"]}
+FUNCTIONS |= {
+    f"derivative of {name}": gradient(name) for name in [*DERIVED, *DERIVATIVES_BELOW, "top_k"]
+}
 
 
 def arguments_of(name):
@@ -233,6 +274,42 @@ def test_integers_and_predicates(name):
     wanted = (INTEGERS | PREDICATES)[name](*ROWS[name].arguments)
     for found in results(name):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", VALUES_BELOW)
+def test_negative_operands(name):
+    check(name, VALUES_BELOW[name](BELOW), 2e-12)
+
+
+@pytest.mark.parametrize("name", DERIVATIVES_BELOW)
+def test_derivatives_at_negative_operands(name):
+    check_derivative(name, DERIVATIVES_BELOW[name](BELOW), 2e-12)
+
+
+def test_second_derivative_of_lgamma_at_negative_operands():
+    first = mx.grad(lambda x: mx.numpy.sum(imported("lgamma below")(x)))
+    found = mx.reference(mx.grad(lambda x: mx.numpy.sum(first(x))))(BELOW)
+    np.testing.assert_allclose(found, polygamma_below(1, BELOW), rtol=2e-12)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
+def test_derivative_of_digamma_of_narrow_types(kind):
+    dtype = element_type(kind).dtype
+    x = np.array([-0.5, -1.375, -9.5, -33.25, -100.5, 0.75]).astype(dtype)
+    digamma = mx.import_stablehlo(
+        main(
+            f"%r = chlo.digamma %x : tensor<6x{kind}> -> tensor<6x{kind}>",
+            f"%x: tensor<6x{kind}>",
+            f"tensor<6x{kind}>",
+        )
+    )
+    derivative = mx.grad(lambda x: mx.numpy.sum(digamma(x).astype("f4")))
+    wanted = polygamma_below(1, x.astype(np.float64))
+    for found in (mx.jit(derivative)(x), mx.reference(derivative)(x)):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            found.astype(np.float64), wanted, rtol=16 * float(ml_dtypes.finfo(dtype).eps)
+        )
 
 
 def test_the_others_that_broadcast():
