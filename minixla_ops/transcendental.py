@@ -156,7 +156,10 @@ class Logistic(FloatUnary):
     numpy = staticmethod(special.logistic)
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        return result * (1 - result)
+        if array_shape(operand).element_type.bits >= 32:
+            return result * (1 - result)
+        # A result of few digits leaves the difference fewer.
+        return _in_f32(lambda x: logistic(x) * logistic(-x), operand)
 
 
 @register
@@ -334,7 +337,15 @@ def _cosh_of_complex(x: Any) -> Any:
 
 
 def _cosh_in_f32(x: Any) -> Any:
-    return convert_element_type(_cosh(convert_element_type(x, _F32)), array_shape(x).element_type)
+    return _in_f32(_cosh, x)
+
+
+def _in_f32(function: Callable[[Any], Any], x: Any) -> Any:
+    """function(x), computed in f32 for types narrower than that."""
+    kind = array_shape(x).element_type
+    if kind.bits >= 32:
+        return function(x)
+    return convert_element_type(function(convert_element_type(x, _F32)), kind)
 
 
 def _sinh(x: Any) -> Any:
@@ -377,11 +388,12 @@ class Erf(FloatUnary):
         return emit.operation("chlo.erf", operands, shapes, results)
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        return (2 / math.sqrt(math.pi)) * exp(-operand * operand)
+        # The exponent's rounding is multiplied by its size.
+        return _in_f32(lambda x: (2 / math.sqrt(math.pi)) * exp(-x * x), operand)
 
 
 def _erf_in_f32(x: Any) -> Any:
-    return convert_element_type(erf(convert_element_type(x, _F32)), array_shape(x).element_type)
+    return _in_f32(erf, x)
 
 
 cbrt = _builder(Cbrt)

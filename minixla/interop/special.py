@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, element_type
+from minixla.core.element_types import F32, F64, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
@@ -24,14 +24,14 @@ from minixla_ops.casting import cast
 from minixla_ops.elementwise import FLOATS, Binary, Elementwise, Unary
 from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.operators import convert
-from minixla_ops.rules import full_like, ones_like
+from minixla_ops.rules import array_shape, full_like, ones_like
 
 __all__ = ["SPECIAL"]
 
 
 def _approximated(name: str, count: int = 1) -> Any:
     """The function in NumPy: what MLIR writes for it, in double."""
-    scalar = Shape(ELEMENT_TYPES["f64"])
+    scalar = Shape(F64)
 
     def function(*operands: np.ndarray) -> np.ndarray:
         graph = decomposition(f"chlo.{name}", (scalar,) * count, (scalar,), "")
@@ -65,8 +65,11 @@ class _SpecialUnary(_Special, Unary):
     rule: Callable[[Any, Any], Any]
 
     def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        """See `rule`."""
-        return type(self).rule(operand, result)
+        """See `rule`; in f32 for narrower types."""
+        kind = array_shape(operand).element_type
+        if kind.bits >= 32:
+            return type(self).rule(operand, result)
+        return convert(type(self).rule(convert(operand, F32), convert(result, F32)), kind)
 
 
 @register
@@ -82,7 +85,7 @@ class Asin(_SpecialUnary):
     """Inverse sine."""
 
     numpy = np.arcsin
-    rule = staticmethod(lambda x, y: rsqrt(1 - x * x))
+    rule = staticmethod(lambda x, y: rsqrt((1 - x) * (1 + x)))
 
 
 @register
@@ -90,7 +93,7 @@ class Acos(_SpecialUnary):
     """Inverse cosine."""
 
     numpy = np.arccos
-    rule = staticmethod(lambda x, y: -rsqrt(1 - x * x))
+    rule = staticmethod(lambda x, y: -rsqrt((1 - x) * (1 + x)))
 
 
 @register
@@ -122,7 +125,7 @@ class Atanh(_SpecialUnary):
     """Inverse hyperbolic tangent."""
 
     numpy = np.arctanh
-    rule = staticmethod(lambda x, y: 1 / (1 - x * x))
+    rule = staticmethod(lambda x, y: 1 / ((1 - x) * (1 + x)))
 
 
 @register
@@ -179,7 +182,7 @@ class _Sum(_Special, Binary):
     ) -> Sequence[str]:
         """Three operations of chlo, in f32 for narrower types."""
         (shape,) = self.array_shapes(results)
-        wide = shape.with_element_type(ELEMENT_TYPES["f32"]) if _is_narrow(shape) else shape
+        wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
         split, joined = _reflection(shape, wide, self.offset)
         order, sign, *arguments = emit.expand(split, operands)
         sums = [
@@ -190,9 +193,9 @@ class _Sum(_Special, Binary):
 
     def reference(self, order: np.ndarray, x: np.ndarray, /, **attributes: Any) -> np.ndarray:
         """The same in double."""
-        scalar, kind = Shape(ELEMENT_TYPES["f64"]), element_type(x.dtype)
+        scalar, kind = Shape(F64), element_type(x.dtype)
         split, joined = _reflection(scalar, scalar, self.offset)
-        wide = [cast(each, ELEMENT_TYPES["f64"]) for each in (order, x)]
+        wide = [cast(each, F64) for each in (order, x)]
         with np.errstate(all="ignore"):
             order, sign, *arguments = apply_elementwise(split, wide)
             approximated = _approximated(self.builder_name, 2)
@@ -208,10 +211,6 @@ class _Sum(_Special, Binary):
     def second(self, order: Any, x: Any) -> Any:
         """The derivative with respect to the second operand."""
         raise NotImplementedError
-
-
-def _is_narrow(shape: Shape) -> bool:
-    return shape.element_type.bits < 32
 
 
 @lru_cache(maxsize=1024)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 import minixla_ops as ops
+from minixla.core.element_types import ElementType
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy.arithmetic import maximum, minimum
-from minixla.numpy.logic import as_bool, isnan, where
+from minixla.numpy.elementwise import clip
+from minixla.numpy.logic import as_bool, isfinite, isnan, where
 from minixla.numpy.manipulation import reshape
 from minixla.numpy.operands import (
     axis_of,
@@ -38,15 +44,21 @@ __all__ = [
 _BLOCK = 256
 
 
-def _window_sum(x: Any, axis: int) -> Any:
-    """The running sum as one ReduceWindow, which XLA turns into a tree and can differentiate."""
-    shape = operand_shape(x, "cumsum")
+def _window(x: Any, axis: int, monoid: str) -> Any:
+    """Running results of a monoid as one ReduceWindow, which XLA turns into a tree."""
+    shape = operand_shape(x, "cumulative")
     size = shape.dimensions[axis]
     window = [size if at == axis else 1 for at in range(shape.rank)]
     padding = [(size - 1, 0) if at == axis else (0, 0) for at in range(shape.rank)]
-    ones = [1] * shape.rank
-    zero = splat(0, Shape(shape.element_type))
-    return ops.reduce_window([x], [zero], ops.add, window, ones, padding)
+    neutral = _neutral(monoid, shape.element_type)
+    return ops.reduce_window([x], [neutral], _OPERATIONS[monoid], window, [1] * shape.rank, padding)
+
+
+_OPERATIONS = {"add": ops.add, "mul": ops.mul, "or": ops.or_, "max": maximum, "min": minimum}
+
+
+def _neutral(monoid: str, kind: ElementType) -> Any:
+    return splat(identity_of(monoid, kind.dtype)[()], Shape(kind))
 
 
 def _scan(x: Any, axis: int, combine: Callable[[Any, Any], Any], neutral: Any) -> Any:
@@ -104,8 +116,54 @@ def _cumulative(
     return lifted(as_bool(result, subject) if kind.kind == "pred" else convert(result, kind))
 
 
+def _sum(x: Any, axis: int) -> Any:
+    return _window(x, axis, "add")
+
+
 def _product(x: Any, axis: int) -> Any:
-    return _scan(x, axis, ops.mul, splat(1, Shape(operand_shape(x, "cumprod").element_type)))
+    if not operand_shape(x, "cumprod").element_type.is_inexact:
+        return _window(x, axis, "mul")
+    return _differentiable_product()(x, axis)
+
+
+@cache
+def _differentiable_product() -> Any:
+    from minixla.transforms.custom_derivatives import custom_jvp
+    from minixla.transforms.gradients import jvp
+
+    custom = custom_jvp(_products, nondiff_argnums=(1,))
+
+    @custom.defjvp
+    def _(axis: int, primals: Any, tangents: Any) -> Any:
+        neutral = _neutral("mul", operand_shape(primals[0], "cumprod").element_type)
+        moved = jvp(lambda x: _scan(x, axis, _factors, neutral), primals, tangents)[1]
+        return _product(primals[0], axis), moved
+
+    return custom
+
+
+_NONE, _ZERO, _INFINITE = np.uint8([0, 1, 2])
+
+
+def _products(x: Any, axis: int) -> Any:
+    result = _window(x, axis, "mul")
+    # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
+    flags = ops.or_(where(x == 0, _ZERO, _NONE), where(isfinite(x), _NONE, _INFINITE))
+    is_zero = _window(flags, axis, "or") == _ZERO
+    return where(is_zero & isnan(result), 0, result)
+
+
+def _factors(x: Any, y: Any) -> Any:
+    """The product of x and y; beside 0 one that has overflowed counts as finite."""
+    return _finite_beside(y, x) * _finite_beside(x, y)
+
+
+def _finite_beside(other: Any, x: Any) -> Any:
+    kind = operand_shape(x, "cumprod").element_type
+    if kind.is_complex:
+        return x
+    largest = float(ml_dtypes.finfo(kind.dtype).max)
+    return ops.select(other == 0, clip(x, -largest, largest), x)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -118,7 +176,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
         out: not supported.
     """
     refuse_out("cumsum", out)
-    return _cumulative("cumsum", a, axis, dtype, _window_sum)
+    return _cumulative("cumsum", a, axis, dtype, _sum)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -127,24 +185,22 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     return _cumulative("cumprod", a, axis, dtype, _product)
 
 
-def _running(
-    name: str, monoid: str, combine: Callable[[Any, Any], Any]
-) -> Callable[[Any, int], Any]:
+def _running(monoid: str) -> Callable[[Any, int], Any]:
     def run(x: Any, axis: int) -> Any:
-        kind = operand_shape(x, name).element_type
-        return _scan(x, axis, combine, splat(identity_of(monoid, kind.dtype)[()], Shape(kind)))
+        neutral = _neutral(monoid, operand_shape(x, "cumulative").element_type)
+        return _scan(x, axis, _OPERATIONS[monoid], neutral)
 
     return run
 
 
 def cummax(a: Any, axis: int | None = None) -> Any:
     """The greatest element so far along an axis; None for the elements in row-major order."""
-    return _cumulative("cummax", a, axis, None, _running("cummax", "max", maximum))
+    return _cumulative("cummax", a, axis, None, _running("max"))
 
 
 def cummin(a: Any, axis: int | None = None) -> Any:
     """The least element so far along an axis; None for the elements in row-major order."""
-    return _cumulative("cummin", a, axis, None, _running("cummin", "min", minimum))
+    return _cumulative("cummin", a, axis, None, _running("min"))
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -199,7 +255,7 @@ def cumulative_sum(
         dtype: the type to sum in and return; default: that of `x`, integers at least the default.
         include_initial: whether the sum of nothing comes first.
     """
-    return _from_initial("cumulative_sum", x, axis, dtype, _window_sum, 0, include_initial)
+    return _from_initial("cumulative_sum", x, axis, dtype, _sum, 0, include_initial)
 
 
 def cumulative_prod(

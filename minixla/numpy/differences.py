@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.numpy.indexing import getitem
 from minixla.numpy.joining import concatenate
@@ -15,12 +14,15 @@ from minixla.numpy.manipulation import broadcast_to, moveaxis, ravel
 from minixla.numpy.operands import (
     axes_of,
     axis_of,
+    convert_all,
     inexact_operand,
+    keep_weak,
     lifted,
     operand_shape,
     static_int,
 )
-from minixla_ops.operators import subtract
+from minixla_ops.operators import convert, subtract
+from minixla_ops.rules import zeros
 
 __all__ = ["diff", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "unwrap"]
 
@@ -54,17 +56,19 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if part is not None
     ]
     result = concatenate(parts, place) if len(parts) > 1 else lifted(a)
-    function = not_equal if shape.element_type.kind == "pred" else subtract
+    is_pred = operand_shape(result, "diff").element_type.kind == "pred"
+    function = not_equal if is_pred else subtract
     for _ in range(times):
         result = function(_span(result, place, 1, None), _span(result, place, None, -1))
     return result
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """The differences of neighbours in row-major order, between two given ends."""
+    """The differences of neighbours in row-major order, between two given ends of their type."""
     middle = diff(ravel(ary))
-    ends = [None if end is None else ravel(end) for end in (to_begin, to_end)]
-    parts = [part for part in (ends[0], middle, ends[1]) if part is not None]
+    kind = operand_shape(middle, "ediff1d").element_type
+    given = [part for part in (to_begin, middle, to_end) if part is not None]
+    parts = [convert(ravel(part), kind) for part in given]
     return concatenate(parts) if len(parts) > 1 else middle
 
 
@@ -79,6 +83,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """
     from minixla.numpy.reductions import sum
 
+    if x is not None:
+        y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
     values = moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
     if x is None:
         widths = dx
@@ -107,7 +113,7 @@ def gradient(
     Raises:
         AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
     """
-    values = inexact_operand(f, "gradient")
+    values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
     axes = axes_of(axis, values.ndim, "gradient")
     distances = (
         list(varargs) * len(axes) if len(varargs) == 1 else list(varargs or [1.0] * len(axes))
@@ -176,7 +182,7 @@ def interp(
             "period is not supported",
             advice="Take x modulo the period, and repeat a point at each end.",
         )
-    x, xp, fp = (inexact_operand(each, "interp") for each in (x, xp, fp))
+    x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
     upper = clip(searchsorted(xp, x, "right"), 1, points[0].size - 1)
     x0, x1, f0, f1 = (
         take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
@@ -190,17 +196,22 @@ def interp(
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
-    """Angles with multiples of the period added so that neighbours are less than half apart."""
-    from minixla.numpy.arithmetic import absolute, mod
+    """Angles with multiples of the period added so that neighbours are less than half apart.
+
+    Integers with a whole period stay integers.
+    """
+    from minixla.numpy.arithmetic import absolute, floor_divide, mod
     from minixla.numpy.cumulative import cumsum
 
-    angles = inexact_operand(p, "unwrap")
+    angles, period = map(lifted, convert_all("unwrap", [p, period]))
     place = axis_of(axis, angles.ndim, "unwrap")
     step = diff(angles, axis=place)
-    half = period / 2
+    is_inexact = operand_shape(angles, "unwrap").element_type.is_inexact
+    half = period / 2 if is_inexact else floor_divide(period, 2)
     small = mod(step + half, period) - half
     small = where((small == -half) & (step > 0), half, small)
-    change = where(absolute(step) < (half if discont is None else discont), 0, small - step)
+    near = absolute(step) < (period / 2 if discont is None else discont)
+    change = where(near, 0, small - step)
     first = _span(angles, place, 0, 1)
     rest = _span(angles, place, 1, None) + cumsum(change, place)
     return concatenate([first, rest], place)
@@ -210,8 +221,8 @@ def polyval(p: Any, x: Any) -> Any:
     """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
     from minixla.numpy.joining import unstack
 
-    coefficients = unstack(p)
-    result = ops.mul(lifted(x), 0) if not coefficients else None
-    for each in coefficients:
-        result = each + x * 0 if result is None else result * x + each
+    first, *rest = unstack(p) or [0]
+    result = first + keep_weak(zeros(operand_shape(x, "polyval")), x)
+    for each in rest:
+        result = result * x + each
     return result

@@ -158,11 +158,13 @@ complex128 = ScalarType("complex128")
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 
+# What stands for a dtype. Some have attributes of the names that arrays have.
+_TYPES = (type, str, np.dtype, ScalarType, ElementType)
+
+
 def _type_of(value: Any) -> tuple[ElementType, bool]:
     """The element type that an array or a dtype stands for, and whether it is weak."""
-    # A dtype's own classes have attributes of the names that arrays have.
-    is_type = isinstance(value, (type, str, np.dtype, ScalarType, ElementType))
-    if not is_type:
+    if not isinstance(value, _TYPES):
         return operand_shape(value, "result_type").element_type, weak_type_of(value)
     kind = canonical_element_type(_element_type(value))
     # By identity: NumPy's dtype of 64 bits is equal to Python's float.
@@ -243,9 +245,10 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def _dtype_of(value: Any) -> np.dtype:
-    """A dtype, or that of an array."""
-    is_array = not isinstance(value, type) and hasattr(value, "shape")
-    return np.dtype(value.dtype if is_array else value)
+    """A dtype, or that of an array or a number."""
+    if not isinstance(value, _TYPES):
+        value = getattr(value, "dtype", type(value))
+    return np.dtype(value)
 
 
 def finfo(dtype: Any) -> Any:

@@ -14,12 +14,13 @@ import ml_dtypes
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.core.promotion import inexact_type, numeric_type
+from minixla.core.promotion import numeric_type
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import complex_functions
 from minixla.numpy.arithmetic import maximum, minimum, named
 from minixla.numpy.logic import isnan, isneginf, isposinf, where
 from minixla.numpy.operands import (
+    default_float,
     inexact_operand,
     keep_weak,
     lifted,
@@ -187,7 +188,7 @@ def rint(x: Any, /) -> Any:
     kind = operand_shape(x, "rint").element_type
     x = lifted(x)
     if not kind.is_inexact:
-        return lifted(convert(x, inexact_type(kind)))
+        return lifted(convert(x, default_float()))
     return keep_weak(_by_parts(x, kind, ops.round_nearest_even), x)
 
 
@@ -280,8 +281,9 @@ conj = conjugate
 
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of a complex number from the positive real axis, in radians or degrees."""
-    parts = [inexact_operand(part, "angle") for part in (imag(z), real(z))]
-    result = ops.atan2(*parts)
+    is_inexact = operand_shape(z, "angle").element_type.is_inexact
+    z = lifted(z if is_inexact else convert(z, default_float()))
+    result = ops.atan2(imag(z), real(z))
     return rad2deg(result) if deg else result
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.numpy import reductions
+from minixla.numpy import matrices, reductions
 from minixla.numpy.arithmetic import absolute
 from minixla.numpy.creation import asarray
 from minixla.numpy.einsum import einsum
@@ -22,7 +22,7 @@ from minixla.numpy.manipulation import (
     ravel,
     squeeze,
 )
-from minixla.numpy.matrices import diagonal, eye, trace
+from minixla.numpy.matrices import eye
 from minixla.numpy.operands import axes_of, inexact_operand, listed, operand_shape, static_int
 from minixla.numpy.own_derivatives import root
 
@@ -142,6 +142,22 @@ def vector_norm(
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of matrices in the last two axes; see `norm`."""
     return norm(x, ord, (-2, -1), keepdims)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of matrices in the last two axes, `offset` above the main ones."""
+    return matrices.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of matrices in the last two axes; see `diagonal`.
+
+    Args:
+        x: an array.
+        offset: how far above the main diagonal they are.
+        dtype: the type to sum in and return; default: that of `x`, integers at least the default.
+    """
+    return matrices.trace(x, offset, -2, -1, dtype)
 
 
 def matrix_power(a: Any, n: int) -> Any:

@@ -286,4 +286,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise explain(ShapeError, "vander", f"x is {shape}", advice="Give a vector.")
     count = shape.size if N is None else static_int(N, "vander", "N")
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    return power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
+    powers = power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
+    kind = shape.element_type
+    return powers if kind.kind == "pred" else lifted(convert(powers, kind))

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -123,6 +124,30 @@ def test_reasons_for_zero_derivatives():
     assert {"Ceil", "Floor", "RoundNearestAfz", "RoundNearestEven"} <= constant
     for name in ("Clz", "IsFinite", "Not", "PopulationCount"):
         assert REGISTRY[name].zero_derivative
+
+
+def logistic_slope(x):
+    return 1 / (1 + np.exp(-x)) / (1 + np.exp(x))
+
+
+def erf_slope(x):
+    return 2 / np.sqrt(np.pi) * np.exp(-x * x)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(("name", "slope"), [("logistic", logistic_slope), ("erf", erf_slope)])
+def test_slopes_of_narrow_types_are_rounded_once(name, slope, kind):
+    x = np.arange(2**16, dtype=np.uint16).view(kind)
+    x = x[np.abs(x.astype(np.float64)) < 9]
+    wanted, limits = slope(x.astype(np.float64)), ml_dtypes.finfo(kind)
+    bound = 0.51 * float(limits.eps) * wanted + float(limits.smallest_normal)
+    function = getattr(ops, name)
+    derivatives = [mx.vmap(mx.grad(function)), lambda x: mx.jvp(function, (x,), (x * 0 + 1,))[1]]
+    for evaluate in (mx.reference, mx.jit):
+        for found in evaluate(lambda x: [each(x) for each in derivatives])(x):
+            assert found.dtype == kind
+            assert (np.abs(np.asarray(found).astype(np.float64) - wanted) <= bound).all()
 
 
 SPECIAL_POINTS = {

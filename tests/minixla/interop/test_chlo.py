@@ -292,17 +292,42 @@ def test_second_derivative_of_lgamma_at_negative_operands():
     np.testing.assert_allclose(found, polygamma_below(1, BELOW), rtol=2e-12)
 
 
+# Types narrower than f32: the interval whose values are all tried.
+INTERVALS = dict.fromkeys(["asin", "acos", "atanh"], (-1, 1)) | {"acosh": (1, 100)}
+INTERVALS |= dict.fromkeys(["asinh", "atan"], (-100, 100)) | {"erfc": (-9, 9), "sinh": (-9, 9)}
+
+
+def of_vector(name, size, kind):
+    type_ = f"tensor<{size}x{kind}>"
+    return mx.import_stablehlo(
+        main(f"%r = chlo.{name} %x : {type_} -> {type_}", f"%x: {type_}", type_)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("name", INTERVALS)
+def test_derivatives_of_narrow_types_are_rounded_once(name, kind):
+    low, high = INTERVALS[name]
+    dtype = element_type(kind).dtype
+    x = np.arange(2**16, dtype=np.uint16).view(dtype)
+    x = x[(x.astype(np.float64) > low) & (x.astype(np.float64) < high)]
+    wanted = (UNARY | SHIFTED)[name][1](x.astype(np.float64))
+    limits = ml_dtypes.finfo(dtype)
+    bound = 0.51 * float(limits.eps) * np.abs(wanted) + float(limits.smallest_normal)
+    function = of_vector(name, x.size, kind)
+    ones = np.ones_like(x)
+    for evaluate in (mx.reference, mx.jit):
+        found = evaluate(lambda x: mx.vjp(function, x)[1](ones)[0])(x)
+        assert found.dtype == dtype
+        assert (np.abs(np.asarray(found).astype(np.float64) - wanted) <= bound).all()
+
+
 @pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
 def test_derivative_of_digamma_of_narrow_types(kind):
     dtype = element_type(kind).dtype
     x = np.array([-0.5, -1.375, -9.5, -33.25, -100.5, 0.75]).astype(dtype)
-    digamma = mx.import_stablehlo(
-        main(
-            f"%r = chlo.digamma %x : tensor<6x{kind}> -> tensor<6x{kind}>",
-            f"%x: tensor<6x{kind}>",
-            f"tensor<6x{kind}>",
-        )
-    )
+    digamma = of_vector("digamma", 6, kind)
     derivative = mx.grad(lambda x: mx.numpy.sum(digamma(x).astype("f4")))
     wanted = polygamma_below(1, x.astype(np.float64))
     for found in (mx.jit(derivative)(x), mx.reference(derivative)(x)):

@@ -10,6 +10,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
+from minixla.core.element_types import element_type
 from tests.minixla.numpy.tables import (
     Table,
     assert_close,
@@ -196,10 +197,27 @@ def test_questions_about_dtypes() -> None:
     assert mnp.finfo(BF16).eps == jnp.finfo(BF16).eps
     assert mnp.iinfo(S32).max == jnp.iinfo(S32).max
     assert mnp.finfo(np.complex64).max == np.finfo(F32).max
+    assert mnp.finfo(1.5).max == np.finfo(np.float64).max
+    assert mnp.iinfo(7).max == np.iinfo(np.int64).max
     assert mnp.iscomplexobj(np.complex64(1))
     assert mnp.isrealobj(V)
     assert mnp.isscalar(3)
     assert not mnp.isscalar(V)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in dir(mnp) if isinstance(getattr(mnp, n), mnp.ScalarType)]
+)
+def test_limits_of_a_dtype_of_an_array_and_of_their_names(name: str) -> None:
+    kind = getattr(mnp, name)
+    dtype = kind.dtype
+    forms = [kind, dtype, dtype.type, dtype.name, np.ones(2, dtype), element_type(dtype)]
+    if mnp.isdtype(dtype, "integral"):
+        found = {(limits.min, limits.max, limits.bits) for limits in map(mnp.iinfo, forms)}
+        assert found == {(int(x.min), int(x.max), x.bits) for x in [ml_dtypes.iinfo(dtype)]}
+    elif not mnp.isdtype(dtype, "bool"):
+        found = {(float(limits.eps), float(limits.max)) for limits in map(mnp.finfo, forms)}
+        assert found == {(float(x.eps), float(x.max)) for x in [jnp.finfo(dtype)]}
 
 
 ERRORS = [

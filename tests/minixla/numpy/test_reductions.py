@@ -290,6 +290,42 @@ def test_gradient_of_cumprod_through_zero() -> None:
     check(gradient("cumprod", np.float32([2, 0, 3, 0, 4])))
 
 
+# Later factors overflow among themselves, which a block of the scan may multiply first.
+ZERO_FIRST = {
+    "at once": [0, 3e38, 3e38, 2],
+    "after others": [2, 3, 0, 3e38, -3e38, 2],
+    "in another block": [0, *[1] * 300, *[3e38] * 20],
+    "not finite": [0, 2, np.inf, 3],
+    "not a number": [0, 2, np.nan, 3],
+}
+
+
+@pytest.mark.parametrize("name", ZERO_FIRST)
+@pytest.mark.parametrize("function", ["cumprod", "cumulative_prod", "nancumprod"])
+def test_running_products_stay_zero(name: str, function: str) -> None:
+    x = F32(ZERO_FIRST[name])
+    with np.errstate(invalid="ignore", over="ignore"):
+        wanted = (np.nancumprod if function == "nancumprod" else np.cumprod)(x)
+    for kind in (F32, C64):
+        for evaluate in (mx.reference, mx.jit):
+            found = evaluate(getattr(mnp, function))(x.astype(kind))
+            np.testing.assert_array_equal(np.real(found), wanted)
+
+
+def test_derivatives_of_running_products_at_zero() -> None:
+    def last(x: np.ndarray) -> np.ndarray:
+        return mnp.cumprod(x)[-1]
+
+    x = F32([0, 3e38, 3e38, 2])
+    for derivative in (mx.grad(last), mx.jacfwd(last)):
+        np.testing.assert_array_equal(mx.jit(derivative)(x), [np.inf, 0, 0, 0])
+    x = F32([2, 0, 3, 4])
+    np.testing.assert_allclose(mx.jit(mx.grad(last))(x), [0, 24, 0, 0])
+    second = np.zeros((4, 4))
+    second[1] = second[:, 1] = [12, 0, 8, 6]
+    np.testing.assert_allclose(mx.jit(mx.hessian(last))(x), second)
+
+
 ERRORS = [
     ("sum", {"axis": 2}, "axis 2 is out of bounds for an array of 2 dimensions"),
     ("sum", {"axis": (0, 0)}, "an axis is named twice"),
