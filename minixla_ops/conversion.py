@@ -216,7 +216,22 @@ class ReducePrecision(Unary):
             "exponent_bits": f"{exponent_bits} : i32",
             "mantissa_bits": f"{mantissa_bits} : i32",
         }
-        return emit.operation("stablehlo.reduce_precision", operands, shapes, results, **counts)
+        reduced = emit.operation("stablehlo.reduce_precision", operands, shapes, results, **counts)
+        if mantissa_bits:
+            return reduced
+        # Without mantissa XLA's programs keep NaN, but where XLA computes with constants or writes
+        # other code, and in StableHLO's interpreter, it becomes infinite.
+        (shape,) = self.array_shapes(shapes)
+        pred = shape.with_element_type(ELEMENT_TYPES["pred"])
+        (is_nan,) = emit.operation(
+            "stablehlo.compare",
+            [*operands, *operands],
+            [shape, shape],
+            [pred],
+            comparison_direction="#stablehlo<comparison_direction NE>",
+        )
+        values = [is_nan, *operands, *reduced]
+        return emit.operation("stablehlo.select", values, [pred, shape, shape], results)
 
     def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
         return (bind(self, cotangents, **attributes),)

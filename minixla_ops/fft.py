@@ -97,7 +97,7 @@ class Fft(Operation):
         kind = element_type(operand.dtype)
         if fft_type in ("RFFT", "IRFFT"):
             kind = kind.complex if fft_type == "RFFT" else kind.real
-        if 0 in operand.shape or 0 in fft_length:
+        if 0 in fft_length:
             last = fft_length[-1]
             last = last // 2 + 1 if fft_type == "RFFT" and last else last
             return np.zeros((*operand.shape[:-1], last), kind.dtype)
@@ -137,7 +137,7 @@ class Fft(Operation):
         if fft_type in ("FFT", "IFFT"):
             return (fft(cotangents, fft_type, fft_length),)
         shape = array_shape(operands[0])
-        if not shape.size or not array_shape(cotangents).size:
+        if not array_shape(cotangents).size:
             return (zeros(shape),)
         if fft_type == "RFFT":
             weights = _multiplicities(array_shape(cotangents), fft_length[-1])

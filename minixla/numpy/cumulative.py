@@ -142,7 +142,7 @@ def _differentiable_product() -> Any:
     return custom
 
 
-_NONE, _ZERO, _INFINITE = np.uint8([0, 1, 2])
+_NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
 
 
 def _products(x: Any, axis: int) -> Any:

@@ -75,6 +75,12 @@ CASES = {
     "broadcast": lambda x, n: ops.broadcast(sized(x, n), (2,)),
     "broadcast_in_dim": lambda x, n: ops.broadcast_in_dim(sized(x, n), (3, 2, 4), (2, 0)),
     "reshape": lambda x, n: ops.reshape(sized(x, n), (4, 1, 3)),
+    "reshape merging what is before": lambda x, n: ops.reshape(
+        ops.transpose(ops.broadcast(sized(x, n), (2,)), (0, 2, 1)), (6, 4)
+    ),
+    "reshape merging what is after": lambda x, n: ops.reshape(
+        ops.transpose(ops.broadcast(sized(x, n), (2,)), (1, 0, 2)), (4, 6)
+    ),
     "slice of others": lambda x, n: ops.slice(sized(x, n), (0, 1), (4, 3)),
     "concat beside": lambda x, n: ops.concat_in_dim([sized(x, n), W], 1),
     "concat along": lambda x, n: ops.concat_in_dim([sized(x, n), W, sized(W, n)], 0),
@@ -313,6 +319,28 @@ def test_the_reference_refuses_a_size_out_of_range(size):
         mx.reference(sized)(V, np.int32(size))
     with pytest.raises(AttributeValueError, match=rf"sizes \[{size}\] do not fit"):
         mx.reference(lambda x, n: ops.dynamic_reshape(x, [n], (10,), (True,)))(V, np.int32(size))
+
+
+@pytest.mark.parametrize("sizes", [[1, 5], [5, 1], [-1, -5], [2, 5], [0, 5]])
+def test_the_reference_refuses_sizes_that_do_not_fit(sizes):
+    # Of 5 elements; the first size is static.
+    def function(x):
+        return ops.dynamic_reshape(sized(x, 5), sizes, (2, 5), (False, True))
+
+    with pytest.raises(AttributeValueError, match="do not fit") as caught:
+        mx.reference(function)(V)
+    assert str(sizes) in str(caught.value)
+
+
+def test_cotangents_of_dynamic_reshape_have_the_operands_dynamic_dimensions():
+    operand = Shape("f32", (4, 3), (True, False))
+
+    def pulled(x):
+        result, pull = mx.vjp(lambda y: ops.dynamic_reshape(y, [6], (12,), (True,)), x)
+        return pull(result)
+
+    graph, _ = trace_to_graph(pulled, [operand])
+    assert graph.output_shapes == (operand,)
 
 
 def test_a_dynamic_array_cannot_leave_a_compiled_program():

@@ -132,6 +132,9 @@ EMPTY = [
     ("FFT", (0, 3), [0, 3], (0, 3)),
     ("RFFT", (0,), [0], (0,)),
     ("RFFT", (3, 0), [3, 0], (3, 0)),
+    ("RFFT", (0, 4), [4], (0, 3)),
+    ("RFFT", (0, 4), [0, 4], (0, 3)),
+    ("RFFT", (0, 5), [0, 5], (0, 3)),
     ("IRFFT", (0,), [0], (0,)),
     ("IRFFT", (2, 1), [0], (2, 0)),
     ("IRFFT", (0, 3), [0, 4], (0, 4)),
@@ -150,6 +153,20 @@ def test_length_zero_gives_size_zero():
     for operand, (fft_type, _, lengths, _) in zip(operands, EMPTY, strict=True):
         wide = operand.astype(np.float64 if fft_type == "RFFT" else np.complex128)
         check_derivatives(transform(fft_type, lengths), [wide], order=1)
+
+
+@pytest.mark.parametrize(("fft_type", "sizes", "lengths", "result"), EMPTY)
+def test_derivatives_of_size_zero_have_the_shapes_of_values(fft_type, sizes, lengths, result):
+    x = np.ones(sizes, np.float32 if fft_type == "RFFT" else np.complex64)
+    for evaluate in (mx.reference, mx.jit):
+        value, pulled = evaluate(lambda x: pull_back(transform(fft_type, lengths), x))(x)
+        assert value.shape == result
+        np.testing.assert_array_equal(pulled, np.zeros_like(x))
+
+
+def pull_back(function, x):
+    value, pull = mx.vjp(function, x)
+    return value, pull(value)[0]
 
 
 def test_double_precision():

@@ -577,6 +577,25 @@ def test_dynamic_dimensions(case):
     assert str(graph.output_shapes[0]) == expected
 
 
+@pytest.mark.parametrize(
+    ("sizes", "dynamic", "dimensions", "expected"),
+    [
+        ((4, 2, 3), 0, (4, 6), "f32[<=4,6]"),
+        ((2, 3, 4), 2, (6, 4), "f32[6,<=4]"),
+        ((2, 4, 3, 5), 1, (2, 4, 15), "f32[2,<=4,15]"),
+        ((2, 3, 4, 5), 2, (6, 4, 5), "f32[6,<=4,5]"),
+        ((4, 4), 0, (4, 1, 4), "f32[<=4,1,4]"),
+        ((4, 4), 1, (4, 1, 4), "f32[4,1,<=4]"),
+        ((1, 4, 1, 3), 1, (4, 3), "f32[<=4,3]"),
+        ((4, 3), 0, (1, 4, 1, 3), "f32[1,<=4,1,3]"),
+    ],
+)
+def test_reshape_keeps_the_dynamic_dimension(sizes, dynamic, dimensions, expected):
+    operand = Shape("f32", sizes, [at == dynamic for at in range(len(sizes))])
+    graph, _ = trace_to_graph(lambda x: [ops.reshape(x, dimensions)], [operand])
+    assert str(graph.output_shapes[0]) == expected
+
+
 def test_reshape_explicit_c2_changes_no_dynamic_dimension():
     with pytest.raises(ShapeError, match=r"\(C2\) the result is f32\[<=4,3\]"):
         trace_to_graph(lambda x: [ops.reshape_explicit(Shape("f32", (4, 3)), x)], [D])
