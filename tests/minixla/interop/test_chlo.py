@@ -261,6 +261,15 @@ def test_complex(name):
     check(f"complex {name}", wanted)
 
 
+@pytest.mark.parametrize("z", [-2 + 0.5j, -0.3 - 2j, -4 + 1e-3j, 2 + 0.5j])
+def test_derivative_of_complex_acosh(z):
+    # JAX's is the negative where the real part is.
+    function = mx.from_jax(jax.lax.acosh, derivatives="program")
+    for evaluate in (mx.reference, mx.jit):
+        found = evaluate(mx.grad(function, holomorphic=True))(np.complex128(z))
+        np.testing.assert_allclose(found, 1 / (np.sqrt(z - 1) * np.sqrt(z + 1)), rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name):
     function, derivative = BINARY[name]
