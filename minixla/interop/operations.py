@@ -14,6 +14,7 @@ from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import Shape
 from minixla.interop.step import Step
+from minixla.interop.undefined import translated_select
 from minixla.interop.values import enumerator, literal_of
 from minixla_ops.accuracy import ResultAccuracy
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
@@ -315,7 +316,7 @@ TABLE: dict[str, Translation] = {
     "stablehlo.reverse": _one("Rev", lambda step: {"dimensions": step.integers("dimensions")}),
     "stablehlo.rng": _rng,
     "stablehlo.rng_bit_generator": _one("RngBitGenerator", _rng_bit_generator),
-    "stablehlo.select": _one("Select"),
+    "stablehlo.select": translated_select,
     "stablehlo.set_dimension_size": _one("SetDimensionSize", _set_dimension_size),
     "stablehlo.slice": _one("Slice", _slice),
     "stablehlo.transpose": _one(
