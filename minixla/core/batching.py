@@ -7,7 +7,7 @@ from typing import Any
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer
+from minixla.core.tracer import WrappingTracer, unknown_value
 from minixla.core.tracing import Trace, _state, shape_of
 
 __all__ = ["BatchTrace", "BatchTracer"]
@@ -28,15 +28,12 @@ class BatchTracer(WrappingTracer):
         self.dimension = dimension
 
     def _concrete(self, wanted: str) -> Any:
-        from minixla.core.errors import ConcretizationError, explain
-
-        raise explain(
-            ConcretizationError,
+        raise unknown_value(
             "vmap",
-            f"{wanted} was asked for from a value that differs over the batch",
+            wanted,
+            "from a value that differs over the batch",
             [f"one member is {self._shape}, the batch has {self._trace.size} members"],
-            "Use mx.numpy.where instead of Python's if, or pass the argument unmapped "
-            "(in_axes=None).",
+            "Or pass the argument unmapped (in_axes=None).",
         )
 
 

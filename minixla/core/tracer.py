@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,11 @@ from minixla.core.errors import (
     ShapeError,
     explain,
 )
+from minixla.core.expressions import running_expression, text_of
+from minixla.core.questions import advice_for
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, shape_of_data
+from minixla.core.source import find_source
+from minixla.core.state import state
 from minixla.core.tuples import TupleValue
 
 __all__ = [
@@ -27,6 +32,7 @@ __all__ = [
     "leaked",
     "not_a_value",
     "shape_of",
+    "unknown_value",
     "weak_type_of",
 ]
 
@@ -111,6 +117,11 @@ class Tracer:
     def __index__(self) -> int:
         return self._concrete("a Python index").__index__()
 
+    def __format__(self, format_spec: str) -> str:
+        if not format_spec:
+            return str(self)
+        return format(self._concrete("a string"), format_spec)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self._concrete("a NumPy array"), dtype=dtype)
 
@@ -125,11 +136,25 @@ class Tracer:
     def __len__(self) -> int:
         sizes = self.shape
         if not sizes:
-            raise TypeError("len() of a 0-dimensional value")
+            raise explain(
+                ShapeError,
+                "len",
+                "a scalar has no length",
+                [f"the value is {self!r}"],
+                "Only arrays with dimensions have one; x.size is the number of elements.",
+            )
         return sizes[0]
 
     def __hash__(self) -> int:
-        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+        raise explain(
+            ConcretizationError,
+            "hash",
+            f"unhashable type: {type(self).__name__!r}",
+            [f"the value is {self!r}"],
+            "A traced value cannot be a dictionary's key, a set's member or the argument of a "
+            "cached function: use a name or a number as the key, or mark the argument static "
+            "(static_argnums).",
+        )
 
     def __reduce__(self) -> Any:
         """Raises ConcretizationError: a tracer has no meaning outside its trace."""
@@ -252,7 +277,7 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "a Python int
 
 
 #: What may be asked of a value that is being differentiated: its derivative is zero anyway.
-_PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index"))
+_PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index", "a string"))
 
 
 def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
@@ -262,15 +287,41 @@ def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
         ConcretizationError: `wanted` would lose the derivative.
     """
     if wanted not in _PIECEWISE_CONSTANT:
-        raise explain(
-            ConcretizationError,
+        raise unknown_value(
             tracer._trace.transformation,
-            f"{wanted} was asked for from a value that is being differentiated",
+            wanted,
+            "from a value that is being differentiated",
             [f"the value is {tracer!r}"],
-            "Its derivative would be lost: compute with mx.numpy, or say that it is not wanted "
-            "with mx.stop_gradient.",
+            "Its derivative would be lost; where none is wanted, ask for the value of "
+            "mx.stop_gradient(x).",
         )
     return primal._concrete(wanted) if isinstance(primal, Tracer) else primal
+
+
+def unknown_value(
+    subject: str, wanted: str, where: str, given: Sequence[str], otherwise: str
+) -> ConcretizationError:
+    """The error where Python asked for a value that is not known, or may not be.
+
+    Args:
+        subject: the transformation.
+        wanted: what was asked for, one of those that `core.questions` knows.
+        where: from which value.
+        given: what is known of it.
+        otherwise: what else to do than the question's advice.
+    """
+    source = state.source or find_source(2)
+    # The line of an instruction that is transformed is not the one that asks.
+    expression = None if state.source else running_expression(source)
+    asked = [] if expression is None else [f"asked by {text_of(expression.node)}"]
+    return explain(
+        ConcretizationError,
+        subject,
+        f"{wanted} was asked for {where}",
+        [*asked, *given],
+        f"{advice_for(wanted, expression)}\n  {otherwise}",
+        source,
+    )
 
 
 def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:

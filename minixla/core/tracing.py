@@ -35,6 +35,7 @@ from minixla.core.tracer import (
     leaked,
     not_a_value,
     shape_of,
+    unknown_value,
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
@@ -300,14 +301,13 @@ def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
         origin = "it is an input of the traced function"
     else:
         origin = f"it was made by {instruction.op.builder_name} at {instruction.source}"
-    return explain(
-        ConcretizationError,
+    return unknown_value(
         "trace",
-        f"{wanted} was asked for where only the shape {tracer._shape} is known",
+        wanted,
+        f"where only the shape {tracer._shape} is known",
         [origin],
-        "A staged value (inside jit or make_graph) has no number yet: choose between values with "
-        "mx.numpy.where instead of Python's if, mark the argument static (static_argnums), or "
-        "move this line outside the staged function.",
+        "Or mark the argument static (static_argnums), or move this line outside the staged "
+        "function: inside jit a value has no number yet.",
     )
 
 

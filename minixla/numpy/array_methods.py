@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minixla.core.errors import ShapeError, explain
+from minixla.core.expressions import running_expression, text_of
+from minixla.core.source import find_source
 from minixla.core.tracing import Tracer
 from minixla.numpy import (
     averages,
@@ -27,7 +31,13 @@ __all__ = ["install_on"]
 def _members(self: Tracer) -> Iterator[Any]:
     """The members along the leading axis."""
     if not self.ndim:
-        raise TypeError("iteration over a 0-dimensional value")
+        raise explain(
+            ShapeError,
+            "iteration",
+            "a scalar has no members",
+            [f"the value is {self!r}"],
+            "Only arrays with dimensions have some; mx.fori_loop counts to a traced number.",
+        )
     return iter(joining.unstack(self))
 
 
@@ -58,15 +68,27 @@ def _round(self: Tracer, ndigits: int | None = None) -> Any:
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
     """Raises TypeError: arrays do not change."""
-    from minixla.core.errors import ShapeError, explain
-
     raise explain(
         ShapeError,
         "indexing",
         "an array's elements cannot be assigned to",
         [f"the array is {self!r}"],
-        "Use the updated copy: x = x.at[index].set(value), or .add, .multiply ...",
+        f"Use the updated copy: {_update()}, or .add, .multiply ...",
     )
+
+
+def _update() -> str:
+    """The user's assignment to elements as an update of a copy."""
+    expression = running_expression(find_source())
+    node = None if expression is None else expression.node
+    parent = expression.parents[0] if expression is not None and expression.parents else None
+    if not isinstance(node, ast.Subscript) or not isinstance(parent, (ast.Assign, ast.AugAssign)):
+        return "x = x.at[index].set(value)"
+    array, index, value = text_of(node.value), text_of(node.slice), text_of(parent.value)
+    if isinstance(parent, ast.Assign):
+        return f"{array} = {array}.at[{index}].set({value})"
+    changed = text_of(ast.BinOp(node, parent.op, parent.value))
+    return f"{array} = {array}.at[{index}].set({changed})"
 
 
 def _clip(self: Tracer, min: Any = None, max: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,6 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minixla.core.errors import ForeignCallError, explain
+from minixla.core.expressions import running_expression, text_of
+from minixla.core.source import find_source
+from minixla.core.state import state
 from minixla.core.tracing import Tracer
 
 __all__ = ["PROTOCOLS"]
@@ -29,6 +33,26 @@ _ACCUMULATIONS = {
     "multiply": "cumprod",
     "maximum": "cummax",
     "minimum": "cummin",
+}
+
+
+# What stands for functions that JAX has not either.
+_INSTEAD = {
+    "array2string": "Print it while the program runs, with mx.debug_print",
+    "busday_count": "XLA has no dates",
+    "busday_offset": "XLA has no dates",
+    "common_type": "Ask for x.dtype",
+    "copyto": "Write x = mx.numpy.where(mask, y, x)",
+    "datetime_as_string": "XLA has no dates",
+    "is_busday": "XLA has no dates",
+    "isnat": "XLA has no dates",
+    "may_share_memory": "Traced values have no memory",
+    "min_scalar_type": "Ask for x.dtype",
+    "putmask": "Write x = mx.numpy.where(mask, y, x)",
+    "real_if_close": "The type of a result must be known: take mx.numpy.real(x)",
+    "savetxt": "Return the value and write it",
+    "savez_compressed": "Return the value and write it",
+    "shares_memory": "Traced values have no memory",
 }
 
 
@@ -53,12 +77,30 @@ def _refuse(name: str, problem: str, advice: str) -> NoReturn:
 
 
 def _unsupported(name: str) -> NoReturn:
-    _refuse(
-        name,
-        "it has no counterpart for traced values",
-        "Write it with functions of mx.numpy or mx.ops; or call it outside of the traced function, "
-        "or on values that are not traced.",
-    )
+    outside = "call it outside of the traced function, or on values that are not traced"
+    advice = _INSTEAD.get(name)
+    if advice is None and not _is_of_numpy(name):  # SciPy's, or a method of a ufunc
+        advice = "Write it with functions of mx.numpy or mx.ops, or JAX's by mx.from_jax"
+    elif advice is None:
+        advice = f"JAX's function can be used: mx.from_jax(jax.numpy.{name})({_arguments()})"
+    _refuse(name, "it has no counterpart for traced values", f"{advice}; or {outside}.")
+
+
+def _is_of_numpy(name: str) -> bool:
+    found: Any = np
+    for each in name.split("."):
+        found = getattr(found, each, None)
+    return callable(found) and not isinstance(getattr(found, "__self__", None), np.ufunc)
+
+
+def _arguments() -> str:
+    """What the user's call gives to the function that is running."""
+    expression = running_expression(state.source or find_source())
+    call = None if expression is None else expression.node
+    if not isinstance(call, ast.Call):
+        return "x"
+    named = [f"{each.arg}={text_of(each.value)}" for each in call.keywords]
+    return ", ".join([*map(text_of, call.args), *named])
 
 
 def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -69,12 +111,7 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     """
     name = ufunc.__name__
     if kwargs.get("out") is not None:
-        _refuse(
-            name,
-            "its result cannot be put into out",
-            "Traced values do not change arrays in place: use the function's result (x = x + y, "
-            "not x += y, where x is a NumPy array).",
-        )
+        _refuse(name, "its result cannot be put into out", _instead_of_out())
     options = {
         key: value
         for key, value in kwargs.items()
@@ -88,6 +125,17 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     if dtype is None:
         return result
     return importlib.import_module("minixla.numpy").astype(result, dtype)
+
+
+def _instead_of_out() -> str:
+    """What to write instead of a change of a NumPy array in place."""
+    expression = running_expression(state.source or find_source())
+    node = None if expression is None else expression.node
+    rule = "Traced values do not change arrays in place"
+    if isinstance(node, ast.AugAssign):
+        instead = ast.BinOp(node.target, node.op, node.value)
+        return f"{rule}: write {text_of(node.target)} = {text_of(instead)}."
+    return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
 
 
 def _call(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -1,0 +1,312 @@
+"""What Python may ask of a value that has no number: what to write instead.
+
+A question reaches a tracer as a method of Python's, such as `__float__`; what the user wrote
+(`math.sin(x)`, `float(x)`, `"%.3f" % x`) is read off the source where there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+
+from minixla.core.expressions import Expression, text_of
+
+__all__ = ["OF_MATH", "advice_for"]
+
+Advice = str | None
+
+_STATIC = "mark the argument static (static_argnums)"
+
+#: What stands for functions of `math` and `cmath` that mx.numpy does not have by their names.
+OF_MATH = {
+    "dist": "mx.numpy.linalg.norm(mx.numpy.subtract({0}, {1}))",
+    "erf": "mx.ops.erf({0})",
+    "erfc": "1 - mx.ops.erf({0})",
+    "factorial": "mx.from_jax(jax.scipy.special.factorial)({0})",
+    "frexp": "mx.from_jax(jax.numpy.frexp)({0})",
+    "fsum": "mx.numpy.sum({0})",
+    "gamma": "mx.from_jax(jax.scipy.special.gamma)({0})",
+    "gcd": "mx.from_jax(jax.numpy.gcd)({0}, {1})",
+    "isqrt": "mx.numpy.floor(mx.numpy.sqrt({0}))",
+    "lcm": "mx.from_jax(jax.numpy.lcm)({0}, {1})",
+    "ldexp": "{0} * 2.0 ** {1}",
+    "lgamma": "mx.from_jax(jax.scipy.special.gammaln)({0})",
+    "nextafter": "mx.from_jax(jax.numpy.nextafter)({0}, {1})",
+    "phase": "mx.numpy.angle({0})",
+    "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
+    "rect": "{0} * mx.numpy.exp(1j * {1})",
+}
+# Those that have no such form.
+_WITHOUT = ("comb", "perm", "ulp")
+_BUILTINS = {
+    "all": "mx.numpy.all({0})",
+    "any": "mx.numpy.any({0})",
+    "max": "mx.numpy.maximum({0}, {1})",
+    "min": "mx.numpy.minimum({0}, {1})",
+    "sorted": "mx.from_jax(jax.numpy.sort)({0})",
+}
+_OF_ONE = {"max": "mx.numpy.max({0})", "min": "mx.numpy.min({0})"}
+
+
+def advice_for(wanted: str, expression: Expression | None) -> str:
+    """What to write where the value of a tracer was asked for.
+
+    Args:
+        wanted: what Python was to get (`a Python bool`).
+        expression: the user's, whose evaluation asked; None where nobody knows it.
+    """
+    specific, general = _ADVICE[wanted]
+    return (None if expression is None else specific(expression)) or general
+
+
+def _filled(template: str, call: ast.Call) -> Advice:
+    """A template with the arguments of a call, where it has as many as are needed."""
+    given = [_as_operand(each) for each in call.args]
+    try:
+        return f"Write {template.format(*given)}."
+    except IndexError:
+        return None
+
+
+def _as_operand(node: ast.expr) -> str:
+    """An argument as functions of mx.numpy take it: arrays in place of lists."""
+    if isinstance(node, ast.GeneratorExp):
+        node = ast.ListComp(node.elt, node.generators)
+    is_list = isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
+    return f"mx.numpy.asarray({text_of(node)})" if is_list else text_of(node)
+
+
+def _function_of(call: ast.Call) -> tuple[str, str]:
+    """What a call calls: the text in front of the last dot, and the name."""
+    before, _, name = text_of(call.func).rpartition(".")
+    return before, name
+
+
+# Booleans: tests of statements, operators on truth values, functions that compare.
+
+
+def _of_bool(expression: Expression) -> Advice:
+    node = expression.node
+    if isinstance(node, ast.Compare):
+        return _of_comparison(node) or _of_test(expression)
+    if isinstance(node, ast.Call):
+        template = _BUILTINS.get(text_of(node.func))
+        if len(node.args) == 1:
+            template = _OF_ONE.get(text_of(node.func), template)
+        if text_of(node.func) == "bool":
+            template = "{0} != 0"
+        return _filled(template, node) if template else None
+    return _of_test(expression)
+
+
+def _of_comparison(node: ast.Compare) -> Advice:
+    if len(node.ops) > 1:
+        terms = [node.left, *node.comparators]
+        pairs = [
+            ast.Compare(left, [op], [right])
+            for left, op, right in zip(terms, node.ops, terms[1:], strict=False)
+        ]
+        return f"Write {' & '.join(f'({text_of(each)})' for each in pairs)}."
+    if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        one, several = text_of(node.left), text_of(node.comparators[0])
+        inverted = ", invert=True" if isinstance(node.ops[0], ast.NotIn) else ""
+        return f"Write mx.numpy.isin({one}, {several}{inverted}), an array of booleans."
+    return None
+
+
+def _of_test(expression: Expression) -> Advice:
+    """For what has a test, or is one: the innermost statement or operator."""
+    child: ast.AST | None = None
+    for node in (expression.node, *expression.parents):
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return f"Write mx.numpy.logical_not({text_of(node.operand)})."
+        if isinstance(node, ast.BoolOp):
+            name = "and" if isinstance(node.op, ast.And) else "or"
+            first, second, *_ = map(text_of, node.values)
+            return f"Write mx.numpy.logical_{name}({first}, {second})."
+        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+            return _of_branch(node) if child in (None, node.test) else None
+        if isinstance(node, ast.comprehension):
+            return "Choose elements with mx.numpy.where, or with a mask: x[mask] outside of jit."
+        if isinstance(node, ast.stmt):
+            return None
+        child = node
+    return None
+
+
+def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert) -> str:
+    test = text_of(node.test)
+    if isinstance(node, ast.IfExp):
+        return f"Write mx.numpy.where({test}, {text_of(node.body)}, {text_of(node.orelse)})."
+    if isinstance(node, ast.While):
+        return "Write the loop with mx.while_loop(cond_fun, body_fun, init_val)."
+    if isinstance(node, ast.Assert):
+        return f"Return {test}, and assert it outside; mx.debug_nans finds where a NaN is made."
+    return (
+        f"Write the branches as functions, mx.cond({test}, true_fun, false_fun, *operands), or "
+        f"choose between values with mx.numpy.where({test}, x, y)."
+    )
+
+
+# Numbers.
+
+
+def _of_number(expression: Expression) -> Advice:
+    node = expression.node
+    if isinstance(node, ast.Call):
+        before, name = _function_of(node)
+        if not before and name in ("float", "int", "complex"):
+            return _of_conversion(node, name)
+        if name == "log" and len(node.args) == 2:
+            return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
+        if name in _WITHOUT or before not in ("", "math", "cmath"):
+            return None
+        template = OF_MATH.get(name) or f"mx.numpy.{name}({', '.join(map(text_of, node.args))})"
+        known = name in OF_MATH or name in _names_of_math()
+        return _filled(template, node) if known else None
+    return _of_text(expression) or _of_assignment(expression)
+
+
+def _names_of_math() -> frozenset[str]:
+    import cmath
+    import math
+
+    return frozenset(dir(math)) | frozenset(dir(cmath))
+
+
+def _of_conversion(call: ast.Call, name: str) -> Advice:
+    if len(call.args) != 1:
+        return None
+    value = text_of(call.args[0])
+    value = value if isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call)) else f"({value})"
+    advice = f"Leave {name}() out: a traced value acts as a number; {value}.astype({name}) converts"
+    if name == "int":
+        return f"{advice} it. A size must be known: {_STATIC}."
+    return f"{advice} it."
+
+
+def _of_text(expression: Expression) -> Advice:
+    """For `"%.3f" % x`, `"{:.3f}".format(x)` and `f"{x:.3f}"`."""
+    node = expression.node
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+        return _printed(re.sub(r"%(\.?\d*[a-z])", r"{:\1}", _literal(node.left)), values)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return _printed(_literal(node.func.value), node.args)
+    if isinstance(node, ast.JoinedStr):
+        parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+        return _printed(_literal(node), [part.value for part in parts])
+    return None
+
+
+def _printed(text: str, values: Sequence[ast.AST]) -> str:
+    given = ", ".join(map(text_of, values))
+    return f'Print it while the program runs: mx.debug_print("{text}", {given}).'
+
+
+def _literal(node: ast.AST) -> str:
+    """The text of a string or an f-string, as one that `format` fills."""
+    if isinstance(node, ast.JoinedStr):
+        parts = [_literal(each) for each in node.values]
+        is_text = [isinstance(each, ast.Constant) for each in node.values]
+        pairs = zip(parts, is_text, strict=True)
+        return "".join([re.sub(r"([{}])", r"\1\1", each) if flag else each for each, flag in pairs])
+    if isinstance(node, ast.FormattedValue):
+        return "{}" if node.format_spec is None else f"{{:{_literal(node.format_spec)}}}"
+    return str(node.value) if isinstance(node, ast.Constant) else "{}"
+
+
+# Indices and arrays.
+
+
+def _of_index(expression: Expression) -> Advice:
+    node = expression.node
+    if isinstance(node, ast.Call) and _function_of(node) == ("", "range"):
+        bounds = ", ".join(["0"] * (len(node.args) == 1) + [text_of(x) for x in node.args[:2]])
+        return (
+            f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val), or {_STATIC}, so "
+            "that the loop is unrolled."
+        )
+    if isinstance(node, ast.Subscript):
+        return _of_assignment(expression) or _of_subscript(node)
+    return None
+
+
+def _of_subscript(node: ast.Subscript) -> str:
+    value, index = text_of(node.value), text_of(node.slice)
+    if isinstance(node.slice, ast.Slice):
+        return (
+            f"Sizes must be known: mx.ops.dynamic_slice(mx.numpy.asarray({value}), ...) takes a "
+            "part of a fixed size at a place that is not."
+        )
+    return f"Write mx.numpy.asarray({value})[{index}]."
+
+
+def _of_assignment(expression: Expression) -> Advice:
+    """For `array[index] = value`: NumPy's arrays hold numbers."""
+    node = expression.node
+    parent = expression.parents[0] if expression.parents else None
+    if not isinstance(node, ast.Subscript) or not isinstance(parent, ast.Assign):
+        return None
+    if node not in parent.targets:
+        return None
+    array, index, value = text_of(node.value), text_of(node.slice), text_of(parent.value)
+    return f"Write {array} = mx.numpy.asarray({array}).at[{index}].set({value})."
+
+
+def _of_array(expression: Expression) -> Advice:
+    node = expression.node
+    if isinstance(node, ast.Subscript):
+        return _of_index(expression)
+    if not isinstance(node, ast.Call):
+        return None
+    before, name = _function_of(node)
+    given = ", ".join(map(text_of, node.args))
+    if before in ("np", "numpy") or (not before and name in ("array", "asarray")):
+        return f"Write mx.numpy.{name}({given})."
+    return (
+        f"{text_of(node.func)} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by "
+        f"mx.from_jax; mx.debug_callback({text_of(node.func)}, {given}) calls it with the numbers "
+        "while the program runs, for what else it does."
+    )
+
+
+def _nothing(expression: Expression) -> Advice:
+    return None
+
+
+_NUMBER = (
+    "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
+    "mx.debug_print it."
+)
+_ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
+    "a Python bool": (
+        _of_bool,
+        "Choose between values with mx.numpy.where, or between functions with mx.cond, instead of "
+        "Python's if; loop with mx.while_loop.",
+    ),
+    "a Python int": (_of_number, _NUMBER),
+    "a Python float": (_of_number, _NUMBER),
+    "a Python complex": (_of_number, _NUMBER),
+    "a Python index": (
+        _of_index,
+        f"Sizes and numbers of steps must be known: {_STATIC}. A loop is mx.fori_loop, an element "
+        "mx.numpy.asarray(table)[index].",
+    ),
+    "a NumPy array": (_of_array, "Use functions of mx.numpy, which take traced values."),
+    "a Python scalar": (
+        _nothing,
+        "Leave .item() out: a traced value acts as a number; to see it, return it, or "
+        "mx.debug_print it.",
+    ),
+    "a list": (
+        _nothing,
+        "Leave .tolist() out: iterating over an array gives its members; to see numbers, return "
+        "them, or mx.debug_print them.",
+    ),
+    "a string": (
+        _of_text,
+        'Print it while the program runs: mx.debug_print("{}", x).',
+    ),
+}
