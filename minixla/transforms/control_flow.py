@@ -15,13 +15,19 @@ from minixla.core.tracing import _state, bind, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten, shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function
+from minixla.transforms.loop_bodies import (
+    carry_places,
+    check_structure,
+    converted_to,
+    fitted,
+    stable_body,
+)
 from minixla.transforms.places import (
     Places,
     argument_places,
     difference,
     leaf_shapes,
     lifted_leaves,
-    parameter_names,
     places,
     structure_places,
 )
@@ -179,15 +185,9 @@ def _converting(function: Callable[..., Any], shapes: Sequence[Any]) -> Callable
     def converted(*args: Any) -> Any:
         leaves, tree = flatten(function(*args))
         pairs = zip(leaves, shapes, strict=True)
-        return tree_unflatten(tree, [_converted(leaf, shape) for leaf, shape in pairs])
+        return tree_unflatten(tree, [converted_to(leaf, shape) for leaf, shape in pairs])
 
     return converted
-
-
-def _converted(value: Any, shape: Any) -> Any:
-    if shape_of(value) is shape:
-        return value
-    return convert_element_type(_state.trace.lift(value), shape.element_type)
 
 
 @api_boundary
@@ -212,12 +212,9 @@ def while_loop(
     """
     checked_function(cond_fun, "while_loop")
     checked_function(body_fun, "while_loop")
-    return _while_loop("while_loop", cond_fun, body_fun, init_val, _carry(body_fun, 0, init_val))
-
-
-def _carry(fun: Callable[..., Any], number: int, init: Any) -> Places:
-    """The places of the leaves of a loop's value, by the name that its body gives the argument."""
-    return lambda: places(parameter_names(fun, number + 1)[number], init)
+    return _while_loop(
+        "while_loop", cond_fun, body_fun, init_val, carry_places(body_fun, 0, init_val)
+    )
 
 
 def _while_loop(
@@ -228,7 +225,7 @@ def _while_loop(
     where: Places,
 ) -> Any:
     """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
-    body, leaves, tree = _stable_body(subject, "body_fun", body_fun, init_val, where)
+    body, leaves, tree = stable_body(subject, "body_fun", body_fun, init_val, where)
     shapes = [shape_of(leaf) for leaf in leaves]
     test = stage(cond_fun, tree, shapes, body.weak)
     if test.graph.output_shapes != (Shape("pred"),):
@@ -249,85 +246,6 @@ def _returning(graph: Any, count: int) -> Any:
     """The program that returns its first `count` inputs, too, in front."""
     outputs = [*graph.inputs[:count], *graph.outputs]
     return type(graph)(graph.inputs, graph.instructions, outputs, graph.name)
-
-
-def _stable_body(
-    subject: str, name: str, body_fun: Callable[..., Any], init: Any, where: Places
-) -> tuple[Staged, list[Any], Any]:
-    """The body of a loop, the leaves of the first value and the structure of the arguments.
-
-    Weakly typed leaves take the type that the body gives them.
-    """
-    leaves, tree = flatten((init,))
-    leaves = lifted_leaves(subject, leaves, where)
-    weak = [weak_type_of(leaf) for leaf in leaves]
-    while True:
-        shapes = [shape_of(leaf) for leaf in leaves]
-        staged = stage(body_fun, tree, shapes, weak)
-        _check_structure(subject, body_fun, 0, flatten(init)[1], staged.result_tree)
-        stable, found = _fitted(subject, name, staged, leaves, weak, where)
-        if found is None:
-            return stable, leaves, tree
-        leaves, weak = found
-
-
-def _check_structure(
-    subject: str, body_fun: Callable[..., Any], number: int, taken: Any, returned: Any
-) -> None:
-    """Raises TransformError where a body returns something else than its argument of a number."""
-    if returned == taken:
-        return
-    name = parameter_names(body_fun, number + 1)[number]
-    raise explain(
-        TransformError,
-        subject,
-        "body_fun returns another structure than it takes",
-        [
-            f"it takes {taken}",
-            f"it returns {returned}",
-            *difference(name, "it takes", taken, "it returns", returned),
-        ],
-        "What goes through a loop keeps its structure.",
-    )
-
-
-def _fitted(
-    subject: str,
-    name: str,
-    staged: Staged,
-    leaves: Sequence[Any],
-    weak: Sequence[bool],
-    where: Places,
-    carries: int | None = None,
-) -> tuple[Staged, tuple[list[Any], list[bool]] | None]:
-    """What a loop's body gives compared with what it takes.
-
-    Returns:
-        The body; and, where weakly typed leaves must be of other types, the leaves to stage it
-        with again.
-    """
-    given = staged.graph.output_shapes[:carries]
-    if all(shape_of(x) is s for x, s in zip(leaves, given, strict=True)):
-        flags = [a and b for a, b in zip(weak, staged.weak, strict=False)]
-        if flags == list(weak):
-            return staged, None
-        return staged, (list(leaves), flags)
-    changed, flags = [], []
-    for index, (leaf, shape, is_weak) in enumerate(zip(leaves, given, weak, strict=True)):
-        known = shape_of(leaf)
-        assert isinstance(shape, Shape) and isinstance(known, Shape)
-        if shape is not known and (not is_weak or shape.dimensions != known.dimensions):
-            raise explain(
-                ShapeError,
-                subject,
-                f"{name} returns another shape for {where()[index]} than it takes",
-                [f"it takes {known}", f"it returns {shape}"],
-                "What goes through a loop keeps its shape and element type: convert it in the "
-                "loop, or before.",
-            )
-        changed.append(_converted(leaf, shape))
-        flags.append(is_weak and shape is known)
-    return staged, (changed, flags)
 
 
 @api_boundary
@@ -381,11 +299,11 @@ def fori_loop(
         index, limit, inner = value
         following = body_fun(index, inner)
         taken, returned = flatten(inner)[1], flatten(following)[1]
-        _check_structure("fori_loop", body_fun, 1, taken, returned)
+        check_structure("fori_loop", body_fun, 1, taken, returned)
         return index + 1, limit, following
 
     def where() -> list[str]:
-        return ["lower", "upper", *_carry(body_fun, 1, init_val)()]
+        return ["lower", "upper", *carry_places(body_fun, 1, init_val)()]
 
     loop = (start, stop, init_val)
     return _while_loop("fori_loop", lambda value: value[0] < value[1], advance, loop, where)[2]
@@ -488,7 +406,7 @@ def scan(
     if size > 1 and count:
         return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
     leaves, carry_tree = flatten(init)
-    where = _carry(f, 0, init)
+    where = carry_places(f, 0, init)
     leaves = lifted_leaves("scan", leaves, where)
     weak = [weak_type_of(leaf) for leaf in leaves]
     _, tree = flatten((init, xs))
@@ -498,7 +416,7 @@ def scan(
         shapes = [*[shape_of(leaf) for leaf in leaves], *rows]
         staged = stage(f, tree, shapes, [*weak, *row_weak])
         _check_pair(staged, carry_tree, len(leaves))
-        staged, found = _fitted("scan", "f", staged, leaves, weak, where, len(leaves))
+        staged, found = fitted("scan", "f", staged, leaves, weak, where, len(leaves))
         if found is None:
             break
         leaves, weak = found
