@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from minixla.core.source import is_user_file
 
-__all__ = ["api_boundary", "hide_frames", "mark_frames"]
+__all__ = ["api_boundary", "hide_frames", "hiding_frames", "mark_frames"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,8 +37,12 @@ def api_boundary(function: Function) -> Function:
 
     It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
     """
+    return cast(Function, functools.wraps(function)(hiding_frames(function)))
 
-    @functools.wraps(function)
+
+def hiding_frames(function: Function) -> Function:
+    """`api_boundary` for functions that get the name of another afterwards."""
+
     def called(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)

@@ -13,7 +13,7 @@ from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.interop.jax_functions import FlatFunction
@@ -117,7 +117,7 @@ def from_jax(
             found = programs[key] = program, trees[0]
         return found, operands
 
-    @api_boundary
+    @hiding_frames
     def function(*args: Any, **kwargs: Any) -> Any:
         (flat, tree), operands = staged(args, kwargs)
         own = derivatives == "jax"

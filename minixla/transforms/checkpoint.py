@@ -13,7 +13,7 @@ from minixla.core.graph import Graph, Value
 from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace, ReverseTracer
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import (
     Trace,
     _state,
@@ -398,7 +398,7 @@ def checkpoint(
     """
     checked_function(fun, "checkpoint")
 
-    @api_boundary
+    @hiding_frames
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
         leaves, tree = flatten((dynamic, kwargs))

@@ -13,7 +13,7 @@ from jax.tree_util import tree_map, tree_unflatten
 from minixla.core.errors import ConcretizationError, ShapeError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import (
     Tracer,
     _state,
@@ -55,7 +55,7 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
 
     checked_function(fun, "reference")
 
-    @api_boundary
+    @hiding_frames
     def evaluated(*args: Any, **kwargs: Any) -> Any:
         return evaluate_in_numpy(fun, args, kwargs, precision)
 
@@ -124,7 +124,7 @@ def make_graph(
     """
     checked_function(fun, "make_graph")
 
-    @api_boundary
+    @hiding_frames
     def graph_of(*args: Any, **kwargs: Any) -> Any:
         dynamic, rebuild = split_static(args, static_argnums)
         leaves, tree = flatten((dynamic, kwargs))

@@ -14,7 +14,7 @@ from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import api_boundary, hiding_frames
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
@@ -244,7 +244,7 @@ def value_and_grad(
         DerivativeError: integer arguments or complex values where they are not allowed.
     """
     checked_function(fun, "value_and_grad")
-    return named_after(api_boundary(_both(fun, argnums, has_aux, holomorphic, allow_int)), fun)
+    return named_after(hiding_frames(_both(fun, argnums, has_aux, holomorphic, allow_int)), fun)
 
 
 def _both(
@@ -351,7 +351,7 @@ def grad(
     checked_function(fun, "grad")
     both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @api_boundary
+    @hiding_frames
     def derived(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

@@ -13,7 +13,7 @@ from minixla.core.forward import ForwardTracer
 from minixla.core.linear import zeros_like
 from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import api_boundary, hiding_frames
 from minixla.core.tracing import _state, evaluate_graph, shape_of, under
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
@@ -142,7 +142,7 @@ def jacfwd(
     """
     checked_function(fun, "jacfwd")
 
-    @api_boundary
+    @hiding_frames
     def derived(*args: Any, **kwargs: Any) -> Any:
         flat, leaves, rebuild = _chosen("jacfwd", fun, argnums, args, kwargs, holomorphic)
 
@@ -173,7 +173,7 @@ def jacrev(
     """
     checked_function(fun, "jacrev")
 
-    @api_boundary
+    @hiding_frames
     def derived(*args: Any, **kwargs: Any) -> Any:
         flat, leaves, rebuild = _chosen(
             "jacrev", fun, argnums, args, kwargs, holomorphic, allow_int

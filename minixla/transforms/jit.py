@@ -10,7 +10,7 @@ import jax
 
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
-from minixla.core.tracebacks import api_boundary, hide_frames
+from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import _state, check_value, default_trace, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.transforms.arguments import (
@@ -70,8 +70,8 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     wrapper: Any = named_after(jitted, fun)
     for method in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(wrapper, method, api_boundary(getattr(compiled, method)))
-    wrapper.graph = api_boundary(nested.graph)
+        setattr(wrapper, method, hiding_frames(getattr(compiled, method)))
+    wrapper.graph = hiding_frames(nested.graph)
     return wrapper
 
 

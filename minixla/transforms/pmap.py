@@ -10,7 +10,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, bind, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
 from minixla.engine.random_keys import flatten, shapes_of_members
@@ -86,7 +86,7 @@ def pmap(
     name = getattr(fun, "__name__", "pmap")
     cache: dict[Any, Staged] = {}
 
-    @api_boundary
+    @hiding_frames
     def mapped(*args: Any, **kwargs: Any) -> Any:
         static = _positions(static_broadcasted_argnums, len(args))
         dynamic, rebuild = split_static(args, static)

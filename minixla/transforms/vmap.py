@@ -11,7 +11,7 @@ from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
-from minixla.core.tracebacks import api_boundary
+from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
@@ -44,7 +44,7 @@ def vmap(
     """
     checked_function(fun, "vmap")
 
-    @api_boundary
+    @hiding_frames
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         leaves, tree = flatten((args, kwargs))
