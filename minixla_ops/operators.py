@@ -18,7 +18,15 @@ from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracing import Tracer, bind, current_trace, not_a_value, one_program, weak_type_of
+from minixla.core.tracing import (
+    Tracer,
+    bind,
+    current_trace,
+    named_operand,
+    not_a_value,
+    one_program,
+    weak_type_of,
+)
 from minixla_ops import binary, bitwise, comparison, rounding, unary
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast
@@ -102,10 +110,11 @@ def _fitting(number: int, kind: ElementType) -> Any:
             return float("inf") if number > 0 else float("-inf")
     signed, unsigned = (1 << (canonical_element_type(S64).bits - 1)), 1 << kind.bits
     if not -signed <= number < (unsigned if kind.kind == "unsigned" else signed):
+        subject, what = named_operand(number, "promotion", "an operand")
         raise explain(
             IntegerRangeError,
-            "promotion",
-            f"a Python int is too large for {kind}",
+            subject,
+            f"{what}, a Python int, is too large for {kind}",
             [str(number)],
             "Give an array of a wider type, or a float.",
         )

@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 from bisect import bisect_right
+from collections.abc import Iterable
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = [
     "ReverseSource",
     "Source",
     "find_source",
+    "given_as",
     "is_user_file",
     "reverse_source",
     "skip_callers",
@@ -151,6 +153,42 @@ def find_source(depth: int = 1) -> Source | None:
             return Source(code, frame.f_lasti) if is_user is True else None
         frame = frame.f_back
     return None
+
+
+def given_as(value: Any) -> tuple[str | None, str] | None:
+    """How the user gave a value to the framework's function that is running, or None.
+
+    Returns:
+        The function's name, None where it has none of its own, and the place of the value among
+        its arguments: `x`, `arrays[1]`.
+    """
+    frames = []
+    frame = sys._getframe(1)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frames.append(frame)
+        frame = frame.f_back
+    for each in reversed(frames):  # the function that the user called comes first
+        code = each.f_code
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            place = _place_in(each.f_locals.get(name), value, name)
+            if place is not None:
+                has_own_name = "<locals>" not in code.co_qualname and code.co_name[0] != "_"
+                return code.co_name if has_own_name else None, place
+    return None
+
+
+def _place_in(held: Any, value: Any, name: str) -> str | None:
+    """The place of a value in what is called `name`: itself, or in a list, tuple or dictionary."""
+    if held is value:
+        return name
+    if type(held) in (list, tuple):
+        members: Iterable[tuple[Any, Any]] = enumerate(held)
+    elif type(held) is dict:
+        members = held.items()
+    else:
+        return None
+    places = (_place_in(each, value, f"{name}[{key!r}]") for key, each in members)
+    return next((place for place in places if place is not None), None)
 
 
 _CORE = os.path.dirname(os.path.abspath(__file__))

@@ -18,7 +18,7 @@ from minixla.core.errors import (
 from minixla.core.expressions import running_expression, text_of
 from minixla.core.questions import advice_for
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, shape_of_data
-from minixla.core.source import find_source
+from minixla.core.source import find_source, given_as
 from minixla.core.state import state
 from minixla.core.tuples import TupleValue
 
@@ -30,6 +30,7 @@ __all__ = [
     "concrete_primal",
     "host_array",
     "leaked",
+    "named_operand",
     "not_a_value",
     "shape_of",
     "unknown_value",
@@ -226,8 +227,23 @@ def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
     raise not_a_value(value, subject)
 
 
+# What functions are called in messages that are used by many.
+_NO_SUBJECTS = ("evaluation", "operator", "promotion", "shape_of")
+
+
+def named_operand(value: Any, subject: str, what: str) -> tuple[str, str]:
+    """The function and the argument that a message about an operand names."""
+    if what != "an operand" or state.source is not None:
+        return subject, what
+    function, place = given_as(value) or (None, None)
+    if subject in _NO_SUBJECTS and function is not None:
+        subject = function
+    return subject, what if place is None else f"argument {place}"
+
+
 def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeError:
     """The error for something that is no array."""
+    subject, what = named_operand(value, subject, what)
     problem = f"{what} of type {type(value).__name__} is not an array"
     if hasattr(value, "dtype"):
         problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
@@ -253,10 +269,10 @@ def check_value(value: Any, subject: str, what: str = "an operand") -> None:
     if shape is None:
         raise not_a_value(value, subject, what)
     if isinstance(value, int):
-        host_array(value, shape, subject, f"{what}, a Python int,")
+        host_array(value, shape, subject, what)
 
 
-def host_array(value: Any, shape: Shape, subject: str, what: str = "a Python int") -> np.ndarray:
+def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand") -> np.ndarray:
     """A NumPy array or Python number as an array of the element type of `shape`.
 
     Raises:
@@ -267,10 +283,11 @@ def host_array(value: Any, shape: Shape, subject: str, what: str = "a Python int
     try:
         return np.asarray(value, shape.dtype)
     except OverflowError:
+        subject, what = named_operand(value, subject, what)
         raise explain(
             IntegerRangeError,
             subject,
-            f"{what} does not fit {shape.element_type}",
+            f"{what}, a Python int, does not fit {shape.element_type}",
             [str(value)],
             "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64.",
         ) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -53,10 +52,8 @@ class EngineTrace(Trace):
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError):
-            names = operation.operand_labels(len(operands))
-            for operand, name in zip_longest(operands, names[: len(operands)]):
-                what = "an operand" if name in (None, "operand") else f"operand {name}"
-                _check(operand, operation.builder_name, what)
+            for operand in operands:
+                _check(operand, operation.builder_name)
             raise
 
     def at_once(  # type: ignore[override]  # a method here
@@ -106,12 +103,12 @@ def _weak(value: Any) -> Any:
 _weak_copy = jax.jit(stage_for_jax(_weak))
 
 
-def _check(operand: Any, subject: str, what: str = "an operand") -> None:
+def _check(operand: Any, subject: str) -> None:
     """Raises our error for an operand that JAX does not take."""
     if isinstance(operand, Tracer):
         raise leaked(operand, subject) from None
     try:
-        check_value(operand, subject, what)
+        check_value(operand, subject)
     except MinixlaError as error:
         raise error from None
 

@@ -190,8 +190,8 @@ WRONG_OPERANDS = [
     (Two(), [X], "two: 1 operands were given.", "operand 0: f32[3]"),
     (Two(), [X, X, X], "two: 3 operands were given.", "operand 2: f32[3]"),
     (Window(), [], "window: 0 operands were given.", "It takes operand, others..."),
-    (Two(), [X, "text"], "an operand of type str is not an array", "'text'"),
-    (Two(), [X, None], "an operand of type NoneType is not an array", "None"),
+    (Two(), [X, "text"], "argument operands[1] of type str is not an array", "'text'"),
+    (Two(), [X, None], "argument operands[1] of type NoneType is not an array", "None"),
 ]
 
 

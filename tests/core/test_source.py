@@ -15,7 +15,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError, ShapeError, explain
 from minixla.core.graph import Graph
-from minixla.core.source import find_source, is_user_file, skip_callers, skip_package
+from minixla.core.source import find_source, given_as, is_user_file, skip_callers, skip_package
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla_ops.elementwise import Unary
 
@@ -337,3 +337,7 @@ def test_the_layout_of_a_message():
         "(test_the_layout_of_a_message)",
         "  Make them equal.",
     ]
+
+
+def test_how_a_value_was_given_is_unknown_outside_of_the_framework():
+    assert given_as("text") is None

@@ -618,7 +618,7 @@ def test_evaluation_of_a_graph():
 def test_shapes_of_values():
     assert shape_of(VECTOR) is VECTOR
     assert str(shape_of(TupleValue([X, TupleValue([1])]))) == "(f32[3], (s32[]))"
-    with pytest.raises(ShapeError, match=r"^here: an operand of type list is not an array"):
+    with pytest.raises(ShapeError, match=r"^here: argument value of type list is not an array"):
         shape_of([1], "here")
     with pytest.raises(ShapeError, match="Graph is not an array"):
         shape_of(mx.make_graph(ops.tanh)(X))

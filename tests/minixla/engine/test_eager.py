@@ -83,14 +83,14 @@ def test_several_results():
 
 
 WRONG = [
-    ("text", "an operand of type str is not an array", "'text'"),
-    (None, "an operand of type NoneType is not an array", "None"),
-    ([1.0], "an operand of type list is not an array", "[1.0]"),
-    ((X, X), "an operand of type tuple is not an array", "array("),
-    (object, "an operand of type type is not an array", "object"),
-    (np.array(["a"]), "an operand has elements of type <U1", "'a'"),
-    (np.zeros(2, jax.dtypes.float0), "an operand has elements of type", "float0"),
-    (jax.random.key(0), "an operand has elements of type key<fry>", "key"),
+    ("text", "of type str is not an array", "'text'"),
+    (None, "of type NoneType is not an array", "None"),
+    ([1.0], "of type list is not an array", "[1.0]"),
+    ((X, X), "of type tuple is not an array", "array("),
+    (object, "of type type is not an array", "object"),
+    (np.array(["a"]), "has elements of type <U1", "'a'"),
+    (np.zeros(2, jax.dtypes.float0), "has elements of type", "float0"),
+    (jax.random.key(0), "has elements of type key<fry>", "key"),
 ]
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_operand(operation, operand, problem, given):
     for call in calls:
         with pytest.raises(ShapeError) as caught:
             call()
-        for phrase in (problem, given, "test_eager.py"):
+        for phrase in (": argument ", problem, given, "test_eager.py"):
             assert phrase in str(caught.value)
 
 
@@ -126,10 +126,39 @@ def test_a_tracer_is_no_operand():
         ops.neg(seen[0])
 
 
+NAMED = {
+    "sin": (lambda bad: mx.numpy.sin(bad), "x"),
+    "add": (lambda bad: mx.numpy.add(X, bad), "x2"),
+    "where": (lambda bad: mx.numpy.where(True, X, bad), "y"),
+    "concatenate": (lambda bad: mx.numpy.concatenate([X, bad]), "arrays[1]"),
+    "stack": (lambda bad: mx.numpy.stack((X, bad)), "arrays[1]"),
+    "reshape": (lambda bad: mx.numpy.reshape(bad, (1,)), "a"),
+    "matmul": (lambda bad: mx.numpy.matmul(X, bad), "b"),
+    "array": (lambda bad: mx.numpy.array(bad), "object"),
+    "relu": (lambda bad: mx.nn.relu(bad), "x"),
+    "tanh": (lambda bad: ops.tanh(bad), "operand"),
+    "mul": (lambda bad: ops.mul(bad, X), "lhs"),
+    "dot": (lambda bad: ops.dot(X, bad), "rhs"),
+    "select": (lambda bad: ops.select(X > 0, bad, X), "on_true"),
+}
+
+
+@pytest.mark.parametrize("bad", ["text", object(), np.array(["2026-01-01"], "M8[D]")], ids=type)
+@pytest.mark.parametrize("name", NAMED)
+def test_the_argument_that_is_no_array_is_named(name, bad):
+    call, place = NAMED[name]
+    for run in (call, mx.reference(call), lambda x: mx.jit(lambda: call(x))()):
+        with pytest.raises(ShapeError) as caught:
+            run(bad)
+        assert str(caught.value).startswith(f"{name}: argument {place} ")
+        assert "test_eager.py" in str(caught.value)
+
+
 def test_integers_that_do_not_fit():
     for number in (2**31, 2**70, -(2**31) - 1):
         with pytest.raises(
-            AttributeValueError, match=f"an operand, a Python int, does not fit s32.\n  {number}"
+            AttributeValueError,
+            match=f"argument operand, a Python int, does not fit s32.\n  {number}",
         ):
             ops.neg(number)
     with jax.enable_x64(True):
@@ -171,7 +200,7 @@ def test_lifting_leaves_values_alone():
 
 @pytest.mark.parametrize("value", ["text", None, [1.0], {}])
 def test_lifting_what_is_no_array(value):
-    with pytest.raises(ShapeError, match=r"^here: an operand of type"):
+    with pytest.raises(ShapeError, match=r"^here: argument value of type"):
         ENGINE.lift(value, "here")
 
 

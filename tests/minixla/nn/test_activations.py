@@ -228,7 +228,7 @@ def test_exact_gelu_keeps_digits_in_16_bits() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_are_no_arrays(name: str) -> None:
-    message = f"{name}: an operand of type list is not an array"
+    message = f"{name}: argument x of type list is not an array"
     check_rejected(lambda: getattr(mx.nn, name)([1.0]), [], mx.ShapeError, message)
 
 

@@ -253,7 +253,7 @@ def test_shapes_that_do_not_broadcast() -> None:
 
 
 def test_lists_are_refused() -> None:
-    with pytest.raises(TypeError, match="an operand of type list is not an array"):
+    with pytest.raises(TypeError, match="argument x1 of type list is not an array"):
         mnp.add([1, 2], 3)
 
 
