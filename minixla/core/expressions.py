@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from minixla.core.source import Source
 
 __all__ = ["Expression", "running_expression", "text_of"]
-
-Node = TypeVar("Node", bound=ast.AST)
 
 # Longer texts are no help in a message.
 _LONGEST = 60
@@ -28,10 +25,6 @@ class Expression(NamedTuple):
 
     node: ast.AST
     parents: tuple[ast.AST, ...]
-
-    def enclosing(self, *kinds: type[Node]) -> Iterator[Node]:
-        """The node and its parents that are of certain kinds, the innermost first."""
-        return (each for each in (self.node, *self.parents) if isinstance(each, kinds))
 
 
 def running_expression(source: Source | None) -> Expression | None:

@@ -10,13 +10,13 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from minixla.core.expressions import Expression, text_of
 
 __all__ = ["OF_MATH", "advice_for"]
 
 Advice = str | None
-
-_STATIC = "mark the argument static (static_argnums)"
 
 #: What stands for functions of `math` and `cmath` that mx.numpy does not have by their names.
 OF_MATH = {
@@ -37,7 +37,13 @@ OF_MATH = {
     "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
     "rect": "{0} * mx.numpy.exp(1j * {1})",
 }
-# Those that have no such form.
+_ARRAY_MAKERS = {
+    "array": "array",
+    "asanyarray": "asarray",
+    "asarray": "asarray",
+    "ascontiguousarray": "asarray",
+}
+# Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")
 _BUILTINS = {
     "all": "mx.numpy.all({0})",
@@ -88,55 +94,65 @@ def _function_of(call: ast.Call) -> tuple[str, str]:
 
 def _of_bool(expression: Expression) -> Advice:
     node = expression.node
-    if isinstance(node, ast.Compare):
-        return _of_comparison(node) or _of_test(expression)
-    if isinstance(node, ast.Call):
-        template = _BUILTINS.get(text_of(node.func))
-        if len(node.args) == 1:
-            template = _OF_ONE.get(text_of(node.func), template)
-        if text_of(node.func) == "bool":
-            template = "{0} != 0"
-        return _filled(template, node) if template else None
-    return _of_test(expression)
-
-
-def _of_comparison(node: ast.Compare) -> Advice:
-    if len(node.ops) > 1:
-        terms = [node.left, *node.comparators]
-        pairs = [
-            ast.Compare(left, [op], [right])
-            for left, op, right in zip(terms, node.ops, terms[1:], strict=False)
-        ]
-        return f"Write {' & '.join(f'({text_of(each)})' for each in pairs)}."
-    if isinstance(node.ops[0], (ast.In, ast.NotIn)):
-        one, several = text_of(node.left), text_of(node.comparators[0])
-        inverted = ", invert=True" if isinstance(node.ops[0], ast.NotIn) else ""
-        return f"Write mx.numpy.isin({one}, {several}{inverted}), an array of booleans."
-    return None
+    if not isinstance(node, ast.Call):
+        return _of_test(expression)
+    template = _BUILTINS.get(text_of(node.func))
+    if len(node.args) == 1:
+        template = _OF_ONE.get(text_of(node.func), template)
+    if text_of(node.func) == "bool":
+        template = "{0} != 0"
+    return _filled(template, node) if template else _of_test(expression)
 
 
 def _of_test(expression: Expression) -> Advice:
-    """For what has a test, or is one: the innermost statement or operator."""
+    """For what has a test, or is one: how it is written for arrays, and what depends on it."""
+    written: str | None = None
     child: ast.AST | None = None
     for node in (expression.node, *expression.parents):
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return f"Write mx.numpy.logical_not({text_of(node.operand)})."
-        if isinstance(node, ast.BoolOp):
-            name = "and" if isinstance(node.op, ast.And) else "or"
-            first, second, *_ = map(text_of, node.values)
-            return f"Write mx.numpy.logical_{name}({first}, {second})."
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-            return _of_branch(node) if child in (None, node.test) else None
+            if child in (None, node.test):
+                return _of_branch(node, written or _for_arrays(node.test))
+            break
         if isinstance(node, ast.comprehension):
             return "Choose elements with mx.numpy.where, or with a mask: x[mask] outside of jit."
         if isinstance(node, ast.stmt):
-            return None
-        child = node
+            break
+        of_operator = _of_operator(node)
+        if of_operator is None and child is not None:
+            break
+        written, child = of_operator, node
+    return None if written is None else f"Write {written}."
+
+
+def _for_arrays(test: ast.expr) -> str:
+    return _of_operator(test) or text_of(test)
+
+
+def _of_operator(node: ast.AST) -> Advice:
+    """An operator on truth values as it is written for arrays; None for other expressions."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return f"mx.numpy.logical_not({_for_arrays(node.operand)})"
+    if isinstance(node, ast.BoolOp):
+        name = "and" if isinstance(node.op, ast.And) else "or"
+        first, *others = map(_for_arrays, node.values)
+        for each in others:
+            first = f"mx.numpy.logical_{name}({first}, {each})"
+        return first
+    if not isinstance(node, ast.Compare):
+        return None
+    if len(node.ops) > 1:
+        terms = [node.left, *node.comparators]
+        triples = zip(terms, node.ops, terms[1:], strict=False)
+        pairs = [ast.Compare(left, [op], [right]) for left, op, right in triples]
+        return " & ".join([f"({text_of(each)})" for each in pairs])
+    if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        one, several = text_of(node.left), text_of(node.comparators[0])
+        inverted = ", invert=True" if isinstance(node.ops[0], ast.NotIn) else ""
+        return f"mx.numpy.isin({one}, {several}{inverted})"
     return None
 
 
-def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert) -> str:
-    test = text_of(node.test)
+def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert, test: str) -> str:
     if isinstance(node, ast.IfExp):
         return f"Write mx.numpy.where({test}, {text_of(node.body)}, {text_of(node.orelse)})."
     if isinstance(node, ast.While):
@@ -156,8 +172,8 @@ def _of_number(expression: Expression) -> Advice:
     node = expression.node
     if isinstance(node, ast.Call):
         before, name = _function_of(node)
-        if not before and name in ("float", "int", "complex"):
-            return _of_conversion(node, name)
+        if _is_type(text_of(node.func)):
+            return _of_conversion(node, text_of(node.func))
         if name == "log" and len(node.args) == 2:
             return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
         if name in _WITHOUT or before not in ("", "math", "cmath"):
@@ -166,6 +182,15 @@ def _of_number(expression: Expression) -> Advice:
         known = name in OF_MATH or name in _names_of_math()
         return _filled(template, node) if known else None
     return _of_text(expression) or _of_assignment(expression)
+
+
+def _is_type(text: str) -> bool:
+    """Whether a text is that of a type of numbers, Python's or NumPy's."""
+    before, _, name = text.rpartition(".")
+    if before not in ("np", "numpy"):
+        return text in ("complex", "float", "int")
+    kind = getattr(np, name, None)
+    return isinstance(kind, type) and issubclass(kind, np.number)
 
 
 def _names_of_math() -> frozenset[str]:
@@ -180,10 +205,9 @@ def _of_conversion(call: ast.Call, name: str) -> Advice:
         return None
     value = text_of(call.args[0])
     value = value if isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call)) else f"({value})"
-    advice = f"Leave {name}() out: a traced value acts as a number; {value}.astype({name}) converts"
-    if name == "int":
-        return f"{advice} it. A size must be known: {_STATIC}."
-    return f"{advice} it."
+    return (
+        f"Leave {name}() out: a traced value acts as a number; {value}.astype({name}) converts it."
+    )
 
 
 def _of_text(expression: Expression) -> Advice:
@@ -224,10 +248,7 @@ def _of_index(expression: Expression) -> Advice:
     node = expression.node
     if isinstance(node, ast.Call) and _function_of(node) == ("", "range"):
         bounds = ", ".join(["0"] * (len(node.args) == 1) + [text_of(x) for x in node.args[:2]])
-        return (
-            f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val), or {_STATIC}, so "
-            "that the loop is unrolled."
-        )
+        return f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val)."
     if isinstance(node, ast.Subscript):
         return _of_assignment(expression) or _of_subscript(node)
     return None
@@ -261,10 +282,12 @@ def _of_array(expression: Expression) -> Advice:
         return _of_index(expression)
     if not isinstance(node, ast.Call):
         return None
-    before, name = _function_of(node)
+    if _is_type(text_of(node.func)):
+        return _of_conversion(node, text_of(node.func))
+    name = _function_of(node)[1]
     given = ", ".join(map(text_of, node.args))
-    if before in ("np", "numpy") or (not before and name in ("array", "asarray")):
-        return f"Write mx.numpy.{name}({given})."
+    if name in _ARRAY_MAKERS:
+        return f"Write mx.numpy.{_ARRAY_MAKERS[name]}({given})."
     return (
         f"{text_of(node.func)} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by "
         f"mx.from_jax; mx.debug_callback({text_of(node.func)}, {given}) calls it with the numbers "
@@ -291,7 +314,7 @@ _ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
     "a Python complex": (_of_number, _NUMBER),
     "a Python index": (
         _of_index,
-        f"Sizes and numbers of steps must be known: {_STATIC}. A loop is mx.fori_loop, an element "
+        "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
         "mx.numpy.asarray(table)[index].",
     ),
     "a NumPy array": (_of_array, "Use functions of mx.numpy, which take traced values."),

@@ -95,9 +95,3 @@ def test_long_texts_are_cut() -> None:
     node = ast.parse(" + ".join(["name"] * 30)).body[0]
     assert len(text_of(node)) == 60
     assert text_of(node).endswith("...")
-
-
-def test_enclosing_nodes_come_innermost_first() -> None:
-    found = expression_of("y = [[float(x)]]")
-    assert found is not None
-    assert [text_of(each) for each in found.enclosing(ast.List)] == ["[float(x)]", "[[float(x)]]"]

@@ -333,7 +333,7 @@ def test_eager_derivatives_take_masks() -> None:
 
 def test_iteration_and_length() -> None:
     assert mx.reference(lambda x: [len(x), *[row.sum() for row in x]])(X)[0] == 3
-    with pytest.raises(TypeError, match="iteration over a 0-dimensional"):
+    with pytest.raises(TypeError, match="iteration: a scalar has no members"):
         mx.reference(lambda x: list(x))(F32(1))
 
 
@@ -426,7 +426,7 @@ def test_assignment_is_explained() -> None:
     def assign(x):
         x[0] = 1
 
-    with pytest.raises(TypeError, match=r"(?s)cannot be assigned to.*x\.at\[index\]\.set"):
+    with pytest.raises(TypeError, match=r"(?s)cannot be assigned to.*x = x\.at\[0\]\.set\(1\)"):
         mx.jit(assign)(X)
 
 
