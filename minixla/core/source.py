@@ -177,17 +177,19 @@ def given_as(value: Any) -> tuple[str | None, str] | None:
     return None
 
 
-def _place_in(held: Any, value: Any, name: str) -> str | None:
+def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:
     """The place of a value in what is called `name`: itself, or in a list, tuple or dictionary."""
     if held is value:
         return name
+    if not depth:  # a list may hold itself
+        return None
     if type(held) in (list, tuple):
         members: Iterable[tuple[Any, Any]] = enumerate(held)
     elif type(held) is dict:
         members = held.items()
     else:
         return None
-    places = (_place_in(each, value, f"{name}[{key!r}]") for key, each in members)
+    places = (_place_in(each, value, f"{name}[{key!r}]", depth - 1) for key, each in members)
     return next((place for place in places if place is not None), None)
 
 

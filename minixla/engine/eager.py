@@ -20,6 +20,7 @@ from minixla.core.tracing import (
     check_value,
     current_trace,
     leaked,
+    not_a_value,
     set_default_trace,
     weak_type_of,
 )
@@ -107,6 +108,8 @@ def _check(operand: Any, subject: str) -> None:
     """Raises our error for an operand that JAX does not take."""
     if isinstance(operand, Tracer):
         raise leaked(operand, subject) from None
+    if isinstance(operand, TupleValue):
+        raise not_a_value(operand, subject) from None
     try:
         check_value(operand, subject)
     except MinixlaError as error:

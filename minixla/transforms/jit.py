@@ -11,7 +11,15 @@ import jax
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.tracebacks import hide_frames, hiding_frames
-from minixla.core.tracing import _state, check_value, default_trace, shape_of, weak_type_of
+from minixla.core.tracing import (
+    _state,
+    check_value,
+    default_trace,
+    not_a_value,
+    shape_of,
+    weak_type_of,
+)
+from minixla.core.tuples import TupleValue
 from minixla.engine.random_keys import flatten
 from minixla.transforms.arguments import (
     StaticArguments,
@@ -112,6 +120,8 @@ class _Nested:
         for leaf, place in zip(
             leaves, argument_places(self._fun, args, kwargs, numbers), strict=True
         ):
+            if isinstance(leaf, TupleValue) and _state.trace is default_trace():
+                raise not_a_value(leaf, "jit", place)
             if not hasattr(leaf, "aval"):  # JAX knows better what its own are
                 check_value(leaf, "jit", place)
 

@@ -154,6 +154,13 @@ def test_the_argument_that_is_no_array_is_named(name, bad):
         assert "test_eager.py" in str(caught.value)
 
 
+def test_lists_that_hold_themselves():
+    endless = [X]
+    endless.append(endless)
+    with pytest.raises(ShapeError, match=r"^concatenate: argument arrays of type list"):
+        mx.numpy.concatenate(endless)
+
+
 def test_integers_that_do_not_fit():
     for number in (2**31, 2**70, -(2**31) - 1):
         with pytest.raises(

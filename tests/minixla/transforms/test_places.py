@@ -96,6 +96,18 @@ def test_a_number_that_is_too_large_is_named(name: str, number: int) -> None:
     assert str(caught.value).startswith(f"{start}  {number}\n")
 
 
+def test_a_tuple_of_xla_is_no_argument_of_a_compiled_function() -> None:
+    pair = mx.ops.tuple([X, X])
+    with pytest.raises(mx.ShapeError, match=r"^jit: argument parameters\['w'\]\[0\] of type Tuple"):
+        mx.jit(function)({"w": [pair]})
+    with pytest.raises(KeyError, match="mine"):  # inside of others it is
+        mx.make_graph(lambda x: mx.jit(raising)(mx.ops.tuple([x])))(X)
+
+
+def raising(x: Any) -> Any:
+    raise KeyError("mine")
+
+
 @pytest.mark.parametrize("error", [TypeError, ValueError, KeyError])
 def test_errors_of_the_function_itself_stay(error: type[Exception]) -> None:
     def raises(x: Any) -> Any:
