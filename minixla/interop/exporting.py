@@ -8,6 +8,7 @@ from typing import Any
 import jax.export
 
 from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.tracebacks import api_boundary
 from minixla.interop.exported_files import require_flatbuffers
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.jit import jit
@@ -15,6 +16,7 @@ from minixla.transforms.jit import jit
 __all__ = ["export"]
 
 
+@api_boundary
 def export(
     fun: Callable[..., Any],
     *args: Any,

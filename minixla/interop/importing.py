@@ -12,6 +12,7 @@ from jax.tree_util import tree_unflatten
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
@@ -37,6 +38,7 @@ class ImportedFunction:
         self.graph = graph
         self.__name__ = graph.name
 
+    @api_boundary
     def __call__(self, *operands: Any) -> Any:
         """The result, or the tuple of results."""
         results = self._flat(operands)
@@ -100,6 +102,7 @@ class _ExportedProgram(ImportedProgram):
                 "It is damaged, or has ordered side effects: leave prints and callbacks out.",
             )
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results in the structure in which the exported function gives them."""
         exported = self._exported
@@ -119,6 +122,7 @@ class _ExportedProgram(ImportedProgram):
         )
 
 
+@api_boundary
 def import_stablehlo(
     source: Any, function: str | None = None, *, shardings: Shardings = "refuse"
 ) -> ImportedProgram:

@@ -11,6 +11,7 @@ import numpy as np
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Value
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.tools.check_report import CrossCheckReport, Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram, Missing, Opinion
 from minixla.tools.comparison import Comparison, compared, relative_error
@@ -31,6 +32,7 @@ _JAX = "JAX"
 _FEW = 64
 
 
+@api_boundary
 def cross_check(
     fun: Callable[..., Any],
     *args: Any,

@@ -11,6 +11,7 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
 from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, DerivativeError, GradientCheckError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.tools.difference_check import Leaf, Mode, Point, check_derivative
 from minixla.transforms.arguments import checked_function
@@ -49,6 +50,7 @@ class _Function(NamedTuple):
     outputs: list[Leaf]
 
 
+@api_boundary
 def check_grads(
     fun: Callable[..., Any],
     args: Sequence[Any],

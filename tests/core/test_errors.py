@@ -13,6 +13,7 @@ from minixla.core.source import find_source
 
 CLASSES = [
     (errors.ShapeError, TypeError),
+    (errors.ShapeError, ValueError),
     (errors.AttributeValueError, ValueError),
     (errors.ConcretizationError, TypeError),
     (errors.ForeignCallError, ValueError),
@@ -31,6 +32,13 @@ def test_each_is_ours_and_pythons(kind, builtin):
     assert isinstance(error, builtin)
     assert getattr(mx, kind.__name__) is kind
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_numbers_that_are_too_large_overflow():
+    error = explain(errors.IntegerRangeError, "subject", "problem")
+    assert isinstance(error, errors.AttributeValueError)
+    assert isinstance(error, OverflowError)
+    assert mx.IntegerRangeError is errors.IntegerRangeError
 
 
 def test_every_class_is_listed_and_documented():

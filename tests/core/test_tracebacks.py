@@ -55,6 +55,8 @@ def pushed_wrongly() -> Any:
     return push(np.ones(4, np.float32))
 
 
+PROGRAM_OF_ONE = mx.import_stablehlo(mx.make_graph(ops.tanh)(X).stablehlo())
+
 # Each calls a public function which fails, in a function of the user's or by itself.
 CALLS: dict[str, Callable[[], Any]] = {
     "jit": lambda: mx.jit(misfit)(X),
@@ -89,6 +91,12 @@ CALLS: dict[str, Callable[[], Any]] = {
     "reference": lambda: mx.reference(misfit)(X),
     "simulate": lambda: mx.simulate(misfit, [[(X,)]]),
     "from_jax": lambda: mx.from_jax(lambda x: jax.numpy.add(x, np.ones(4)))(X),
+    "import_stablehlo": lambda: mx.import_stablehlo("no program"),
+    "import_hlo": lambda: mx.import_hlo("no program"),
+    "imported program": lambda: PROGRAM_OF_ONE(X[:2]),
+    "export": lambda: mx.export(misfit, X),
+    "check_grads": lambda: mx.check_grads(misfit, (X,)),
+    "cross_check": lambda: mx.cross_check(misfit, X),
     "operation": lambda: ops.add(X, np.ones(4, np.float32)),
     "function of two": lambda: mx.numpy.subtract(X, np.ones(4)),
     "product": lambda: mx.numpy.matmul(XS, XS),

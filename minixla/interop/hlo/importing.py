@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import TOKEN
+from minixla.core.tracebacks import api_boundary
 from minixla.interop.files import content, is_path
 from minixla.interop.hlo.module import Module
 from minixla.interop.hlo.shardings import refuse_shardings
@@ -23,6 +24,7 @@ _DEEPEST = 100
 _ADVICE = "Give HLO text, or the path of a file that holds it."
 
 
+@api_boundary
 def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgram:
     """An HLO program as a function of ours.
 
