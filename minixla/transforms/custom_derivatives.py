@@ -11,7 +11,7 @@ import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
@@ -25,7 +25,7 @@ from minixla.transforms.custom_calls import (
     STOP_GRADIENT,
     CustomDerivativeCall,
 )
-from minixla.transforms.places import argument_places, leaf_shapes
+from minixla.transforms.places import argument_places, check_leaves
 
 __all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
 
@@ -75,11 +75,13 @@ class _Custom:
         nondiff = {number: bound[number] for number in numbers}
         diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
         leaves, tree = flatten(diff)
-        leaf_shapes(
-            operation.builder_name, leaves, lambda: argument_places(self.fun, bound, None, numbers)
-        )
         function = flat(self, nondiff, tree)
-        outputs = bind(operation, *leaves, function=function, computation=None, captured=0)
+        try:
+            outputs = bind(operation, *leaves, function=function, computation=None, captured=0)
+        except MinixlaError:
+            where = argument_places(self.fun, bound, None, numbers)
+            check_leaves(operation.builder_name, leaves, where)
+            raise
         return tree_unflatten(function.result_tree, outputs)
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:

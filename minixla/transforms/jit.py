@@ -13,7 +13,6 @@ from minixla.core.graph import Graph
 from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import (
     _state,
-    check_value,
     default_trace,
     not_a_value,
     shape_of,
@@ -29,7 +28,7 @@ from minixla.transforms.arguments import (
 )
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.layouts import Layouts
-from minixla.transforms.places import argument_places
+from minixla.transforms.places import argument_places, check_leaves
 from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.calls import call
 
@@ -117,13 +116,12 @@ class _Nested:
         _, kwargs = self._static.split_names(kwargs)
         numbers = self._static.numbers(args)
         leaves, _ = flatten((split_static(args, numbers)[0], kwargs))
-        for leaf, place in zip(
-            leaves, argument_places(self._fun, args, kwargs, numbers), strict=True
-        ):
-            if isinstance(leaf, TupleValue) and _state.trace is default_trace():
-                raise not_a_value(leaf, "jit", place)
-            if not hasattr(leaf, "aval"):  # JAX knows better what its own are
-                check_value(leaf, "jit", place)
+        names = argument_places(self._fun, args, kwargs, numbers)
+        if _state.trace is default_trace():
+            for leaf, place in zip(leaves, names, strict=True):
+                if isinstance(leaf, TupleValue):
+                    raise not_a_value(leaf, "jit", place)
+        check_leaves("jit", leaves, names)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""

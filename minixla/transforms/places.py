@@ -16,6 +16,7 @@ from minixla.engine.random_keys import leaf_paths
 __all__ = [
     "Places",
     "argument_places",
+    "check_leaves",
     "chosen_places",
     "difference",
     "leaf_shapes",
@@ -73,6 +74,18 @@ def argument_places(
     for name in sorted(kwargs or ()):
         found += places(f"argument {name}", kwargs[name])  # type: ignore[index]
     return found
+
+
+def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
+    """Checks leaves that were refused somewhere; of its own arrays JAX knows better.
+
+    Raises:
+        ShapeError: one is no array; the message names its place.
+        IntegerRangeError: one is a Python int that is too large.
+    """
+    for leaf, place in zip(leaves, where, strict=True):
+        if not hasattr(leaf, "aval"):
+            check_value(leaf, subject, place)
 
 
 def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyShape]:

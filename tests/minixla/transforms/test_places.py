@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pytest
 
@@ -102,6 +103,12 @@ def test_a_tuple_of_xla_is_no_argument_of_a_compiled_function() -> None:
         mx.jit(function)({"w": [pair]})
     with pytest.raises(KeyError, match="mine"):  # inside of others it is
         mx.make_graph(lambda x: mx.jit(raising)(mx.ops.tuple([x])))(X)
+
+
+def test_keys_of_jax_reach_custom_rules_that_do_not_compute_with_them() -> None:
+    wrapped = mx.custom_jvp(lambda key, x: x * 2)
+    wrapped.defjvp(lambda primals, tangents: (wrapped(*primals), tangents[1] * 2))
+    assert wrapped(jax.random.key(0), 1.5) == 3.0
 
 
 def raising(x: Any) -> Any:
@@ -302,8 +309,6 @@ def test_places_of_arguments_leave_static_ones_out() -> None:
 
 
 def test_differences_are_few() -> None:
-    import jax
-
     one, other = jax.tree.structure(list(range(9))), jax.tree.structure({"a": 1})
     assert difference("x", "one", one, "two", other) == [
         "one x[0], two none",
