@@ -71,6 +71,8 @@ class Call(Operation):
         *,
         computation: Graph,
     ) -> Sequence[str]:
+        if emit.calls_host and computation.is_inlined:
+            return emit.expand(computation, operands)
         is_threaded = computation.has_side_effect
         if is_threaded:
             operands = [emit.take_token(), *operands]

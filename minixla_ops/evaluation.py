@@ -9,6 +9,7 @@ import numpy as np
 
 from minixla.core.derived import batched_graph
 from minixla.core.graph import Graph
+from minixla.core.nesting import nested
 from minixla_ops.elementwise import Elementwise
 
 __all__ = ["apply_elementwise", "reference_graph"]
@@ -16,6 +17,11 @@ __all__ = ["apply_elementwise", "reference_graph"]
 
 def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
+    with nested():
+        return _evaluated(graph, operands)
+
+
+def _evaluated(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     values: dict[int, Any] = {
         id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
     }

@@ -16,6 +16,7 @@ from minixla.core.errors import (
     LeakedTracerError,
     MinixlaError,
     NaNError,
+    NestingError,
     ShapeError,
     TransformError,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "Literal",
     "MinixlaError",
     "NaNError",
+    "NestingError",
     "Operation",
     "Shape",
     "ShapeError",

@@ -24,6 +24,7 @@ __all__ = [
     "LeakedTracerError",
     "MinixlaError",
     "NaNError",
+    "NestingError",
     "ShapeError",
     "TransformError",
     "explain",
@@ -71,6 +72,10 @@ class DerivativeError(MinixlaError, TypeError):
 
 class TransformError(MinixlaError, TypeError):
     """A transformation was given arguments that do not fit the function or each other."""
+
+
+class NestingError(MinixlaError, RecursionError):
+    """Functions are traced within each other without end, or deeper than the stack has room."""
 
 
 class DeadlockError(MinixlaError, RuntimeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minixla.core.attributes import spelling
 from minixla.core.roles import role
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from minixla.core.operation import Operation
     from minixla.core.source import Source
 
-__all__ = ["Graph", "Instruction", "Value"]
+__all__ = ["Graph", "Instruction", "Value", "innermost_first"]
+
+
+# Deeper than this, calls within each other stay calls for compilers only one time in so many.
+_MOST_CALLS, _CALLS_AT_ONCE = 64, 8
 
 
 class Value:
@@ -145,11 +149,24 @@ class Graph:
     @property
     def has_side_effect(self) -> bool:
         """Whether an instruction, or one of a program that it runs, has a side effect."""
-        for graph in _innermost_first(self, lambda each: "has_side_effect" in each.memo):
+        for graph in innermost_first(self, lambda each: "has_side_effect" in each.memo):
             # What a step runs is noted already, so this does not recurse.
             effects = any(step.has_side_effect for step in graph.instructions)
             graph.memo["has_side_effect"] = effects
         return self.memo["has_side_effect"]
+
+    @property
+    def depth(self) -> int:
+        """How many programs run within each other, this one not counted."""
+        for graph in innermost_first(self, lambda each: "depth" in each.memo):
+            called = [each for step in graph.instructions for each in step.computations]
+            graph.memo["depth"] = 1 + max([each.depth for each in called]) if called else 0
+        return self.memo["depth"]
+
+    @property
+    def is_inlined(self) -> bool:
+        """Whether compilers get it in place of its calls, over which they recurse."""
+        return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""
@@ -164,7 +181,7 @@ class Graph:
 
     def silent(self) -> Graph:
         """The same program without instructions that have no results: they only show values."""
-        for graph in _innermost_first(self, lambda each: "silent" in each.memo):
+        for graph in innermost_first(self, lambda each: "silent" in each.memo):
             silenced = _silenced(graph)
             silenced.memo["silent"] = graph.memo["silent"] = silenced
         return self.memo["silent"]
@@ -203,43 +220,71 @@ class Graph:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Step by step, since following operands would recurse; source lines stay behind.
+        # Step by step, since following operands would recurse, and with the programs that it runs
+        # beside it, since these may be nested deeply; source lines stay behind.
+        programs: dict[int, Graph] = {}
+        for graph in innermost_first(self, lambda each: id(each) in programs):
+            programs[id(graph)] = graph
+        places = {key: _Place(number) for number, key in enumerate(programs)}
+        return _rebuilt, ([graph._parts(places) for graph in programs.values()],)
+
+    def _parts(self, places: dict[int, _Place]) -> tuple[Any, ...]:
+        """Shapes of inputs, steps, outputs, name; values are numbered, inputs first."""
         number = {id(value): index for index, value in enumerate(self.inputs)}
         steps = []
         for step in self.instructions:
             shapes = step.results[0].shape if step.single else step.shapes
             operands = [number[id(value)] for value in step.operands]
-            steps.append((step.op, operands, step.attributes, shapes))
+            attributes = step.attributes
+            if step.computations:
+                attributes = _replaced(attributes, lambda graph: places[id(graph)])
+            steps.append((step.op, operands, attributes, shapes))
             for value in step.results:
                 number[id(value)] = len(number)
         outputs = [number[id(value)] for value in self.outputs]
-        return _rebuilt, (self.input_shapes, steps, outputs, self.name)
+        return self.input_shapes, steps, outputs, self.name
 
     def __hash__(self) -> int:
         if self._hash is None:
-            for graph in _innermost_first(self, lambda each: each._hash is not None):
+            for graph in innermost_first(self, lambda each: each._hash is not None):
                 steps = [(step.op.name, *step.computations) for step in graph.instructions]
                 graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
         return self._hash  # type: ignore[return-value]  # the loop ends with this graph
 
 
-def _rebuilt(
-    input_shapes: Sequence[AnyShape],
-    steps: Sequence[tuple[Operation, Sequence[int], dict[str, Any], Any]],
-    outputs: Sequence[int],
-    name: str,
-) -> Graph:
-    """A graph from its parts; values are numbered, inputs first."""
-    inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
-    values, instructions = [*inputs], []
-    for op, operands, attributes, shapes in steps:
-        step = Instruction(op, tuple([values[n] for n in operands]), attributes, shapes, None)
-        instructions.append(step)
-        values.extend(step.results)
-    return Graph(inputs, instructions, [values[number] for number in outputs], name)
+class _Place(NamedTuple):
+    """Stands for a program that a pickled program runs: its number among those."""
+
+    number: int
 
 
-def _innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[Graph]:
+def _replaced(attributes: dict[str, Any], place: Callable[[Any], Any]) -> dict[str, Any]:
+    """Attributes with something else in place of programs, or of what stands for them."""
+
+    def replaced(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(replaced, value))
+        return place(value) if isinstance(value, (Graph, _Place)) else value
+
+    return {name: replaced(value) for name, value in attributes.items()}
+
+
+def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
+    """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
+    made: list[Graph] = []
+    for input_shapes, steps, outputs, name in programs:
+        inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
+        values, instructions = [*inputs], []
+        for op, operands, attributes, shapes in steps:
+            attributes = _replaced(attributes, lambda place: made[place.number])
+            step = Instruction(op, tuple([values[n] for n in operands]), attributes, shapes, None)
+            instructions.append(step)
+            values.extend(step.results)
+        made.append(Graph(inputs, instructions, [values[number] for number in outputs], name))
+    return made[-1]
+
+
+def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[Graph]:
     """A graph and the programs that it runs, as far as they are not done, inner before outer."""
     # An explicit stack: programs may be nested deeper than Python's recursion goes.
     stack = [graph]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -433,8 +434,13 @@ class Operation:
     def __repr__(self) -> str:
         return f"<Operation {self.name}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return operation_named, (self.name,)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        module = type(self).__module__
+        if REGISTRY.get(self.name) is self:
+            return operation_named, (self.name, module)
+        # One that users do not build is a constant of its module.
+        names = [name for name, each in vars(sys.modules[module]).items() if each is self]
+        return names[0] if names else (type(self), ())
 
 
 def register(cls: type[OperationClass]) -> type[OperationClass]:
@@ -455,10 +461,16 @@ def register(cls: type[OperationClass]) -> type[OperationClass]:
     return cls
 
 
-def operation_named(name: str) -> Operation:
+def operation_named(name: str, module: str | None = None) -> Operation:
     """The registered operation of XLA's name `name`.
+
+    Args:
+        name: the name.
+        module: what registers it, if that is not loaded yet.
 
     Raises:
         KeyError: there is none.
     """
+    if name not in REGISTRY and module is not None:
+        importlib.import_module(module)
     return REGISTRY[name]

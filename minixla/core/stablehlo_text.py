@@ -11,6 +11,7 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction
+from minixla.core.nesting import nested
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
 
@@ -201,7 +202,8 @@ class Emitter:
         if token in ("parameter", "read"):
             self._token = f"%r{self._next()}"
             header = f"{self._token}: {TOKEN.stablehlo}{', ' if header else ''}{header}"
-        results, types = self._body(graph, parameters), list(graph.output_shapes)
+        with nested():
+            results, types = self._body(graph, parameters), list(graph.output_shapes)
         if token in ("parameter", "captured"):
             results, types = [self.take_token(), *results], [TOKEN, *types]
         listed = ", ".join([shape.stablehlo for shape in types])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
 from minixla.core.source import Source
 
-__all__ = ["ThreadState", "state"]
+__all__ = ["ThreadState", "restore_state", "state"]
 
 
 class ThreadState(threading.local):
@@ -22,12 +23,41 @@ class ThreadState(threading.local):
         watch: None, or what is being looked for while programs run (`debug_nans`,
             `checking_leaks`): functions are traced anew for each value of it, and derivative rules
             run through its `pull` and `jvp`.
+        own_frames: how many Python frames the framework takes for the functions that are being
+            traced or evaluated within each other (`core/nesting.py`).
+        collects: whether the garbage collector, which pauses, is to be started again.
     """
 
     trace: Any = None
     source: Source | None = None
     axes: tuple[tuple[Any, Any], ...] = ()
     watch: Any = None
+    own_frames: int = 0
+    collects: bool = False
+
+    def __reduce__(self) -> str:
+        return "state"
 
 
 state = ThreadState()
+
+
+def restore_state(trace: Any, own_frames: int) -> None:
+    """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending.
+
+    Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
+
+    Args:
+        trace: the trace that was current.
+        own_frames: the attribute as it was.
+    """
+    if trace is ThreadState.trace:
+        vars(state).pop("trace", None)
+    else:
+        state.trace = trace
+    state.own_frames = own_frames
+    if not own_frames:
+        state.source, state.axes = None, ()
+        if state.collects:
+            state.collects = False
+            gc.enable()

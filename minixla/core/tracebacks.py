@@ -15,6 +15,7 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
 from minixla.core.source import is_user_file
+from minixla.core.state import restore_state, state
 
 __all__ = ["api_boundary", "hide_frames", "hiding_frames", "mark_frames"]
 
@@ -44,10 +45,14 @@ def hiding_frames(function: Function) -> Function:
     """`api_boundary` for functions that get the name of another afterwards."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
+        trace, own_frames = state.trace, state.own_frames
         try:
             return function(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
+            raise
+        except KeyboardInterrupt:
+            restore_state(trace, own_frames)
             raise
 
     return cast(Function, called)

@@ -19,6 +19,7 @@ import numpy as np
 from minixla.core.attributes import Literal
 from minixla.core.errors import ConcretizationError, MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.nesting import enter_level, leave_level
 from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.shapes import AnyShape, shape_of_data
@@ -213,15 +214,29 @@ def one_program(*names: str) -> Callable[[Function], Function]:
     return marked
 
 
-@contextmanager
-def under(trace: Trace) -> Iterator[None]:
-    """Makes `trace` the current one inside a `with` block."""
-    previous = _state.trace
-    _state.trace = trace
-    try:
-        yield
-    finally:
-        _return_to(previous)
+class under:
+    """Makes a trace the current one inside a `with` block.
+
+    Args:
+        trace: the trace.
+        is_level: whether a function is run that may be one of many within each other.
+    """
+
+    __slots__ = ("_is_level", "_level", "_previous", "_trace")
+
+    def __init__(self, trace: Trace, is_level: bool = True) -> None:
+        self._trace = trace
+        self._is_level = is_level
+
+    def __enter__(self) -> None:
+        self._previous = _state.trace
+        self._level = enter_level(1) if self._is_level else -1
+        _state.trace = self._trace
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        _return_to(self._previous)
+        if self._level >= 0:
+            leave_level(self._level, error)
 
 
 def _return_to(previous: Trace) -> None:
@@ -251,7 +266,7 @@ class tracing:
     end, and scanning it again and again would take most of the time.
     """
 
-    __slots__ = ("_collect", "_previous", "_trace")
+    __slots__ = ("_collect", "_level", "_previous", "_trace")
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -259,14 +274,19 @@ class tracing:
     def __enter__(self) -> None:
         self._previous = _state.trace
         self._collect = gc.isenabled()
-        gc.disable()
+        if self._collect:
+            _state.collects = True
+            gc.disable()
+        self._level = enter_level()
         _state.trace = self._trace
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
         _return_to(self._previous)
         self._trace.alive = False
         if self._collect:
             gc.enable()
+            _state.collects = False
+        leave_level(self._level, error)
 
 
 class GraphTracer(Tracer):

@@ -15,6 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
+from minixla.engine.host_calls import raise_interrupt
 from minixla.engine.program import run_graph
 
 __all__ = [
@@ -152,9 +153,13 @@ def run_mapped(
         # enclosing program to its first operands' places.
         places: Any = {} if is_traced else {"in_shardings": _shardings(in_axes, devices)}
         found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated, **places)
-    if own_count(devices) == len(devices):
-        return list(found(*_placed(operands, in_axes, devices)))
-    return _run_across(found, operands, in_axes, out_axes, devices)
+    try:
+        if own_count(devices) == len(devices):
+            return list(found(*_placed(operands, in_axes, devices)))
+        return _run_across(found, operands, in_axes, out_axes, devices)
+    except RuntimeError as error:
+        raise_interrupt(error)
+        raise
 
 
 def _placed(operands: Sequence[Any], in_axes: Axes, devices: tuple[Any, ...]) -> list[Any]:

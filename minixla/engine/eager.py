@@ -25,6 +25,7 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
+from minixla.engine.host_calls import raise_interrupt
 from minixla.engine.program import stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace"]
@@ -39,6 +40,9 @@ class EngineTrace(Trace):
 
     transformation = "evaluation"
     __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "ENGINE"
 
     def process(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
@@ -55,6 +59,9 @@ class EngineTrace(Trace):
         except (TypeError, ValueError, OverflowError):
             for operand in operands:
                 _check(operand, operation.builder_name)
+            raise
+        except RuntimeError as error:
+            raise_interrupt(error)
             raise
 
     def at_once(  # type: ignore[override]  # a method here

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax._src import effects
 from jax._src.interpreters.mlir import set_sharding
@@ -14,11 +16,11 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, innermost_first
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter
 
-__all__ = ["SIDE_EFFECT", "HostEmitter", "effect_of", "place_host_calls"]
+__all__ = ["SIDE_EFFECT", "HostEmitter", "effect_of", "place_host_calls", "raise_interrupt"]
 
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
@@ -66,15 +68,14 @@ def effect_of(graph: Graph) -> effects.Effect | None:
 
 def _is_ordered(graph: Graph) -> bool:
     """Whether a side effect must come in order with those of other programs."""
-    found = graph.memo.get("is_ordered")
-    if found is None:
-        found = graph.memo["is_ordered"] = any(
+    for each in innermost_first(graph, lambda each: "is_ordered" in each.memo):
+        each.memo["is_ordered"] = any(
             any(map(_is_ordered, step.computations))
             if step.computations
             else step.has_side_effect and step.attributes.get("ordered", True)
-            for step in graph.instructions
+            for step in each.instructions
         )
-    return found
+    return graph.memo["is_ordered"]
 
 
 _ON_FIRST_DEVICE = SdyArrayList(
@@ -158,6 +159,19 @@ class HostEmitter(Emitter):
             result_layouts=_row_major(results),
         )
         return list(self.give_token(names)) if has_side_effect else names
+
+
+def raise_interrupt(error: Exception) -> None:
+    """Raises KeyboardInterrupt where Ctrl-C ended a Python function that a program called.
+
+    Args:
+        error: what JAX made of it, or something else.
+    """
+    if isinstance(error, jax.errors.JaxRuntimeError) and _INTERRUPTED.search(str(error)):
+        raise KeyboardInterrupt from error
+
+
+_INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
 
 
 def _dtypes(shapes: Sequence[AnyShape]) -> list[np.dtype]:

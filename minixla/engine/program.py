@@ -14,12 +14,19 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
-from minixla.core.errors import ShapeError, TransformError, explain
-from minixla.core.graph import Graph, Instruction, Value, hoist_constants
+from minixla.core.errors import NestingError, ShapeError, TransformError, explain
+from minixla.core.graph import Graph, Instruction, Value, hoist_constants, innermost_first
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
-from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
-from minixla.engine.random_keys import flatten, leaf_paths
+from minixla.engine.float0 import flatten, float0_zeros, is_float0, of_values
+from minixla.engine.host_calls import (
+    SIDE_EFFECT,
+    HostEmitter,
+    effect_of,
+    place_host_calls,
+    raise_interrupt,
+)
+from minixla.engine.random_keys import leaf_paths
 
 __all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
 
@@ -116,6 +123,7 @@ def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
+    _check_depth(graph)
     module_context = ctx.module_context
     prefix = _fresh_prefix(module_context.symbol_table)
     effect = effect_of(graph)
@@ -151,6 +159,39 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
     return results
 
 
+# XLA:CPU's compiler ends the process, out of stack, from 184 computations within each other.
+_MOST_LEVELS = 160
+
+
+def _check_depth(graph: Graph) -> None:
+    """Raises NestingError for a program that XLA's compiler has no stack for."""
+    levels = _levels(graph)
+    if levels > _MOST_LEVELS:
+        raise explain(
+            NestingError,
+            graph.name,
+            "loops and branches are nested deeper than XLA can compile",
+            [f"{levels} computations within each other; {_MOST_LEVELS} are possible"],
+            "Evaluate it in NumPy with mx.reference, or nest less.",
+        )
+
+
+def _levels(graph: Graph) -> int:
+    """How many computations stand within each other in what XLA compiles."""
+    for each in innermost_first(graph, lambda each: "levels" in each.memo):
+        inner = [(step, called) for step in each.instructions for called in step.computations]
+        found = [_levels(called) + _own_levels(step, called) for step, called in inner]
+        each.memo["levels"] = max(found, default=0)
+    return graph.memo["levels"]
+
+
+def _own_levels(step: Instruction, called: Graph) -> int:
+    if step.op.hlo_name == "call":
+        return 0 if called.is_inlined else 1
+    # What XLA does not have, a scan, becomes a loop that calls a function.
+    return 1 if step.op.hlo_name in ("while", "conditional") else 2
+
+
 def _fresh_prefix(symbols: Any) -> str:
     number = 0
     while f"minixla_{number}_main" in symbols:
@@ -168,7 +209,11 @@ mlir.register_lowering(
 @PROGRAM.def_impl
 def _run(*operands: Any, graph: HeldGraph) -> Any:
     with jax.disable_jit(False):  # a program has no other way to run
-        return _compiled(graph.graph)(*operands)
+        try:
+            return _compiled(graph.graph)(*operands)
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:
@@ -219,15 +264,13 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
 
 def _spans_devices(graph: Graph) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
-    found = graph.memo.get("spans_devices")
-    if found is None:
-        found = any(
+    for each in innermost_first(graph, lambda each: "spans_devices" in each.memo):
+        each.memo["spans_devices"] = any(
             step.op.spans_devices or any(map(_spans_devices, _called(step)))
-            for step in graph.instructions
+            for step in each.instructions
             if not step.op.is_plain
         )
-        graph.memo["spans_devices"] = found
-    return found
+    return graph.memo["spans_devices"]
 
 
 def _called(step: Instruction) -> list[Graph]:
@@ -290,7 +333,7 @@ def _part(
 def _places(structure: Any) -> list[str]:
     """Where the leaves of a function's result stand in it, for messages."""
     tree = jax.tree_util.tree_unflatten(structure, range(structure.num_leaves))
-    return [f"the result{jax.tree_util.keystr(path)}" for path in leaf_paths(tree)]
+    return [f"the result{jax.tree_util.keystr(path)}" for path in leaf_paths(of_values(tree))]
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -305,6 +348,9 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
         operands = []
         for index, leaf in enumerate(leaves):
             if isinstance(leaf, JaxTracer):
+                if is_float0(leaf):
+                    leaves[index] = float0_zeros(leaf.shape)
+                    continue
                 operands.append(leaf)
                 shape = shape_of_data(leaf)
                 if shape is None:

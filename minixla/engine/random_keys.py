@@ -35,6 +35,7 @@ __all__ = [
     "flatten",
     "key_ranks",
     "leaf_paths",
+    "opened",
     "shapes_of_members",
     "without_keys",
 ]
@@ -164,7 +165,12 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     leaves, structure = tree_flatten(tree)
     if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(_is_key, leaves)):
         return leaves, structure
-    return tree_flatten(tree_map(lambda x: RandomKey.of(x) if _is_key(x) else x, tree))
+    return tree_flatten(tree_map(opened, tree))
+
+
+def opened(leaf: Any) -> Any:
+    """A key of JAX's as a RandomKey; any other leaf as it is."""
+    return RandomKey.of(leaf) if _is_key(leaf) else leaf
 
 
 def leaf_paths(tree: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.interop.jax_functions import FlatFunction
 from minixla.transforms.arguments import (
+    Cache,
     StaticArguments,
     checked_function,
     named_after,
@@ -69,7 +70,7 @@ def from_jax(
     """
     checked_function(fun, "from_jax")
     marked = StaticArguments(fun, static_argnums, static_argnames)
-    programs: dict[Any, tuple[FlatFunction, Any]] = {}
+    programs: dict[Any, tuple[FlatFunction, Any]] = Cache()
 
     def staged(
         args: Sequence[Any], kwargs: dict[str, Any]

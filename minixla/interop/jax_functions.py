@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.attributes import Attribute, Instance
@@ -16,6 +15,7 @@ from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, default_trace, shape_of, under
+from minixla.engine.float0 import float0_zeros
 from minixla.interop.jax_tracing import explaining, refuse_layouts
 from minixla.interop.module import Module
 from minixla_ops.batching import batch_size
@@ -175,7 +175,7 @@ class FlatFunction:
             pull = tree_unflatten(tree, values[:count])
             found = iter(values[count:])
             cotangents = [
-                next(found) if flag else np.zeros(shape.dimensions, jax.dtypes.float0)  # type: ignore[union-attr]  # an array
+                next(found) if flag else float0_zeros(shape.dimensions)  # type: ignore[union-attr]  # an array
                 for shape, flag in zip(outputs, self.moving, strict=True)
             ]
             return list(pull(cotangents))

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minixla.core.children import end_child, start_child
+
 __all__ = ["Refusal", "Sent", "sent"]
 
 _SCRIPT = Path(__file__).with_name("reader_process.py")
@@ -103,7 +105,7 @@ class _Worker:
         process = self._process
         if process is None or process.poll() is not None or self._owner != os.getpid():
             # -P: modules that lie beside the script do not hide others.
-            process = subprocess.Popen(
+            process = start_child(
                 [sys.executable, "-P", str(_SCRIPT)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -134,8 +136,7 @@ class _Worker:
         """Ends the process."""
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
-            process.kill()
-            process.wait()
+            end_child(process)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):  # nobody reads what was to be written

@@ -2,13 +2,15 @@
 
 One thread a process, of which one runs at a time, until it must wait; then the first process, in
 the order of replicas and partitions, goes on that need not wait any more. So runs are
-deterministic, and a deadlock is where nobody can go on.
+deterministic, and a deadlock is where nobody can go on. Ctrl-C ends all of them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import heapq
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -21,8 +23,12 @@ from minixla.core.state import state
 __all__ = ["Simulation"]
 
 
-class _Cancelled(BaseException):
-    """Ends a process's thread: no `except Exception` of a program catches it."""
+# How long threads have to end when the user has interrupted a simulation.
+_SECONDS = 1.0
+
+
+class _Cancelled(SystemExit):
+    """Ends a process's thread: no `except Exception` catches it, and nobody is told."""
 
 
 class _Waiting(NamedTuple):
@@ -240,6 +246,12 @@ def _take_from_others(queue: deque[_Transfer], process: _Simulated) -> _Transfer
     return None
 
 
+def _raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
+    """Raises an error in another thread, when it next runs Python."""
+    number = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(error))
+
+
 def _here() -> Source | None:
     return state.source or find_source(2)
 
@@ -318,6 +330,9 @@ class Simulation:
                 self._let_run(self._processes[heapq.heappop(self._ready)])
             if any(not process.is_done for process in self._processes):
                 raise self._deadlock()
+        except KeyboardInterrupt as interrupt:
+            self._interrupt_threads(interrupt)
+            raise
         finally:
             self._end_threads()
         return [process.result for process in self._processes]
@@ -334,13 +349,35 @@ class Simulation:
             raise process.error
 
     def _end_threads(self) -> None:
+        """Ends the processes that wait; the others of a simulation have ended."""
         self.is_cancelled = True
-        for process in self._processes:
-            if process.thread is not None:
-                while not process.is_done:  # a program may catch what ends it, and wait again
+        try:
+            for process in self._running():
+                assert process.thread is not None
+                while process.thread.is_alive():  # it may catch what ends it, and wait again
                     process.turn.release()
-                    self.idle.acquire()
-                process.thread.join()
+                    process.thread.join(0.05)
+        except KeyboardInterrupt as interrupt:
+            self._interrupt_threads(interrupt)
+            raise
+
+    def _interrupt_threads(self, interrupt: KeyboardInterrupt) -> None:
+        """Ends all processes, those that compute too: what they run next in Python raises."""
+        self.is_cancelled = True
+        until = time.monotonic() + _SECONDS
+        while (running := self._running()) and time.monotonic() < until:
+            for process in running:
+                assert process.thread is not None
+                _raise_in(process.thread, _Cancelled)
+                process.turn.release()
+                process.thread.join(0.01)
+        # They end as soon as they return to Python, and until then keep nobody from leaving it.
+        self._processes = [each for each in self._processes if each not in running]
+        for process in running:
+            interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
+
+    def _running(self) -> list[_Simulated]:
+        return [each for each in self._processes if each.thread and each.thread.is_alive()]
 
     def _deadlock(self) -> DeadlockError:
         given = [self._described(process) for process in self._processes if not process.is_done]

@@ -1,6 +1,7 @@
 """The command line: `python -m minixla`, or `minixla`.
 
-Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong.
+Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong;
+130, Ctrl-C has ended it.
 Neither JAX nor NumPy is loaded before the words and the names of files have been looked at.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 import minixla
 from minixla.tools.commands import check, convert, cost, run, show, table
 from minixla.tools.commands.options import BadInput, look_for_files
+from minixla.tools.interrupts import INTERRUPTED, end_on_interrupt
 
 __all__ = ["main"]
 
@@ -26,11 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-        arguments: the words after the program's name; default: those of the process.
+        arguments: the words after the program's name; default: those of the process, which Ctrl-C
+            then ends, whatever it is doing.
 
     Returns:
         The exit status.
     """
+    if arguments is None:
+        end_on_interrupt()
     name = "minixla"
     try:
         options = _parsed(arguments)
@@ -40,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = options.run(options)
         _flush()
         return status
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except OSError as error:
         _give_up_output()
         if isinstance(error, BrokenPipeError):

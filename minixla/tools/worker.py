@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from minixla.core.children import end_child, start_child
+
 __all__ = ["OracleCrash", "OracleError", "Worker", "serve"]
 
 
@@ -59,7 +61,7 @@ class _Process:
         self.connection, remote = multiprocessing.Pipe()
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
         with remote:
-            self.popen = subprocess.Popen(
+            self.popen = start_child(
                 [sys.executable, "-P", "-m", module, str(remote.fileno())],
                 # It finds the modules that this process finds.
                 env=_surroundings(),
@@ -81,14 +83,13 @@ class _Process:
             raise TimeoutError
         return self.connection.recv()
 
-    def end(self) -> str:
+    def end(self, patience: float = 1.0) -> str:
         """End it, and tell how it ended and what it wrote since the last request."""
         self.connection.close()
         try:
-            how = f"ended with status {self.popen.wait(timeout=1)}"
+            how = f"ended with status {self.popen.wait(timeout=patience)}"
         except subprocess.TimeoutExpired:
-            self.popen.kill()
-            self.popen.wait()
+            end_child(self.popen)
             how = "did not answer in time"
         with self.errors:
             self.errors.seek(0)
@@ -137,7 +138,8 @@ class Worker:
             return self._process.ask(request, timeout)
         except BaseException as error:
             # On an interrupt too: a late reply would be taken for that to the next request.
-            ending, self._process = self._process.end(), None
+            patience = 1.0 if isinstance(error, Exception) else 0.0
+            ending, self._process = self._process.end(patience), None
             if isinstance(error, EOFError | ConnectionError | TimeoutError):
                 raise OracleCrash(f"{self.name} {ending}\n{request[0]}") from error
             raise

@@ -15,6 +15,7 @@ from minixla.core.tracing import Trace, Tracer, check_value, leaked
 from minixla.transforms.places import places
 
 __all__ = [
+    "Cache",
     "StaticArguments",
     "checked_function",
     "flatten_axes",
@@ -27,6 +28,13 @@ __all__ = [
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Cache(dict[Any, Any]):
+    """What a function keeps of its calls; where the function is unpickled it begins anew."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, ()
 
 
 def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:

@@ -22,7 +22,7 @@ from minixla.core.tracing import (
     tracing,
     weak_type_of,
 )
-from minixla.engine.random_keys import flatten
+from minixla.engine.float0 import flatten
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.custom_calls import CUSTOM_VJP
 from minixla.transforms.places import argument_places, leaf_shapes

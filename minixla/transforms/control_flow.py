@@ -12,7 +12,8 @@ from minixla.core.errors import AttributeValueError, ShapeError, TransformError,
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, bind, shape_of, weak_type_of
-from minixla.engine.random_keys import flatten, shapes_of_members
+from minixla.engine.float0 import flatten, with_axis
+from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.loop_bodies import (
@@ -434,7 +435,8 @@ def _bound_scan(
     outputs = [*graph.outputs[carries:], *graph.inputs[: len(read)], *graph.outputs[:carries]]
     step = type(graph)(inputs, graph.instructions, outputs, graph.name)
     stacked, carried = scan_all(step, elements, [*read, *leaves], length, is_reverse=reverse)
-    return staged.results([*carried[len(read) :], *stacked])
+    carry, ys = staged.results([*carried[len(read) :], *stacked])
+    return carry, with_axis(ys, length)
 
 
 def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: int | None) -> int:

@@ -14,9 +14,11 @@ from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
+from minixla.core.nesting import nested
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
+from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import checked_function, is_single, named_after, positions
 from minixla.transforms.custom_calls import (
@@ -154,7 +156,7 @@ class _Flat:
         self.name = getattr(custom.fun, "__name__", "custom")
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
-        with at_own_lines():
+        with at_own_lines(), nested():
             return self._flat_result(self.custom.fun(*self._arguments(operands)))
 
     def _arguments(self, operands: Sequence[Any]) -> list[Any]:
@@ -361,7 +363,7 @@ def _instantiated(derivative: Any, shape: AnyShape, keep_zero: bool) -> Any:
     if has_tangent(shape):
         return current_trace().lift(zeros_like(shape))
     assert isinstance(shape, Shape), f"{shape} has no tangent"
-    return np.zeros(shape.dimensions, jax.dtypes.float0)
+    return float0_zeros(shape.dimensions)
 
 
 def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
@@ -383,14 +385,10 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
             f"Return a {what} like the value that it belongs to (None for zero).",
         ) from None
     return [
-        None if _is_float0(leaf) else leaf
+        None if is_float0(leaf) else leaf
         for leaf, structure in zip(leaves, structures, strict=True)
         for _ in range(structure.num_leaves)
     ]
-
-
-def _is_float0(leaf: Any) -> bool:
-    return getattr(leaf, "dtype", None) == jax.dtypes.float0
 
 
 def _no_rule(subject: str, fun: Callable[..., Any], call: str) -> TransformError:

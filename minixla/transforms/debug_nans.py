@@ -100,7 +100,7 @@ def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     _state.watch = (previous or NumberWatch()).with_kind(kind, enabled)
     trace = _state.trace if _is_checked(_state.trace) else CheckTrace(_state.trace)
     try:
-        with under(trace), kind.jax_check(enabled):
+        with under(trace, is_level=False), kind.jax_check(enabled):
             yield
     except FloatingPointError as error:
         if isinstance(error, MinixlaError):

@@ -22,7 +22,8 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
-from minixla.engine.random_keys import flatten
+from minixla.engine import random_keys
+from minixla.engine.float0 import flatten
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.places import argument_places, leaf_shapes, structure_places
@@ -72,7 +73,7 @@ def evaluate_in_numpy(
     trace = ReferenceTrace(_state.trace, precision)
     try:
         with under(watched(trace)):
-            leaves, tree = flatten((args, kwargs))
+            leaves, tree = random_keys.flatten((args, kwargs))
             given = tree_unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
             results = fun(*given[0], **given[1])
             return tree_map(lambda leaf: _lower(trace, leaf), results)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import numpy as np
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, TransformError, explain
@@ -16,6 +14,7 @@ from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary, hiding_frames
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
+from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
     checked_function,
@@ -79,7 +78,7 @@ class _Recorded:
         results = []
         for leaf, tracer in zip(self.leaves, self.inputs, strict=True):
             if tracer is None:
-                results.append(_float0_zeros(leaf))
+                results.append(float0_zeros(leaf.shape))
             else:
                 cotangent = next(found)
                 value = lift(zeros_like(leaf) if cotangent is None else cotangent)
@@ -95,10 +94,6 @@ def _is_inexact(value: Any) -> bool:
 def as_weak_as(primal: Any, derivative: Any) -> Any:
     """A derivative, weakly typed where the value that it belongs to is."""
     return _state.trace.weakly(derivative) if weak_type_of(primal) else derivative
-
-
-def _float0_zeros(value: Any) -> np.ndarray:
-    return np.zeros(value.shape, jax.dtypes.float0)
 
 
 def _split_aux(subject: str, out: Any) -> tuple[Any, Any]:
@@ -200,7 +195,7 @@ def _checked_tangent(
     subject: str, what: str, tangent: Any, primal: Any, where: Callable[[], str]
 ) -> Any:
     primal_shape = shape_of(primal)
-    if getattr(tangent, "dtype", None) == jax.dtypes.float0:
+    if is_float0(tangent):
         if not _is_inexact(primal):
             return None
         given: Any = f"float0{list(tangent.shape)}"
@@ -431,6 +426,6 @@ def _primal_of(trace: ForwardTrace, value: Any) -> Any:
 def _tangent_of(trace: ForwardTrace, output: Any, value: Any) -> Any:
     if not _is_own(trace, output):
         if not _is_inexact(value):
-            return _float0_zeros(value)
+            return float0_zeros(value.shape)
         return as_weak_as(value, trace.parent.lift(zeros_like(value)))
     return as_weak_as(value, trace.parent.lift(output.tangent))

@@ -15,6 +15,7 @@ from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary, hiding_frames
 from minixla.core.tracing import _state, evaluate_graph, shape_of, under
+from minixla.engine.float0 import float0_zeros
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
     checked_function,
@@ -25,7 +26,6 @@ from minixla.transforms.arguments import (
 )
 from minixla.transforms.gradients import (
     _checked_tangents,
-    _float0_zeros,
     _is_inexact,
     _leaving_aux,
     _split_aux,
@@ -114,7 +114,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 def _zero_tangent(value: Any, lift: Callable[[Any], Any]) -> Any:
     if not _is_inexact(value):
-        return _float0_zeros(value)
+        return float0_zeros(value.shape)
     return as_weak_as(value, lift(zeros_like(value)))
 
 
@@ -193,7 +193,7 @@ def jacrev(
         parts = [
             _split(next(rows), outputs, 0)
             if flag
-            else [_float0_zeros(np.empty((*out.shape, *leaf.shape))) for out in outputs]
+            else [float0_zeros((*out.shape, *leaf.shape)) for out in outputs]
             for leaf, flag in zip(leaves, moving, strict=True)
         ]
         columns = [rebuild(list(column)) for column in zip(*parts, strict=True)]

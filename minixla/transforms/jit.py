@@ -10,6 +10,7 @@ import jax
 
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
+from minixla.core.state import restore_state
 from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import (
     _state,
@@ -19,8 +20,9 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
-from minixla.engine.random_keys import flatten
+from minixla.engine.float0 import flatten
 from minixla.transforms.arguments import (
+    Cache,
     StaticArguments,
     checked_function,
     named_after,
@@ -54,19 +56,25 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     checked_function(fun, "jit")
-    from minixla.engine import stage_for_jax
+    from minixla.engine import raise_interrupt
 
     evaluator = default_trace()
-    compiled: Any = jax.jit(named_after(stage_for_jax(fun), fun), **options)
+    compiled = _Compiled(fun, options)
     nested = _Nested(fun, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
+        trace = _state.trace
         try:
-            if _state.trace is evaluator:
+            if trace is evaluator:
                 # Passing no empty dictionary on saves a tenth of a microsecond.
-                return compiled(*args, **kwargs) if kwargs else compiled(*args)
+                return compiled.call(*args, **kwargs) if kwargs else compiled.call(*args)
             return nested(*args, **kwargs)
+        except KeyboardInterrupt:
+            if trace is evaluator:  # else the function around this one does the same
+                restore_state(evaluator, 0)
+            raise
         except Exception as error:
+            raise_interrupt(error)
             try:
                 nested.check_arguments(args, kwargs)
             except MinixlaError as refusal:
@@ -77,9 +85,39 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     wrapper: Any = named_after(jitted, fun)
     for method in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(wrapper, method, hiding_frames(getattr(compiled, method)))
+        setattr(wrapper, method, hiding_frames(compiled.method(method)))
     wrapper.graph = hiding_frames(nested.graph)
     return wrapper
+
+
+class _Compiled:
+    """What `jax.jit` makes of a function.
+
+    It is made anew where it is unpickled: what JAX reads has no `lower`.
+
+    Attributes:
+        call: `jax.jit`'s own object.
+    """
+
+    __slots__ = ("_made_of", "call")
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        from minixla.engine import stage_for_jax
+
+        self._made_of = fun, options
+        self.call: Any = jax.jit(named_after(stage_for_jax(fun), fun), **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Compiled, self._made_of
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """A method of `call`."""
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return getattr(self.call, name)(*args, **kwargs)
+
+        method.__name__, method.__doc__ = name, getattr(self.call, name).__doc__
+        return method
 
 
 class _Nested:
@@ -90,7 +128,7 @@ class _Nested:
         marked = options.get("static_argnums"), options.get("static_argnames")
         self._static = StaticArguments(fun, *marked)
         self._layouts = Layouts(options)
-        self._cache: dict[Any, Staged] = {}
+        self._cache: dict[Any, Staged] = Cache()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fun, dynamic, kwargs, static = self._of_dynamic(args, kwargs)

@@ -81,7 +81,7 @@ def checking_leaks() -> Iterator[None]:
     _state.watch = replace(previous or NumberWatch(), token=object())
     trace = RecordTrace(_state.trace)
     try:
-        with under(trace):
+        with under(trace, is_level=False):
             yield
     finally:
         _state.watch = previous

@@ -11,6 +11,7 @@ from jax.tree_util import keystr, tree_unflatten
 from minixla.core.errors import MinixlaError
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, check_value, shape_of
+from minixla.engine.float0 import of_values
 from minixla.engine.random_keys import leaf_paths
 
 __all__ = [
@@ -32,7 +33,7 @@ Places = Callable[[], Sequence[str]]
 
 def places(name: str, tree: Any) -> list[str]:
     """The places of the leaves of a pytree that the user calls `name`."""
-    return [name + keystr(path) for path in leaf_paths(tree)]
+    return [name + keystr(path) for path in leaf_paths(of_values(tree))]
 
 
 def structure_places(name: str, structure: Any) -> list[str]:

@@ -13,8 +13,10 @@ from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, bind, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
+from minixla.engine.float0 import of_values, with_axis
 from minixla.engine.random_keys import flatten, shapes_of_members
 from minixla.transforms.arguments import (
+    Cache,
     checked_function,
     flatten_axes,
     is_single,
@@ -84,7 +86,7 @@ def pmap(
         )
     checked_function(fun, "pmap")
     name = getattr(fun, "__name__", "pmap")
-    cache: dict[Any, Staged] = {}
+    cache: dict[Any, Staged] = Cache()
 
     @hiding_frames
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -135,7 +137,7 @@ def pmap(
             devices=chosen,
             donated=tuple([first + n for n in _donated(args, static, donate_argnums)]),
         )
-        return staged.results(results)
+        return with_axis(staged.results(results), size)
 
     return named_after(mapped, fun)
 
@@ -161,7 +163,8 @@ def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
     found = []
-    for shape, axis in zip(shapes, flatten_axes("pmap", "out_axes", tree, out_axes), strict=True):
+    axes = flatten_axes("pmap", "out_axes", of_values(tree), out_axes)
+    for shape, axis in zip(shapes, axes, strict=True):
         if not isinstance(shape, Shape):
             raise explain(
                 TransformError,

@@ -14,7 +14,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
 from minixla.engine.devices import surroundings
-from minixla.engine.random_keys import flatten
+from minixla.engine.float0 import flatten
 from minixla.transforms.places import structure_places
 
 __all__ = ["Staged", "reading_all", "stage", "stage_once"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jax.tree_util import tree_unflatten
+from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
@@ -13,6 +13,7 @@ from minixla.core.roles import role
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
+from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
@@ -47,6 +48,7 @@ def vmap(
     @hiding_frames
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        args, kwargs = tree_map(stand_in, (args, kwargs))
         leaves, tree = flatten((args, kwargs))
         flat_axes = flatten_axes("vmap", "in_axes", args, axes)
         flat_axes += [0] * (len(leaves) - len(flat_axes))
@@ -63,10 +65,7 @@ def vmap(
         flat_axes = checked_axes("vmap", shapes, flat_axes, where)
         size = common_size("vmap", shapes, flat_axes, axis_size, where)
         trace = BatchTrace(parent, size, axis_name)
-        inputs = [
-            leaf if axis is None else BatchTracer(trace, leaf, axis)
-            for leaf, axis in zip(leaves, flat_axes, strict=True)
-        ]
+        inputs = [_input(trace, *pair) for pair in zip(leaves, flat_axes, strict=True)]
         positional, named = tree_unflatten(tree, inputs)
         try:
             with under(trace), mapped_axis(axis_name, BatchAxis(trace)):
@@ -140,9 +139,18 @@ def common_size(
     return found.pop()
 
 
+def _input(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
+    zeros = member_of(leaf, axis)
+    if zeros is not None:
+        return zeros
+    return leaf if axis is None else BatchTracer(trace, leaf, axis)
+
+
 def _unbatch(
     trace: BatchTrace, output: Any, axis: int | None, key_rank: int, where: Callable[[], str]
 ) -> Any:
+    if is_float0(output):
+        return output if axis is None else with_axis(output, trace.size, axis)
     is_mine = type(output) is BatchTracer and output._trace is trace
     if axis is None:
         if is_mine:

@@ -1,0 +1,169 @@
+"""How deep functions may be traced within each other, and the error where that has no end.
+
+A level takes several frames of the framework's beside the user's own. Python's recursion limit,
+which counts frames of both kinds, is raised while levels pile up, as far as the stack has room.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+
+from minixla.core.errors import NestingError, explain
+from minixla.core.source import Source, is_user_file
+from minixla.core.state import state
+
+__all__ = ["enter_level", "leave_level", "nested"]
+
+#: How many frames of ours a level takes at most, of functions that are traced to graphs.
+FRAMES_OF_TRACING = 14
+# The limit is looked at each time when so many frames have been added.
+_STEP = 64
+# What a frame takes of the stack at most, with what C functions between two frames take: 250 bytes
+# were measured of our own functions, 750 of objects that are called (CPython 3.11).
+_BYTES_PER_FRAME = 1024
+_STACK, _STACK_OF_THREADS = 8 << 20, 2 << 20  # where the system has no limit, or does not say
+
+
+class _Limit:
+    """Python's recursion limit, which all threads share, and who has had it raised."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._frames: dict[int, int] = {}  # by thread
+        self._before = self._raised = 0
+
+    def is_raised_for(self, thread: int) -> bool:
+        """Whether levels have piled up in a thread."""
+        return thread in self._frames
+
+    def raise_by(self, thread: int, frames: int) -> None:
+        """Makes room for so many frames above those that the user may have, if the stack has it."""
+        with self._lock:
+            if not self._frames:
+                self._before = self._raised = sys.getrecursionlimit()
+            self._frames[thread] = frames
+            wanted = min(self._before + frames, _stack_size() // _BYTES_PER_FRAME)
+            if wanted > sys.getrecursionlimit():
+                sys.setrecursionlimit(wanted)
+                self._raised = wanted
+
+    def restore(self, thread: int) -> None:
+        """Takes the room of a thread back; the last one leaves the limit as it was."""
+        with self._lock:
+            del self._frames[thread]
+            if not self._frames and sys.getrecursionlimit() == self._raised:
+                sys.setrecursionlimit(self._before)
+
+
+_LIMIT = _Limit()
+
+
+def _stack_size() -> int:
+    """How many bytes the stack of this thread may have."""
+    is_main = threading.current_thread() is threading.main_thread()
+    own = 0 if is_main else threading.stack_size()
+    if own:
+        return own
+    try:
+        import resource
+    except ImportError:  # Windows
+        return _STACK_OF_THREADS
+    size = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    if size == resource.RLIM_INFINITY:
+        return _STACK if is_main else _STACK_OF_THREADS
+    return size
+
+
+def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
+    """Begins one more level of functions that are traced or evaluated within each other.
+
+    Args:
+        frames: how many of ours it takes beside the user's.
+
+    Returns:
+        How many there are without them, which `leave_level` is to be given.
+    """
+    before = state.own_frames
+    state.own_frames = now = before + frames
+    if now // _STEP != before // _STEP:
+        _LIMIT.raise_by(threading.get_ident(), now + _STEP)
+    return before
+
+
+def leave_level(before: int, error: BaseException | None) -> None:
+    """Ends a level, and those within it whose own end Python had no frame left to run.
+
+    Raises:
+        NestingError: the outermost of many ends in `error`, Python's RecursionError.
+    """
+    state.own_frames = before
+    if before or not _LIMIT.is_raised_for(threading.get_ident()):
+        return
+    _LIMIT.restore(threading.get_ident())
+    if isinstance(error, RecursionError) and not isinstance(error, NestingError):
+        raise _nesting_error(error) from None
+
+
+class nested:
+    """One level, inside a `with` block."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = enter_level()
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        leave_level(self._before, error)
+
+
+def _nesting_error(error: RecursionError) -> NestingError:
+    places = _user_places(error.__traceback__)
+    # The frames, thousands of them, say no more than the message will.
+    error.__traceback__ = None
+    period = _period(places)
+    if period:
+        names = "a function calls itself" if period == 1 else f"{period} lines call each other"
+        middle = places[len(places) // 2 :][:period]
+        given = [f"{names}, {len(places) // period} times:", *_listed(middle)]
+    else:
+        given = ["from the outermost to the innermost:", *_listed(places)]
+    return explain(
+        NestingError,
+        "trace",
+        "functions are traced within each other, deeper than the stack has room",
+        given,
+        "A function that calls itself must come to an end while it is traced: let a Python number "
+        "or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or mx.scan. If "
+        "it does end, sys.setrecursionlimit gives the functions themselves more room.",
+    )
+
+
+def _user_places(traceback: TracebackType | None) -> list[tuple[int, Source]]:
+    """The lines of the user's in a traceback, outermost first, each with what identifies it."""
+    places = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user_file(code.co_filename):
+            source = Source(code, traceback.tb_lasti)
+            places.append((hash((id(code), source.line)), source))
+        traceback = traceback.tb_next
+    return places
+
+
+def _period(places: list[tuple[int, Source]]) -> int:
+    """After how many places the calls repeat themselves; 0: they do not."""
+    # What stands at the ends is how they began, and what the innermost happened to call.
+    quarter = len(places) // 4
+    keys = [key for key, _ in places[quarter : len(places) - quarter]]
+    periods = range(1, len(keys) // 2 + 1)
+    return next((n for n in periods if keys[n:] == keys[:-n]), 0)
+
+
+def _listed(places: list[tuple[int, Source]], most: int = 12) -> list[str]:
+    shown = [f"  {source}" for _, source in places]
+    if len(shown) <= most:
+        return shown
+    left_out = f"  ... {len(shown) - most} more ..."
+    return [*shown[: most // 2], left_out, *shown[-most // 2 :]]

@@ -1,0 +1,101 @@
+"""float0: JAX's zero tangents of integers, arrays of no values, which programs do not hold.
+
+Where a function becomes a program they belong to the structure of its arguments and results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import register_pytree_node, tree_flatten, tree_map
+
+from minixla.core.tracing import Tracer
+from minixla.engine import random_keys
+
+__all__ = [
+    "flatten",
+    "float0_zeros",
+    "is_float0",
+    "member_of",
+    "of_values",
+    "stand_in",
+    "with_axis",
+]
+
+FLOAT0 = jax.dtypes.float0
+
+
+class _Zeros:
+    """In a structure, in place of an array; structures make the array of it again."""
+
+    def __init__(self, dimensions: tuple[int, ...]) -> None:
+        self.dimensions = dimensions
+
+
+def _unflatten(dimensions: tuple[int, ...], _: Any) -> Any:
+    return float0_zeros(dimensions)
+
+
+register_pytree_node(_Zeros, lambda zeros: ((), zeros.dimensions), _unflatten)
+
+
+def float0_zeros(dimensions: tuple[int, ...]) -> np.ndarray:
+    """An array of float0."""
+    return np.zeros(dimensions, FLOAT0)
+
+
+def is_float0(leaf: Any) -> bool:
+    """Whether a leaf of a pytree is an array of float0."""
+    return not isinstance(leaf, Tracer) and getattr(leaf, "dtype", None) == FLOAT0
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a pytree that are values of programs, and its structure with all others.
+
+    What the structure is unflattened to has the arrays of float0 again. Random keys are as
+    `random_keys.flatten` has them.
+    """
+    leaves, structure = random_keys.flatten(tree)
+    if not any(map(is_float0, leaves)):
+        return leaves, structure
+    return tree_flatten(tree_map(lambda leaf: _marked(random_keys.opened(leaf)), tree))
+
+
+def _marked(leaf: Any) -> Any:
+    return _Zeros(leaf.shape) if is_float0(leaf) else leaf
+
+
+def of_values(tree: Any) -> Any:
+    """A pytree whose arrays of float0 are no leaves any more."""
+    return tree_map(_marked, tree)
+
+
+class _StandIn(np.ndarray):
+    """An array in place of one of float0 while axes are found out."""
+
+
+def stand_in(leaf: Any) -> Any:
+    """A leaf, or an array of the dimensions of one of float0."""
+    return np.broadcast_to(False, leaf.shape).view(_StandIn) if is_float0(leaf) else leaf
+
+
+def member_of(leaf: Any, axis: int | None) -> np.ndarray | None:
+    """The float0 zeros without a mapped axis that an array stands in for; None: it does not."""
+    if not isinstance(leaf, _StandIn):
+        return None
+    dimensions = leaf.shape
+    return float0_zeros(dimensions if axis is None else dimensions[:axis] + dimensions[axis + 1 :])
+
+
+def with_axis(tree: Any, size: int, axis: int = 0) -> Any:
+    """A pytree whose arrays of float0 have one more axis: one for each of `size` members."""
+
+    def stacked(leaf: Any) -> Any:
+        if not is_float0(leaf):
+            return leaf
+        at = axis % (leaf.ndim + 1)
+        return float0_zeros((*leaf.shape[:at], size, *leaf.shape[at:]))
+
+    return tree_map(stacked, tree)

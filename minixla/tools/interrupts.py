@@ -1,0 +1,45 @@
+"""Ctrl-C where programs run that do not return to Python: what XLA computes, for one.
+
+Python notes a signal when it comes, and raises KeyboardInterrupt when the main thread runs Python
+again. Where that takes too long, the process ends without it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+__all__ = ["INTERRUPTED", "end_on_interrupt"]
+
+#: The exit status of a process that Ctrl-C has ended, as shells have it.
+INTERRUPTED = 128 + signal.SIGINT
+# How long what is being done has to end in order.
+_SECONDS = 1.2
+
+
+def end_on_interrupt() -> None:
+    """Lets the first Ctrl-C end this process within two seconds, whatever it is doing.
+
+    KeyboardInterrupt is raised as ever; if the process still runs a second later, it is ended.
+    Without effect outside the main thread, which signals are for.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader,), name="minixla interrupts", daemon=True).start()
+
+
+def _watch(reader: int) -> None:
+    while signal.SIGINT not in os.read(reader, 4096):
+        pass
+    time.sleep(_SECONDS)
+    # Loading it would load NumPy; where it is not loaded, there are no children.
+    children = sys.modules.get("minixla.core.children")
+    if children is not None:
+        children.end_children()
+    os._exit(INTERRUPTED)
