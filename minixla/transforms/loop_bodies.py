@@ -8,7 +8,7 @@ from typing import Any
 from minixla.core.errors import ShapeError, TransformError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, weak_type_of
-from minixla.engine.random_keys import flatten
+from minixla.engine.float0 import flatten
 from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names, places
 from minixla.transforms.staging import Staged, stage
 from minixla_ops.conversion import convert_element_type
