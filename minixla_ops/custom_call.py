@@ -13,7 +13,7 @@ from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
-from minixla.core.stablehlo_text import quoted, real_text
+from minixla.core.stablehlo_text import layouts_text, quoted, real_text
 from minixla.core.tracing import bind
 from minixla_ops.rules import listed, operand_list
 
@@ -94,6 +94,7 @@ class CustomCall(Operation):
 
     no_derivative = "nothing is known of user code: give the calling function a custom rule"
     operand_names = ("args...",)
+    telling_attributes = ("target_name",)
     attributes = {
         "target_name": Text(),
         "shapes": SequenceOf(_ShapeOf()),
@@ -132,17 +133,20 @@ class CustomCall(Operation):
         result_layouts: Layouts | None,
         **_: Any,
     ) -> Sequence[str]:
-        if target_name in _FUNCTIONS and emit.calls_host:
+        if is_registered(target_name) and emit.calls_host:
 
             def function(*args: Any) -> tuple[Any, ...]:
                 return call_function(target_name, args, results, attributes)
 
             return emit.host_call(function, operands, shapes, results, has_side_effect)
+        emit.foreign_call(target_name)
+        hints = self.hints(target_name, shapes, results) if emit.calls_host else ""
         return emit.operation(
             "stablehlo.custom_call",
             operands,
             shapes,
             results,
+            hints=hints,
             call_target_name=quoted(target_name),
             has_side_effect=has_side_effect,
             api_version=f"{api_version} : i32",
@@ -150,6 +154,12 @@ class CustomCall(Operation):
             operand_layouts=_layouts(shapes, operand_layouts),
             result_layouts=_layouts(results, result_layouts),
         )
+
+    def hints(
+        self, target_name: str, shapes: Sequence[AnyShape], results: Sequence[AnyShape]
+    ) -> str:
+        """What compilers are told besides, where the program is to run: see `Emitter.operation`."""
+        return ""
 
     def hlo_attributes(
         self, shapes: Sequence[AnyShape], /, *, target_name: str, attributes: Any, **given: Any
@@ -194,6 +204,11 @@ def call_function(
             "Return one array for each shape, of its element type and dimensions.",
         )
     return arrays
+
+
+def is_registered(target_name: str) -> bool:
+    """Whether a target has a function in Python."""
+    return target_name in _FUNCTIONS
 
 
 def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
@@ -258,13 +273,7 @@ def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
             return None
         ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)]
         given = [range(rank - 1, -1, -1) for rank in ranks]
-    texts = [
-        f"dense<{list(order)}> : tensor<{len(order)}xindex>"
-        if order
-        else "dense<> : tensor<0xindex>"
-        for order in given
-    ]
-    return f"[{', '.join(texts)}]"
+    return layouts_text(given)
 
 
 def custom_call(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,14 +18,15 @@ from minixla.core.tracing import bind, closed_graph
 from minixla_ops.batching import batch_size, move_batch, move_dimension
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast, widened
-from minixla_ops.comparison import le, lt
+from minixla_ops.comparison import eq, le, lt
 from minixla_ops.composed import without_lines
 from minixla_ops.creation import iota
 from minixla_ops.dot import dot_general
 from minixla_ops.dot_dimensions import DotDimensionNumbers
+from minixla_ops.lapack import lapack_call
 from minixla_ops.operators import convert
 from minixla_ops.reshaping import reshape, transpose
-from minixla_ops.rules import add_cotangents, array_shape, zeros
+from minixla_ops.rules import add_cotangents, array_shape, full_like, zeros
 from minixla_ops.selection import select
 from minixla_ops.unary import conjugate
 
@@ -37,7 +39,14 @@ class MatrixOperation(Operation):
     """Base class: of stacks of matrices of floats or complex numbers, in two last dimensions.
 
     Types narrower than f32 are computed in f32 and rounded once.
+
+    Attributes:
+        lapack_name: the routine of LAPACK that computes it.
+        has_info: whether that says for each matrix if there is no result.
     """
+
+    lapack_name: ClassVar[str]
+    has_info: ClassVar[bool] = False
 
     def check_matrix(self, label: str, a: Shape, given: Sequence[str]) -> None:
         """Raises ShapeError unless `a` is a stack of square matrices of inexact numbers."""
@@ -63,9 +72,34 @@ class MatrixOperation(Operation):
         if wide is not result.element_type:
             triples = zip(names, arrays, wides, strict=True)
             names = [emit.operation("stablehlo.convert", [n], [s], [w])[0] for n, s, w in triples]
-        found = emit.operation(f"stablehlo.{self.stablehlo_name}", names, wides, [
-            result.with_element_type(wide)], **self.stablehlo_attributes(**attributes))  # fmt: skip
+        whole = result.with_element_type(wide)
+        if emit.platform == "cpu" and result.size:
+            found = self._lapack_stablehlo(emit, names, wides, whole, attributes)
+        else:
+            given = self.stablehlo_attributes(**attributes)
+            name = f"stablehlo.{self.stablehlo_name}"
+            found = emit.operation(name, names, wides, [whole], **given)
         return emit.expand(_finished(self, result, wide, tuple(attributes.items())), found)
+
+    def _lapack_stablehlo(
+        self,
+        emit: Any,
+        operands: Sequence[str],
+        shapes: Sequence[Shape],
+        result: Shape,
+        attributes: dict[str, Any],
+    ) -> Sequence[str]:
+        """The routine of LAPACK: XLA:CPU's own loops take ten times as long."""
+        options = self.lapack_options(**attributes)
+        if not self.has_info:
+            return lapack_call(emit, self.lapack_name, operands, shapes, [result], **options)
+        info = Shape("s32", result.dimensions[:-2])
+        found = lapack_call(emit, self.lapack_name, operands, shapes, [result, info], **options)
+        return emit.expand(_result_or_nan(self, result, info), found)
+
+    def lapack_options(self, **attributes: Any) -> dict[str, str]:
+        """The attributes as the routine's letters."""
+        raise NotImplementedError
 
     def stablehlo_attributes(self, **attributes: Any) -> dict[str, Any]:
         """The attributes in StableHLO's notation."""
@@ -86,6 +120,18 @@ def _finished(
     given = result.with_element_type(wide)
     name = operation.builder_name
     return without_lines(closed_graph(function, [given], name, name).pruned())
+
+
+@lru_cache(maxsize=1024)
+def _result_or_nan(operation: MatrixOperation, result: Shape, info: Shape) -> Graph:
+    """NaN for matrices of which LAPACK says that they have no result."""
+
+    def function(found: Any, failed: Any) -> Any:
+        is_found = broadcast_in_dim(eq(failed, zeros(info)), result.dimensions, range(info.rank))
+        return select(is_found, found, full_like(found, math.nan))
+
+    name = operation.builder_name
+    return without_lines(closed_graph(function, [result, info], name, name).pruned())
 
 
 def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
@@ -136,6 +182,8 @@ class Cholesky(MatrixOperation):
     """
 
     stablehlo_name = "cholesky"
+    lapack_name = "potrf"
+    has_info = True
     operand_names = ("a",)
     attributes = {"lower": Boolean()}
 
@@ -156,6 +204,9 @@ class Cholesky(MatrixOperation):
 
     def finish(self, result: Any, /, *, lower: bool) -> Any:
         return _triangle(result, lower)
+
+    def lapack_options(self, *, lower: bool) -> dict[str, str]:
+        return {"uplo": "L" if lower else "U"}
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, *, lower: bool
@@ -227,6 +278,7 @@ class TriangularSolve(MatrixOperation):
     """
 
     stablehlo_name = "triangular_solve"
+    lapack_name = "trsm"
     operand_names = ("a", "b")
     attributes = {
         "left_side": Boolean(),
@@ -281,6 +333,16 @@ class TriangularSolve(MatrixOperation):
 
     def stablehlo_attributes(self, **attributes: Any) -> dict[str, Any]:
         return {**attributes, "transpose_a": f"#stablehlo<transpose {attributes['transpose_a']}>"}
+
+    def lapack_options(
+        self, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: str
+    ) -> dict[str, str]:
+        return {
+            "diag": "U" if unit_diagonal else "N",
+            "side": "L" if left_side else "R",
+            "trans_x": {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}[transpose_a],
+            "uplo": "L" if lower else "U",
+        }
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any

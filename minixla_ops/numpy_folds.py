@@ -67,8 +67,11 @@ def fold_monoid(
         axes: none of them twice.
         initial: a scalar.
     """
-    wide = _wide_dtype(monoid, array.dtype)
+    dtype, wide = array.dtype, _wide_dtype(monoid, array.dtype)
     start = initial.astype(wide)
+    repeated = math.prod([array.shape[axis] for axis in axes if not array.strides[axis]])
+    if repeated > _FEW_COPIES:
+        array = _fold_copies(monoid, array, axes)
     # ufuncs convert NumPy's own types piece by piece, those of ml_dtypes not at all.
     ordered = array if array.dtype.isbuiltin == 1 else array.astype(wide)
     if monoid == "add" and wide == array.dtype and wide.kind in "fc":
@@ -81,7 +84,28 @@ def fold_monoid(
                 np.signbit(ordered), axis=axes, initial=np.signbit(start)
             )
             folded = np.where(folded == 0, np.copysign(folded, np.where(signs, -1.0, 1.0)), folded)
-        return folded.astype(array.dtype)
+        return folded.astype(dtype)
+
+
+_FEW_COPIES = 1 << 16
+
+
+def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """`array` with one element, folded, in place of the same one many times along axes.
+
+    Copies are folded in pairs, pairs of pairs and so on, as a constant may have any size.
+    """
+    wide, ufunc = _wide_dtype(monoid, array.dtype), _UFUNCS[monoid]
+    along = [axis for axis in axes if not array.strides[axis]]
+    count = math.prod([array.shape[axis] for axis in along])
+    first = tuple([slice(0, 1) if axis in along else slice(None) for axis in range(array.ndim)])
+    power, folded = array[first].astype(wide), None
+    with np.errstate(all="ignore"):
+        while count:
+            if count & 1:
+                folded = power if folded is None else ufunc(folded, power)
+            power, count = ufunc(power, power), count >> 1
+    return np.asarray(folded)
 
 
 # Of zeros, +0 is the larger and -0 the smaller, which NumPy's functions do not heed: a maximum that

@@ -18,6 +18,7 @@ from minixla.core.errors import (
     NaNError,
     NestingError,
     ShapeError,
+    SizeError,
     TransformError,
 )
 from minixla.core.graph import Graph, Instruction, Value
@@ -52,6 +53,7 @@ __all__ = [
     "Operation",
     "Shape",
     "ShapeError",
+    "SizeError",
     "TokenShape",
     "Trace",
     "Tracer",

@@ -26,8 +26,10 @@ __all__ = [
     "NaNError",
     "NestingError",
     "ShapeError",
+    "SizeError",
     "TransformError",
     "explain",
+    "too_large",
 ]
 
 
@@ -40,6 +42,16 @@ class ShapeError(MinixlaError, TypeError, ValueError):
 
     JAX raises TypeError where they do not fit; NumPy's programs expect ValueError.
     """
+
+
+class SizeError(MinixlaError, ValueError, MemoryError):
+    """An array has more bytes than 64 bits can count, or than there is memory for.
+
+    Attributes:
+        problem: what is wrong, one clause that names no operation.
+    """
+
+    problem = ""
 
 
 class AttributeValueError(MinixlaError, ValueError):
@@ -128,3 +140,17 @@ def explain(
     if advice:
         lines.append(f"  {advice}")
     return kind("\n".join(lines))
+
+
+def too_large(subject: str, problem: str, given: Iterable[str] = ()) -> SizeError:
+    """The error for an array that cannot be.
+
+    Args:
+        subject: the operation or transformation.
+        problem: see SizeError.
+        given: lines that show what was given.
+    """
+    advice = "An array's bytes must fit into memory, and into 64 bits: compute it in parts."
+    error = explain(SizeError, subject, problem, given, advice)
+    error.problem = problem
+    return error

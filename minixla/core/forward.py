@@ -100,7 +100,7 @@ def jvp_of(
     if operation.forward is not None:
         return operation.forward(primals, tangents, **attributes)
     results = _state.trace.process(operation, tuple(primals), attributes)
-    refuse_without_derivative(operation)
+    refuse_without_derivative(operation, attributes)
     single = type(results) is not tuple
     inexact = has_tangent(results) if single else any(map(has_tangent, results))
     if operation.zero_derivative is not None or not inexact:
@@ -120,13 +120,14 @@ def tangents_like(tangents: Any, results: Any) -> Any:
     return with_sizes_of(tangents, results)
 
 
-def refuse_without_derivative(operation: Operation) -> None:
+def refuse_without_derivative(operation: Operation, attributes: dict[str, Any]) -> None:
     """Raises DerivativeError where the operation says that it has no derivative."""
     if operation.no_derivative is not None:
         raise explain(
             DerivativeError,
             operation.builder_name,
             f"it has no derivative: {operation.no_derivative}",
+            [f"{name} = {attributes[name]!r}" for name in operation.telling_attributes],
             advice="Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
             "mx.custom_jvp or mx.custom_vjp.",
         )

@@ -16,8 +16,10 @@ from minixla.core.errors import (
     ErrorType,
     MinixlaError,
     ShapeError,
+    SizeError,
     TransformError,
     explain,
+    too_large,
 )
 from minixla.core.shapes import AnyShape, Shape
 
@@ -69,6 +71,7 @@ class Operation:
             an attribute of that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
         no_derivative: why no derivative exists, or None.
+        telling_attributes: names of attributes without which an error does not say what is called.
         missing_rules: why a rule is left out, by the rule's name.
         linear_operands: indices of the operands that it is linear in, or None.
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
@@ -91,6 +94,7 @@ class Operation:
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
+    telling_attributes: ClassVar[Sequence[str]] = ()
     missing_rules: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
@@ -310,13 +314,22 @@ class Operation:
             self._check_count(len(shapes), shapes)
             if Shape.any_dynamic:
                 self._refuse_dynamic(shapes)
-            found = (self.shape(*shapes, **attributes), attributes)
+            try:
+                found = (self.shape(*shapes, **attributes), attributes)
+            except SizeError as error:
+                raise self._too_large(error, shapes) from None
             if len(self._inferred) >= (_MOST_RUN if self._keeps_identity else _MOST_INFERRED):
                 self._inferred.clear()
             self._inferred[key] = found
         elif self._keeps_identity:
             return found[0], self.canonical_attributes(attributes)
         return found
+
+    def _too_large(self, error: SizeError, shapes: Sequence[AnyShape]) -> SizeError:
+        """The error of a shape that cannot be, for this operation."""
+        given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
+        lines = [f"{name} {shape}" for name, shape in given]
+        return too_large(self.builder_name, error.problem, lines)
 
     def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:
         """Attributes in declared order and canonical form, defaults filled in.

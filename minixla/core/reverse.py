@@ -159,7 +159,7 @@ class ReverseTrace(Trace):
             if operation.attributes:  # rules get them in canonical form
                 _, attributes = operation.infer(tuple(map(shape_of, values)), attributes)
             results = self.parent.process(operation, tuple(values), attributes)
-            refuse_without_derivative(operation)
+            refuse_without_derivative(operation, attributes)
             if operation.zero_derivative is not None:
                 return results
             if operation.linear_operands is None and not operation.has_rule("vjp"):

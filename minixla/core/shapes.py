@@ -16,6 +16,7 @@ from minixla.core.element_types import (
     canonical_element_type,
     element_type,
 )
+from minixla.core.errors import too_large
 
 __all__ = ["TOKEN", "AnyShape", "DeclaredArray", "Shape", "TokenShape", "TupleShape", "parse_shape"]
 
@@ -67,6 +68,7 @@ class Shape(_Interned):
         Raises:
             TypeError: no element type, or a size that is no integer.
             ValueError: a negative size, or `dynamic` of another length.
+            SizeError: more bytes than 64 bits with a sign can count.
         """
         dimensions = tuple(dimensions)
         flags = _dynamic_flags(dynamic, len(dimensions)) if dynamic is not None else ()
@@ -84,6 +86,7 @@ class Shape(_Interned):
         found = cls._interned.get(key)
         if found is not None:
             return found
+        _check_bytes(declared, sizes)
         self = object.__new__(cls)
         dynamic = flags or (False,) * len(sizes)
         Shape.any_dynamic |= bool(flags)
@@ -108,6 +111,11 @@ class Shape(_Interned):
     def size(self) -> int:
         """The number of elements (of the bounds, where dimensions are dynamic)."""
         return math.prod(self.dimensions)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes in NumPy."""
+        return self.size * self.element_type.dtype.itemsize
 
     @property
     def dtype(self) -> np.dtype:
@@ -202,6 +210,24 @@ class TokenShape(_Interned):
 def _fill(shape: _Interned, **attributes: Any) -> None:
     for name, value in attributes.items():
         object.__setattr__(shape, name, value)
+
+
+# NumPy and XLA count bytes in 64 bits with a sign. XLA ends the process where that overflows, also
+# where another dimension is empty: strides are products of sizes too.
+_MOST_BYTES = (1 << 63) - 1
+#: More bytes than this no machine of today has addresses for (five levels of page tables).
+ADDRESS_SPACE = 1 << 57
+
+
+def _check_bytes(declared: ElementType, sizes: tuple[int, ...]) -> None:
+    if math.prod([size or 1 for size in sizes]) * declared.dtype.itemsize <= _MOST_BYTES:
+        return
+    problem = (
+        f"{_print_array(declared, sizes, (False,) * len(sizes))} has more than 2**63 - 1 bytes"
+    )
+    if 0 in sizes:
+        problem += ", where empty dimensions count as one element"
+    raise too_large("shape", problem)
 
 
 def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:

@@ -15,7 +15,15 @@ from minixla.core.nesting import nested
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
 
-__all__ = ["Emitter", "attribute_text", "literal_text", "module_text", "quoted", "real_text"]
+__all__ = [
+    "Emitter",
+    "attribute_text",
+    "layouts_text",
+    "literal_text",
+    "module_text",
+    "quoted",
+    "real_text",
+]
 
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
@@ -51,6 +59,8 @@ class Emitter:
                 may avoid; None where it is for any.
         """
         self.platform = platform
+        #: The user's line of the operation that is being written, where lines are carried.
+        self.source: Source | None = None
         self._prefix = prefix
         self._lines: list[str] = []
         self._count = 0
@@ -112,6 +122,7 @@ class Emitter:
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
         regions: Sequence[str] = (),
+        hints: str = "",
         **attributes: Any,
     ) -> list[str]:
         """An operation in generic form.
@@ -122,6 +133,7 @@ class Emitter:
             shapes: the operands' shapes.
             results: the results' shapes.
             regions: texts made by `region`.
+            hints: attributes that are not the operation's own, `{mhlo.sharding = "..."}`.
             attributes: see `attribute_text`; None leaves one out.
 
         Returns:
@@ -136,7 +148,7 @@ class Emitter:
         target = f"{', '.join(names)} = " if names else ""
         self.line(
             f'{target}"{operation}"({", ".join(operands)}){properties}{bodies}'
-            f" : ({types}) -> ({outcome})"
+            f"{hints} : ({types}) -> ({outcome})"
         )
         return names
 
@@ -164,6 +176,9 @@ class Emitter:
             has_side_effect: whether it must be called once, in order with other side effects.
         """
         raise NotImplementedError("this text runs elsewhere")
+
+    def foreign_call(self, target: str) -> None:
+        """Notes that the next operation calls compiled code, which has the name `target`."""
 
     def take_token(self) -> str:
         """The token of the last side effect so far; what has one takes it and gives the next."""
@@ -270,7 +285,7 @@ class Emitter:
         return [names[id(value)] for value in graph.outputs]
 
     def _location_of(self, instruction: Instruction) -> str:
-        source = instruction.source
+        self.source = source = instruction.source
         if source is None:
             return ""
         assert self._locations is not None
@@ -323,6 +338,17 @@ def attribute_text(value: Any) -> str:
         return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
     rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in value)
     return f"dense<[{rows}]> : tensor<{len(value)}x{len(value[0])}xi64>"
+
+
+def layouts_text(orders: Sequence[Sequence[int]]) -> str:
+    """Layouts of several values, each the dimensions from the one that varies fastest in memory."""
+    texts = [
+        f"dense<{list(order)}> : tensor<{len(order)}xindex>"
+        if order
+        else "dense<> : tensor<0xindex>"
+        for order in orders
+    ]
+    return f"[{', '.join(texts)}]"
 
 
 def literal_text(literal: Literal) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import Tracer as JaxTracer
+from jax.errors import JaxRuntimeError
 
 from minixla.core.attributes import spelling
 from minixla.core.errors import MinixlaError
@@ -26,7 +27,7 @@ from minixla.core.tracing import (
 )
 from minixla.core.tuples import TupleValue
 from minixla.engine.host_calls import raise_interrupt
-from minixla.engine.program import stage_for_jax
+from minixla.engine.program import check_memory, stage_for_jax
 
 __all__ = ["ENGINE", "EngineTrace"]
 
@@ -62,6 +63,7 @@ class EngineTrace(Trace):
             raise
         except RuntimeError as error:
             raise_interrupt(error)
+            check_memory(error, operation.builder_name)
             raise
 
     def at_once(  # type: ignore[override]  # a method here
@@ -82,6 +84,9 @@ class EngineTrace(Trace):
         try:
             items = tuple(options.items())
             return _whole(function, names, items, spelling(items))(*operands)
+        except JaxRuntimeError as error:
+            check_memory(error, function.__name__)
+            raise
         except (TypeError, ValueError, OverflowError):
             return NotImplemented
 
@@ -148,7 +153,11 @@ def _device_splat(value: np.ndarray) -> jax.Array:
     key = (scalar.tobytes(), value.dtype, dtype, value.shape)
     found = _SPLATS.get(key)
     if found is None:
-        found = jax.numpy.full(value.shape, scalar, dtype)
+        try:
+            found = jax.numpy.full(value.shape, scalar, dtype)
+        except JaxRuntimeError as error:
+            check_memory(error, "constant")
+            raise
         if _is_kept(found):
             _make_room(_SPLATS)
             _SPLATS[key] = found

@@ -18,7 +18,8 @@ from jax.interpreters import mlir
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, innermost_first
 from minixla.core.shapes import TOKEN, AnyShape, Shape
-from minixla.core.stablehlo_text import Emitter
+from minixla.core.stablehlo_text import Emitter, layouts_text
+from minixla.engine.foreign_code import prepare_target
 
 __all__ = ["SIDE_EFFECT", "HostEmitter", "effect_of", "place_host_calls", "raise_interrupt"]
 
@@ -116,6 +117,10 @@ class HostEmitter(Emitter):
         )
         self._context: mlir.ModuleContext = module_context
 
+    def foreign_call(self, target: str) -> None:
+        """The code is made ready; where XLA does not know it, the error names the line."""
+        prepare_target(target, self.source)
+
     def host_call(
         self,
         function: Callable[..., Sequence[Any]],
@@ -180,10 +185,4 @@ def _dtypes(shapes: Sequence[AnyShape]) -> list[np.dtype]:
 
 def _row_major(shapes: Sequence[AnyShape]) -> str:
     ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
-    return f"[{', '.join([_layout(rank) for rank in ranks])}]"
-
-
-def _layout(rank: int) -> str:
-    if rank == 0:
-        return "dense<> : tensor<0xindex>"
-    return f"dense<[{', '.join(map(str, range(rank - 1, -1, -1)))}]> : tensor<{rank}xindex>"
+    return layouts_text([range(rank)[::-1] for rank in ranks])

@@ -14,9 +14,9 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
-from minixla.core.errors import NestingError, ShapeError, TransformError, explain
+from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Instruction, Value, hoist_constants, innermost_first
-from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, of_values
 from minixla.engine.host_calls import (
@@ -28,7 +28,7 @@ from minixla.engine.host_calls import (
 )
 from minixla.engine.random_keys import leaf_paths
 
-__all__ = ["PROGRAM", "run_graph", "stage_for_jax"]
+__all__ = ["PROGRAM", "check_memory", "run_graph", "stage_for_jax"]
 
 
 class HeldGraph:
@@ -73,6 +73,8 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
             f"a value of shape {shape} cannot cross the border to JAX",
             advice="Return arrays: take the members out of a tuple with get_tuple_element.",
         )
+    if shape.nbytes > ADDRESS_SPACE:
+        raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
     if shape.is_dynamic:
         raise explain(
             ShapeError,
@@ -334,6 +336,14 @@ def _places(structure: Any) -> list[str]:
     """Where the leaves of a function's result stand in it, for messages."""
     tree = jax.tree_util.tree_unflatten(structure, range(structure.num_leaves))
     return [f"the result{jax.tree_util.keystr(path)}" for path in leaf_paths(of_values(tree))]
+
+
+def check_memory(error: Exception, subject: str) -> None:
+    """Raises our error for one of XLA's that says that there is not enough memory."""
+    kind, _, problem = str(error).partition(": ")
+    if kind == "RESOURCE_EXHAUSTED":
+        what = "there is not enough memory to run the program"
+        raise too_large(subject, what, [f"XLA: {problem}"]) from None
 
 
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:

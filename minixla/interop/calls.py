@@ -10,6 +10,7 @@ from jax.extend.mlir import ir
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
+from minixla.interop.known_calls import ForeignCall, kept_call, known_call
 from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
@@ -53,26 +54,30 @@ def _custom_call(step: Step) -> Sequence[Value]:
             "prints out, or register a function with minixla_ops.register_custom_call and use "
             "minixla_ops.custom_call.",
         )
-    if step.get("called_computations"):
-        step.reject(
-            f"the target {target!r} is given functions to call", "Such calls are not supported."
-        )
     version, attributes = _config(step)
     declared = step.results
     # As in HLO, the members of a tuple are results of their own.
-    shapes = tuple([leaf for shape in declared for leaf in leaf_shapes(shape)])
-    given = {
-        "target_name": target,
-        "shapes": shapes,
-        "attributes": attributes,
-        "has_side_effect": bool(step.get("has_side_effect", False)),
-        "api_version": version,
-        "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
-        "result_layouts": _layouts(step, "result_layouts", shapes),
-    }
+    shapes = [leaf for shape in declared for leaf in leaf_shapes(shape)]
     leaves = [leaf for value in step.operands for leaf in step.builder.leaves(value)]
-    results = iter(step.builder.apply(REGISTRY["CustomCall"], leaves, given))
-    return [step.builder.from_leaves(shape, results) for shape in declared]
+    names = step.get("called_computations", ())
+    computations = [step.module.function(name, step) for name in names]
+    call = ForeignCall(target, step.builder, leaves, shapes, attributes, computations)
+    results = known_call(call)
+    if results is None and computations:
+        step.reject(
+            f"the target {target!r} is given functions to call", "Such calls are not supported."
+        )
+    if results is None:
+        given = {
+            "attributes": attributes,
+            "has_side_effect": bool(step.get("has_side_effect", False)),
+            "api_version": version,
+            "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
+            "result_layouts": _layouts(step, "result_layouts", shapes),
+        }
+        results = kept_call(call, given)
+    flat = iter(results)
+    return [step.builder.from_leaves(shape, flat) for shape in declared]
 
 
 def _config(step: Step) -> tuple[int, dict[str, Any]]:

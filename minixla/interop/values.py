@@ -13,6 +13,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
@@ -43,7 +44,10 @@ def shape_of_type(type_: Any) -> AnyShape:
         ValueError: there is none; the message is a clause that says why.
     """
     if isinstance(type_, ir.RankedTensorType):
-        return _array_shape(type_)
+        try:
+            return _array_shape(type_)
+        except SizeError as error:
+            raise ValueError(error.problem) from None
     if isinstance(type_, ir.TupleType):
         # MLIR's limit of nesting (see `reading`) bounds the recursion.
         members = range(type_.num_types)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core.errors import MinixlaError, too_large
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
 from minixla.core.snapshots import snapshot
@@ -86,7 +87,10 @@ class ReferenceTrace(Trace):
             data = [each.astype(dtype) for each, dtype in zip(data, declared, strict=True)]
         elif self.widen:
             attributes = {name: widened(value) for name, value in attributes.items()}
-        outcome = operation.reference(*data, **attributes)
+        try:
+            outcome = operation.reference(*data, **attributes)
+        except MemoryError as error:
+            raise _no_room(error, operation.builder_name, shapes, results) from None
         if type(results) is not tuple:
             return self._wrap(operation, outcome, results)  # type: ignore[arg-type]  # one shape
         pairs = zip(outcome, results, strict=True)
@@ -128,6 +132,17 @@ class ReferenceTrace(Trace):
                     f"where its shape rule says {shape}"
                 )
         return ReferenceTracer(self, data, shape)
+
+
+def _no_room(
+    error: MemoryError, subject: str, shapes: Sequence[AnyShape], results: Any
+) -> MemoryError:
+    """Our error for one of NumPy's."""
+    if isinstance(error, MinixlaError):  # of an operation inside, which it names
+        return error
+    listed = ", ".join(map(str, results if type(results) is tuple else (results,)))
+    given = [f"operands ({', '.join(map(str, shapes))})"] if shapes else []
+    return too_large(subject, f"there is not enough memory to compute {listed}", given)
 
 
 def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:

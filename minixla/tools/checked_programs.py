@@ -9,9 +9,9 @@ import jax
 import numpy as np
 from jax.tree_util import keystr, tree_unflatten
 
-from minixla.core.errors import DerivativeError, TransformError, explain
+from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
+from minixla.core.shapes import ADDRESS_SPACE, Shape
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.check_report import Row
@@ -111,6 +111,9 @@ class CheckedFunction:
                 advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
                 raise explain(TransformError, _SUBJECT, problem, [], advice)
         for step in inlined(self.graph).instructions:
+            for shape in self._arrays(step.shapes):
+                if shape.nbytes > ADDRESS_SPACE:  # though no evaluator may need all of it
+                    raise too_large(_SUBJECT, f"{shape} does not fit into any memory")
             if step.op.spans_devices:
                 problem = f"{step.op.builder_name} runs on several devices"
                 advice = "Check what each device computes; mx.simulate runs processes in NumPy."

@@ -54,9 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         problem = f"{where}{error.strerror or error}"
     except Exception as error:
-        if not _is_on_purpose(error):
-            raise
         problem = str(error)
+        if not _is_on_purpose(error):
+            if not isinstance(error, MemoryError):
+                raise
+            problem = f"there is not enough memory: {error}"
     with contextlib.suppress(OSError):
         print(f"{name}: {problem}", file=sys.stderr)
     return 2

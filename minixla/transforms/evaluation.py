@@ -10,13 +10,14 @@ from jax import ShapeDtypeStruct
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_map, tree_unflatten
 
-from minixla.core.errors import ConcretizationError, ShapeError, TransformError, explain
+from minixla.core.errors import ConcretizationError, ShapeError, TransformError, explain, too_large
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import (
     Tracer,
     _state,
+    shape_of,
     trace_to_graph,
     under,
     weak_type_of,
@@ -102,7 +103,12 @@ def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
         return TupleValue([_lower(trace, element) for element in leaf.elements])
     if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
         return leaf  # no array: a string, or float0 zeros, the tangents of integers
-    return np.array(trace.lift(leaf, "reference").data)
+    found = trace.lift(leaf, "reference")
+    try:
+        return np.array(found.data)
+    except MemoryError:
+        shape = shape_of(found)
+        raise too_large("reference", f"there is no memory for the result {shape}") from None
 
 
 def make_graph(

@@ -56,7 +56,7 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     checked_function(fun, "jit")
-    from minixla.engine import raise_interrupt
+    from minixla.engine import check_memory, raise_interrupt
 
     evaluator = default_trace()
     compiled = _Compiled(fun, options)
@@ -77,6 +77,7 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             raise_interrupt(error)
             try:
                 nested.check_arguments(args, kwargs)
+                check_memory(error, "jit")
             except MinixlaError as refusal:
                 hide_frames(refusal)
                 raise

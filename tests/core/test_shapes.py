@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from minixla.core.element_types import ELEMENT_TYPES, F32
+from minixla.core.errors import SizeError
 from minixla.core.shapes import (
     TOKEN,
     DeclaredArray,
@@ -280,3 +281,32 @@ NO_DATA = [
 @pytest.mark.parametrize("value", NO_DATA, ids=lambda value: type(value).__name__)
 def test_what_is_no_array(value):
     assert shape_of_data(value) is None
+
+
+MOST = 2**63 - 1
+UNCOUNTABLE = [
+    ("f32", (MOST, MOST), "f32[9223372036854775807,9223372036854775807] has more than 2**63 - 1"),
+    ("f32", (2**62, 8), "f32[4611686018427387904,8] has more than"),
+    ("f32", (2**61,), "f32[2305843009213693952] has more than"),
+    ("s8", (2**63,), "s8[9223372036854775808] has more than"),
+    ("c128", (2**30, 2**29), "c128[1073741824,536870912] has more than"),
+    ("s4", (2**32, 2**31), "s4[4294967296,2147483648] has more than"),
+    ("f32", (2**61, 0), "2**63 - 1 bytes, where empty dimensions count as one element"),
+    ("f32", (0, MOST, MOST), "where empty dimensions count as one element"),
+]
+
+
+@pytest.mark.parametrize(("kind", "sizes", "phrase"), UNCOUNTABLE, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_shape_of_more_bytes_than_64_bits_count_is_refused(kind, sizes, phrase, dynamic):
+    with pytest.raises(SizeError) as caught:
+        Shape(kind, sizes, [dynamic] * len(sizes))
+    assert phrase in str(caught.value)
+    assert "test_shapes.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"), [("s8", (MOST,)), ("f32", (2**61 - 1,)), ("s8", (MOST, 0)), ("f64", (0,))]
+)
+def test_the_largest_shapes(kind, sizes):
+    assert Shape(kind, sizes).nbytes in (MOST, MOST - 3, 0)

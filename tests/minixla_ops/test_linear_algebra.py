@@ -348,3 +348,69 @@ def test_triangular_solve_rejected():
     check_rejected(
         other, [np.eye(2), np.eye(2)], AttributeValueError, "transpose_a", "NO_TRANSPOSE, TRANSPOSE"
     )
+
+
+# Compiled for the CPU they are LAPACK's potrf and BLAS's trsm, as in JAX.
+
+
+def test_compiled_factors_are_those_of_the_reference():
+    """For either triangle of every type, with what is not to be read, and where there is none."""
+    operands = [positive_definite((3, 4, 4), dtype) for dtype in TYPES]
+    for a in operands:
+        a[1] = -a[1]
+        if a.dtype.kind == "c":
+            a[..., range(4), range(4)] += 1j  # imaginary parts of diagonals are not read
+
+    def function(*xs):
+        return [ops.cholesky(x, lower) for x in xs for lower in (True, False)]
+
+    with jax.enable_x64(True):
+        compiled = mx.jit(function)
+        assert "lapack_zpotrf_ffi" in compiled.lower(*operands).as_text()
+        found, expected = compiled(*operands), mx.reference(function)(*operands)
+    assert np.isnan(np.asarray(found[0][1])).sum() == 10
+    for one, other in zip(found, expected, strict=True):
+        bound = 40 * float(ml_dtypes.finfo(other.dtype).eps)
+        np.testing.assert_allclose(np.asarray(one), other, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (2, 1, 4, 4), (2, 0, 0)])
+def test_compiled_solutions_are_those_of_the_reference(sizes):
+    operands = [(triangular(sizes, dtype), normal(sizes, dtype)) for dtype in TYPES]
+
+    def function(*pairs):
+        return [ops.triangular_solve(a, b, *each) for a, b in pairs for each in VARIANTS]
+
+    with jax.enable_x64(True):
+        compiled = mx.jit(function)
+        assert ("lapack_ctrsm_ffi" in compiled.lower(*operands).as_text()) is (0 not in sizes)
+        found, expected = compiled(*operands), mx.reference(function)(*operands)
+    for one, other in zip(found, expected, strict=True):
+        bound = 40 * float(ml_dtypes.finfo(other.dtype).eps)
+        np.testing.assert_allclose(np.asarray(one), other, rtol=bound, atol=bound)
+
+
+def test_programs_for_other_platforms_hold_operations_of_xla():
+    function = lambda a: ops.triangular_solve(ops.cholesky(a), a, True, True)  # noqa: E731
+    text = graph_of(function, [np.eye(3)]).stablehlo()
+    assert "stablehlo.cholesky" in text
+    assert "custom_call" not in text
+
+
+def test_exported_factors_are_read_where_minixla_is_not():
+    a, b = positive_definite((2, 3, 3), np.float32), normal((2, 3, 3), np.float32)
+    function = lambda a, b: ops.triangular_solve(ops.cholesky(a), b, True, True)  # noqa: E731
+    data = mx.export(function, a, b, vjp_order=1)
+    expected = mx.reference(function)(a, b)
+    for read in (jax.export.deserialize(bytearray(data)).call, mx.import_stablehlo(data)):
+        np.testing.assert_allclose(read(a, b), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_stack_that_is_split_over_devices_stays_split():
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
+    a = positive_definite((8, 3, 3), np.float32)
+    function = lambda a: ops.triangular_solve(ops.cholesky(a), a, True, True)  # noqa: E731
+    found = mx.jit(function)(jax.device_put(a, split))
+    assert found.sharding.is_equivalent_to(split, 3)
+    np.testing.assert_allclose(found, mx.reference(function)(a), rtol=1e-4, atol=1e-5)

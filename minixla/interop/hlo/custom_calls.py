@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Literal
 from minixla.core.graph import Value
-from minixla.core.operation import REGISTRY
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.interop.hlo import notation
 from minixla.interop.hlo.operations import Entry, entry
 from minixla.interop.hlo.refused import ForeignCallback
 from minixla.interop.hlo.step import Nest, Step, leaf_shapes, nest_of, shape_of_nest
 from minixla.interop.hlo.syntax import layouts_in
+from minixla.interop.known_calls import ForeignCall, kept_call, known_call
 
 __all__ = ["CUSTOM_CALLS"]
 
@@ -35,7 +34,6 @@ _ANNOTATIONS = frozenset(
         "xla.sdy.FuncResultSharding",
     ]
 )
-_LAPACK = re.compile(r"lapack_[sdcz](potrf|trsm)_ffi")
 _VERSIONS = {
     "API_VERSION_ORIGINAL": 1,
     "API_VERSION_STATUS_RETURNING": 2,
@@ -60,131 +58,25 @@ def _custom_call(step: Step) -> Nest:
         (whole,) = step.operands
         if shape_of_nest(whole) is step.shape:
             return whole
-    lapack = _LAPACK.fullmatch(target)
-    meaning = _MEANINGS.get(target) or (_LAPACK_MEANINGS[lapack[1]] if lapack else None)
-    found = meaning(step) if meaning is not None else None
-    return _kept(step, target) if found is None else found
-
-
-def _top_k(step: Step) -> Nest | None:
-    """XLA:CPU's TopK: the greatest elements, and where they are."""
-    declared = step.shape
-    if not isinstance(declared, TupleShape) or not declared.elements:
-        return None
-    values = declared.elements[0]
-    if not isinstance(values, Shape) or not values.rank or len(step.operands) != 1:
-        return None
-    return step.apply(REGISTRY["TopK"], step.values, {"k": values.dimensions[-1]})
-
-
-def _cholesky(step: Step) -> Nest | None:
-    """LAPACK's potrf: the factor in a triangle of the operand's, and whether there is none.
-
-    The other triangle keeps the operand's elements.
-    """
-    letters, declared = _letters(step, "uplo"), step.shape
-    if letters not in ("L", "U") or not isinstance(declared, TupleShape) or len(step.values) != 1:
-        return None
-    (operand,), lower = step.values, letters == "L"
-    shape, info = operand.shape, declared.elements[-1]
-    if len(declared.elements) != 2 or not isinstance(shape, Shape) or not isinstance(info, Shape):
-        return None
-    found = step.bind("Cholesky", operand, lower=lower)
-    rows, columns = (_index(step, shape, shape.rank - each) for each in (2, 1))
-    inside = step.bind("Ge" if lower else "Le", rows, columns)
-    factor = step.bind("Select", inside, found, operand)
-    corner = _first_elements(step, found, shape)
-    failed = step.bind(
-        "ConvertElementType", _is_nan(step, corner), new_element_type=info.element_type
+    options = _options(step)
+    call = ForeignCall(
+        target,
+        step.builder,
+        step.leaves,
+        leaf_shapes(step.shape),
+        options,
+        step.computations("called_computations") if target == "ApproxTopK" else (),
     )
-    return (factor, failed)
+    found = known_call(call)
+    if found is None:
+        found = _kept(step, call)
+    return nest_of(step.shape, iter(found))
 
 
-def _index(step: Step, shape: Shape, dimension: int) -> Value:
-    whole = Shape("s32", shape.dimensions)
-    return step.bind("Iota", output_shape=whole, iota_dimension=dimension)
-
-
-def _first_elements(step: Step, value: Value, shape: Shape) -> Value:
-    """The first element of each matrix: a factor that does not exist is NaN everywhere."""
-    rank, sizes = shape.rank, shape.dimensions
-    limits = {"start_indices": (0,) * rank, "limit_indices": (*sizes[:-2], 1, 1)}
-    cut = step.bind("Slice", value, **limits, strides=(1,) * rank)
-    return step.bind("Reshape", cut, dimensions=sizes[:-2])
-
-
-def _is_nan(step: Step, value: Value) -> Value:
-    return step.bind("Ne", value, value)
-
-
-def _triangular_solve(step: Step) -> Nest | None:
-    """BLAS's trsm: x of a x = b, or x a = b."""
-    letters = _letters(step, "side", "uplo", "diag", "trans_x")
-    if not letters or len(step.operands) != 2 or not isinstance(step.shape, Shape):
-        return None
-    side, uplo, diagonal, transposed = letters
-    transposes = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
-    if side not in "LR" or uplo not in "LU" or diagonal not in "UN" or transposed not in transposes:
-        return None
-    given = {
-        "left_side": side == "L",
-        "lower": uplo == "L",
-        "unit_diagonal": diagonal == "U",
-        "transpose_a": transposes[transposed],
-    }
-    return step.apply(REGISTRY["TriangularSolve"], step.values, given)
-
-
-def _letters(step: Step, *names: str) -> str:
-    """The characters that options of LAPACK stand for; none where one is missing."""
-    options = _options(step) or {}
-    found = [options.get(name) for name in names]
-    codes = [each[1] if isinstance(each, tuple) else each for each in found]
-    is_text = all(isinstance(each, int) and ord("A") <= each <= ord("Z") for each in codes)
-    return "".join(map(chr, codes)) if is_text else ""  # type: ignore[arg-type]  # integers
-
-
-def _slice_to_dynamic(step: Step) -> Nest | None:
-    """The operand with the sizes that the other operands say."""
-    value, *sizes = step.values
-    declared = step.shape
-    if not isinstance(declared, Shape) or len(sizes) != declared.rank:
-        return None
-    for dimension, (size, flag) in enumerate(zip(sizes, declared.dynamic, strict=True)):
-        if flag:
-            value = step.bind("SetDimensionSize", value, size, dimension=dimension)
-    return value
-
-
-def _pad_to_static(step: Step) -> Nest | None:
-    """The operand at its bounds, and its sizes."""
-    (value,) = step.values
-    shape = value.shape
-    if not isinstance(shape, Shape):
-        return None
-    sizes = [step.bind("GetDimensionSize", value, dimension=at) for at in range(shape.rank)]
-    for dimension, flag in enumerate(shape.dynamic):
-        if flag:
-            literal = Literal(np.array(shape.dimensions[dimension], np.int32), Shape("s32"))
-            bound = step.bind("Constant", literal=literal)
-            value = step.bind("SetDimensionSize", value, bound, dimension=dimension, to_bound=True)
-    return (value, *sizes)
-
-
-_Meaning = Callable[[Step], "Nest | None"]
-_MEANINGS: dict[str, _Meaning] = {
-    "TopK": _top_k,
-    "SliceToDynamic": _slice_to_dynamic,
-    "PadToStatic": _pad_to_static,
-}
-_LAPACK_MEANINGS: dict[str, _Meaning] = {"potrf": _cholesky, "trsm": _triangular_solve}
-
-
-def _kept(step: Step, target: str) -> Nest:
+def _kept(step: Step, call: ForeignCall) -> Sequence[Value]:
     """The call itself, which evaluates where somebody registers what it means."""
     version = _VERSIONS[step.choice("api_version", *_VERSIONS, default="API_VERSION_ORIGINAL")]
-    options = _options(step)
-    config = step.text("backend_config", "")
+    options, config = call.options, step.text("backend_config", "")
     if options is None:
         text = notation.string(config)
         options = {"backend_config": config if text is None else text} if config else {}
@@ -192,23 +84,19 @@ def _kept(step: Step, target: str) -> Nest:
         if step.has(name):  # what the target runs is lost: none may take the call for a plain one
             options[name] = step.text(name)
     given = {
-        "target_name": target,
-        "shapes": tuple(leaf_shapes(step.shape)),
         "attributes": options,
         "has_side_effect": step.flag("custom_call_has_side_effect"),
         "api_version": version,
-        "operand_layouts": None,
-        "result_layouts": None,
     }
     if step.has("operand_layout_constraints"):
         constraints = step.text("operand_layout_constraints")
-        shapes = [value.shape for value in step.leaves]
+        shapes = [value.shape for value in call.operands]
         given["operand_layouts"] = _layouts(step, constraints, shapes)
-        given["result_layouts"] = _layouts(step, step.instruction.shape_text, given["shapes"])
-    is_callback = "python" in target and "callback" in target
-    operation = ForeignCallback.instance if is_callback else REGISTRY["CustomCall"]
-    results = step.builder.apply(operation, step.leaves, given)
-    return nest_of(step.shape, iter(results))
+        given["result_layouts"] = _layouts(step, step.instruction.shape_text, call.results)
+    if "python" in call.target and "callback" in call.target:
+        attributes = {"target_name": call.target, "shapes": tuple(call.results), **given}
+        return step.builder.apply(ForeignCallback.instance, call.operands, attributes)
+    return kept_call(call, given)
 
 
 def _layouts(step: Step, text: str, shapes: Sequence[AnyShape]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from minixla.core.errors import SizeError
 from minixla.core.shapes import AnyShape, TupleShape, parse_shape
 from minixla.interop.hlo.text import HloText
 
@@ -384,7 +385,8 @@ class _Parser:
         try:
             shape = parse_shape(" ".join(whole.split()))
         except ValueError as error:
-            raise self.source.error(start, str(error)) from None
+            problem = error.problem if isinstance(error, SizeError) else str(error)
+            raise self.source.error(start, problem) from None
         if isinstance(shape, TupleShape) and _depth(whole) > _DEEPEST_TUPLE:
             problem = f"more than {_DEEPEST_TUPLE} tuples within each other"
             raise self.source.error(start, problem, (), "Flatten the tuples.")

@@ -16,7 +16,6 @@ rules give for the function's StableHLO program (`derivatives="program"`), and a
 
 *in JAX*: the derivative is the one that JAX makes (`derivatives="jax"`, the default of
 `mx.from_jax`), since the program alone does not tell it. *none*: there is no derivative to compare.
-*XLA only*: there is no evaluation in NumPy.
 
 Printed by `python -m tests.minixla.interop.jax_page`; a test fails when this page is out of date.
 Functions are named as in `import jax.numpy as jnp`, `from jax import lax, nn, random`,
@@ -38,8 +37,6 @@ def _cells(row: Row) -> tuple[str, str]:
     """What is compared of the derivatives, and why something is not."""
     derivatives = "none" if row.zero else "in JAX" if row.differs else "both modes"
     notes = [row.zero, "" if row.zero else row.differs]
-    if row.backend:
-        notes.append(f"XLA only: {row.backend}")
     if row.tolerance > Row._field_defaults["tolerance"]:
         notes.append(f"within {row.tolerance:g} of the greatest")
     return derivatives, "; ".join(filter(None, notes))

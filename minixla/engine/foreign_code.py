@@ -1,0 +1,74 @@
+"""Compiled code of other libraries, which programs call by name: made ready, or reported."""
+
+from __future__ import annotations
+
+import re
+
+from jax._src import compiler
+from jax._src.lax.linalg import initialize_lapack
+
+from minixla.core.errors import TransformError, explain
+from minixla.core.source import Source
+
+__all__ = ["prepare_target"]
+
+#: For each target of the programs that were lowered, where the last call of it is.
+_CALLED: dict[str, Source | None] = {}
+# XLA's words for a target without code, with the target and the platform.
+_UNKNOWN = (
+    re.compile(r"No FFI handler registered for (\S+) on a platform (\S+)"),
+    re.compile(r"No registered implementation for untyped custom call to (\S+) for (\S+)"),
+    re.compile(r"Custom call target (\S+) is not implemented()"),
+)
+
+
+#: Targets of XLA's own passes, which check nothing, and what to use instead.
+_INTERNAL = {
+    "SliceToDynamic": "minixla_ops.set_dimension_size",
+    "TopK": "minixla_ops.top_k",
+}
+
+
+def prepare_target(target: str, source: Source | None) -> None:
+    """Makes the code of a custom call ready, for a program that is lowered.
+
+    Args:
+        target: its name.
+        source: where the program calls it.
+    """
+    if target in _INTERNAL:
+        raise explain(
+            TransformError,
+            "custom_call",
+            f"the target {target!r} is a name that XLA's compiler gives to calls of its own",
+            advice="XLA ends the process where such a call is not as it makes them: use "
+            f"{_INTERNAL[target]}.",
+            source=source,
+        )
+    if target.startswith("lapack_"):
+        # The kernels are registered from the start, as null pointers.
+        initialize_lapack()
+    _CALLED[target] = source
+
+
+def _explained(error: Exception) -> Exception | None:
+    """Our error for one of XLA's compiler about a target that it does not know; None for others."""
+    text = str(error)
+    for pattern in _UNKNOWN:
+        match = pattern.search(text)
+        if match is not None and match[1] in _CALLED:
+            target = match[1]
+            return explain(
+                TransformError,
+                "custom_call",
+                f"XLA has no code for the target {target!r}"
+                + (f" on the platform {match[2]}" if match[2] else ""),
+                advice="Load the library that has it and register it with "
+                "jax.ffi.register_ffi_target, or say what it computes: "
+                "minixla_ops.register_custom_call(target_name, function).",
+                source=_CALLED[target],
+            )
+    return None
+
+
+compiler.register_xla_runtime_error_handler(_explained)

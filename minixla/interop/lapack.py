@@ -1,0 +1,240 @@
+"""Calls of LAPACK in programs that JAX lowered for the CPU, such as `lapack_sgetrf_ffi`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.errors import TransformError, explain
+from minixla.core.operation import register
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import bind
+from minixla.interop.lapack_routines import ROUTINES
+from minixla_ops.batching import to_front
+from minixla_ops.custom_call import CustomCall, is_registered
+from minixla_ops.lapack import LETTERS, lapack_layout, sharding_hints
+
+__all__ = ["PORTABLE", "LapackCall", "column_major", "lapack_routine", "letters"]
+
+#: XLA's names for what routines compute, where JAX lowers for no library; arrays are row-major.
+PORTABLE = {"ProductOfElementaryHouseholderReflectors": "orgqr", "Qr": "geqrf"}
+_TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
+_TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}
+# Operands and results: T of the routine's element type, R real, C complex, I s32; sizes by letters,
+# equal ones where these are equal. k is the smaller one of m and n, and d is n - 1.
+_SIGNATURES = {
+    "gees": "Tnn -> Tnn Tnn Tn Tn I I",
+    "geev": "Tnn -> Tn Tn Cnn Cnn I",
+    "gehrd": "Tnn -> Tnn Td I",
+    "geqp3": "Tmn In -> Tmn In Tk",
+    "geqrf": "Tmn -> Tmn Tk",
+    "gesdd": "Tmn -> Tmn Rk Tmu Tvn I",
+    "gesvd": "Tmn -> Tmn Rk Tmu Tvn I",
+    "getrf": "Tmn -> Tmn Ik I",
+    "gtsv": "Tn Tn Tn Tnr -> Tn Tn Tn Tnr I",
+    "heevd": "Tnn -> Tnn Rn I",
+    "hetrd": "Tnn -> Tnn Rn Rd Td I",
+    "orgqr": "Tmn Tp -> Tmn",
+    "ormqr": "Tqs Tp Tmn -> Tmn",
+    "syevd": "Tnn -> Tnn Rn I",
+    "sytrd": "Tnn -> Tnn Rn Rd Td I",
+    "ungqr": "Tmn Tp -> Tmn",
+    "unmqr": "Tqs Tp Tmn -> Tmn",
+}
+_COMPLEX_SIGNATURES = {"gees": "Tnn -> Tnn Tnn Tn I I", "geev": "Tnn -> Tn Cnn Cnn I"}
+
+
+def lapack_routine(target: str) -> tuple[str, str] | None:
+    """The letter of the element type and the name in a target; None where it is no LAPACK call.
+
+    Portable targets have no letter.
+    """
+    if target in PORTABLE:
+        return "", PORTABLE[target]
+    match = _TARGET.fullmatch(target)
+    return (match[1], match[2]) if match is not None else None
+
+
+def letters(options: dict[str, Any] | None, *names: str) -> str:
+    """The characters that options of LAPACK stand for; none where one is missing."""
+    found = [(options or {}).get(name) for name in names]
+    codes = [each[1] if isinstance(each, tuple) else each for each in found]
+    is_text = all(isinstance(each, int) and ord("A") <= each <= ord("Z") for each in codes)
+    return "".join(map(chr, codes)) if is_text else ""  # type: ignore[arg-type]  # integers
+
+
+def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
+    """The layouts of operands and results that a routine takes; None where it is not known.
+
+    Args:
+        target: the call's.
+        operands: the operands' shapes, with any number of dimensions in front.
+    """
+    signature = _signature(target)
+    if signature is None or not operands or not isinstance(operands[0], Shape):
+        return None
+    batch = operands[0].rank - len(signature[0][0]) + 1
+    if batch < 0:
+        return None
+    return tuple(
+        [tuple([lapack_layout(len(each) - 1, batch) for each in side]) for side in signature]
+    )
+
+
+def _signature(target: str) -> tuple[list[str], list[str]] | None:
+    routine = lapack_routine(target)
+    if routine is None or routine[1] not in _SIGNATURES:
+        return None
+    kind, name = routine
+    text = (_COMPLEX_SIGNATURES if kind in "cz" else {}).get(name, _SIGNATURES[name])
+    operands, results = text.split("->")
+    return operands.split(), results.split()
+
+
+@register
+class LapackCall(CustomCall):
+    """A call of a routine of LAPACK, over stacks of matrices.
+
+    Attributes: see CustomCall.
+
+    Checks:
+        (L1) operands and results have the element types and sizes that the routine takes and gives.
+    """
+
+    spec_names = ()
+    hlo_name = "custom-call"
+    no_derivative = (
+        "of LAPACK's routines only potrf and trsm (Cholesky factors, triangular systems) have one "
+        "yet; mx.jit, mx.vmap and mx.reference work, and mx.from_jax takes a JAX function with "
+        "JAX's derivative"
+    )
+
+    def shape(self, *args: AnyShape, target_name: str, shapes: Any, **_: Any) -> Any:
+        """The declared shapes, once they fit the routine."""
+        signature, routine = _signature(target_name), lapack_routine(target_name)
+        assert signature is not None, "importers make calls of known routines only"
+        assert routine is not None
+        kind = _TYPES.get(routine[0]) or self.array_shapes(args)[0].element_type
+        found = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
+        if len(args) != len(signature[0]) or not found:
+            self.reject(
+                "L1",
+                f"{target_name} cannot take or give arrays of these shapes",
+                [f"{' '.join(signature[0])} -> {' '.join(signature[1])}",
+                 f"({', '.join(map(str, args))}) -> ({', '.join(map(str, shapes))})"],
+                "T is its element type, R real, C complex, I s32; the letters after it are sizes.",
+            )  # fmt: skip
+        return shapes
+
+    def reference(
+        self, *args: Any, target_name: str, shapes: Sequence[Shape], attributes: Any, **given: Any
+    ) -> tuple[Any, ...]:
+        """The routine in NumPy, in double, rounded once; zeros for what LAPACK leaves undefined."""
+        given = {**given, "target_name": target_name, "shapes": shapes, "attributes": attributes}
+        if is_registered(target_name):
+            return super().reference(*args, **given)
+        routine = lapack_routine(target_name)
+        assert routine is not None
+        function = ROUTINES.get(routine[1])
+        if function is None:
+            raise explain(
+                TransformError,
+                self.builder_name,
+                f"LAPACK's routine {routine[1]} has no meaning in NumPy",
+                [f"target_name = {target_name!r}"],
+                "Run it by XLA (mx.jit), or say what it computes: "
+                "minixla_ops.register_custom_call(target_name, function).",
+            )
+        with np.errstate(all="ignore"):
+            found = function(*map(_in_double, args), **_words(attributes))
+        precision = args[0].real.dtype
+        pairs = zip(found, shapes, strict=True)
+        return tuple([_rounded(each, shape, precision) for each, shape in pairs])
+
+    def hints(
+        self, target_name: str, shapes: Sequence[AnyShape], results: Sequence[AnyShape]
+    ) -> str:
+        """How a stack may be split over devices."""
+        signature = _signature(target_name)
+        if signature is None or target_name in PORTABLE:
+            return ""
+        arrays = self.array_shapes(shapes)
+        batch = arrays[0].rank - len(signature[0][0]) + 1
+        return sharding_hints(batch, arrays, [each for each in results if isinstance(each, Shape)])
+
+    def batch(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        /,
+        *,
+        target_name: str,
+        shapes: Sequence[Shape],
+        **given: Any,
+    ) -> tuple[Any, Any]:
+        """One call for all members: routines take stacks of matrices."""
+        fronts, size = to_front(operands, dimensions)
+        wide = [shape.with_dimension(0, size) for shape in shapes]
+        for name in ("operand_layouts", "result_layouts"):
+            orders = given[name]
+            if orders is not None:
+                given[name] = [(*[at + 1 for at in order], 0) for order in orders]
+        results = bind(self, *fronts, target_name=target_name, shapes=wide, **given)
+        return results, (0,) * len(results)
+
+
+def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape]) -> bool:
+    """Whether shapes are those of a signature, all with the same dimensions in front."""
+    if len(pattern) != len(shapes) or kind.name not in LETTERS:
+        return False
+    kinds = {"T": kind, "R": kind.real, "C": kind.complex, "I": ELEMENT_TYPES["s32"]}
+    sizes: dict[str, int] = {}
+    batches = set()
+    for letters_, shape in zip(pattern, shapes, strict=True):
+        rank = len(letters_) - 1
+        if not isinstance(shape, Shape) or shape.rank < rank or shape.is_dynamic:
+            return False
+        if shape.element_type is not kinds[letters_[0]]:
+            return False
+        own = shape.dimensions[shape.rank - rank :]
+        if any(
+            sizes.setdefault(n, size) != size for n, size in zip(letters_[1:], own, strict=True)
+        ):
+            return False
+        batches.add(shape.dimensions[: shape.rank - rank])
+    m, n = sizes.get("m", 0), sizes.get("n", 0)
+    return (
+        len(batches) == 1
+        and sizes.get("k", min(m, n)) == min(m, n)
+        and sizes.get("d", max(n - 1, 0)) == max(n - 1, 0)
+        and sizes.get("p", 0) <= (min(m, n) if "q" not in sizes else max(m, n))
+        and all(sizes.get(each, most) in (most, min(m, n)) for each, most in (("u", m), ("v", n)))
+    )
+
+
+def _in_double(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind in "iu":
+        return array
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _words(attributes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Options as Python's: letters for their codes."""
+    return {
+        name: value if isinstance(value, bool) else letters(dict(attributes), name)
+        for name, value in attributes
+    }
+
+
+def _rounded(array: Any, shape: Shape, precision: np.dtype) -> np.ndarray:
+    """A result in its type, with parts as wide as the operands' (which may be in double)."""
+    dtype = shape.dtype if shape.dtype.kind == "i" else precision
+    if shape.dtype.kind == "c":
+        dtype = np.result_type(precision, np.complex64)
+    if array is None:
+        return np.zeros(shape.dimensions, dtype)
+    return np.asarray(array).astype(dtype)

@@ -1,0 +1,157 @@
+"""What LAPACK's routines compute, in NumPy, for stacks of matrices, in LAPACK's conventions.
+
+A routine takes its arrays and gives the results in order, None for those that LAPACK leaves
+undefined. `info` is 0, or says what went wrong, for each matrix.
+Source: https://www.netlib.org/lapack/explore-html/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+__all__ = ["ROUTINES"]
+
+Arrays = Sequence[Any]
+
+
+def _adjoint(matrix: np.ndarray) -> np.ndarray:
+    return matrix.conj().swapaxes(-1, -2)
+
+
+def _in_each(function: Callable[[np.ndarray], Arrays], a: np.ndarray) -> Arrays:
+    """The results of a function for stacks of matrices, and `info`.
+
+    NumPy raises an error where one matrix of many has no result: that one's results are NaN.
+    """
+    batch = a.shape[:-2]
+    try:
+        return *function(a), np.zeros(batch, np.int32)
+    except np.linalg.LinAlgError:
+        found = [_or_nan(function, each) for each in a.reshape(-1, *a.shape[-2:])]
+    columns = [np.stack(column) for column in zip(*found, strict=True)]
+    return [column.reshape(*batch, *column.shape[1:]) for column in columns]
+
+
+def _or_nan(function: Callable[[np.ndarray], Arrays], matrix: np.ndarray) -> Arrays:
+    try:
+        return *function(matrix), np.int32(0)
+    except np.linalg.LinAlgError:
+        like = function(np.eye(*matrix.shape, dtype=matrix.dtype))
+        return *[np.full_like(each, np.nan) for each in like], np.int32(1)
+
+
+def _lu(a: np.ndarray) -> Arrays:
+    """getrf: L and U in one matrix, the row that each row was exchanged with (from 1), info."""
+    lu = a.copy()
+    rows, columns = a.shape[-2:]
+    count = min(rows, columns)
+    pivots = np.zeros((*a.shape[:-2], count), np.int32)
+    info = np.zeros(a.shape[:-2], np.int32)
+    for step in range(count):
+        # Of complex numbers LAPACK compares the sums of both parts.
+        below: Any = lu[..., step:, step]
+        size = np.abs(below.real) + np.abs(below.imag)
+        chosen = np.nanargmax(np.where(np.isnan(size), -1, size), -1) + step
+        pivots[..., step] = chosen + 1
+        at = chosen[..., None, None]
+        row = np.take_along_axis(lu, at, -2)
+        np.put_along_axis(lu, at, lu[..., step : step + 1, :], -2)
+        lu[..., step : step + 1, :] = row
+        pivot = lu[..., step, step]
+        info = np.where((info == 0) & (pivot == 0), step + 1, info)
+        lu[..., step + 1 :, step] /= np.where(pivot == 0, 1, pivot)[..., None]
+        below, right = lu[..., step + 1 :, step], lu[..., step, step + 1 :]
+        lu[..., step + 1 :, step + 1 :] -= below[..., :, None] * right[..., None, :]
+    return lu, pivots, info.astype(np.int32)
+
+
+def _qr(a: np.ndarray) -> Arrays:
+    """geqrf: R, below it the vectors of the reflections, and their factors."""
+    transposed, factors = np.linalg.qr(a, mode="raw")
+    return transposed.swapaxes(-1, -2), factors
+
+
+def _reflected(a: np.ndarray, factors: np.ndarray, c: np.ndarray, adjoint: bool) -> np.ndarray:
+    """The product of reflections 1 - factor v v^H, or its adjoint, with `c`."""
+    count = factors.shape[-1]
+    for step in range(count) if adjoint else reversed(range(count)):
+        vector = a[..., step].copy()
+        vector[..., :step] = 0
+        vector[..., step] = 1
+        factor = factors[..., step].conj() if adjoint else factors[..., step]
+        row = vector[..., None, :].conj() @ c
+        c = c - factor[..., None, None] * vector[..., :, None] * row
+    return c
+
+
+def _orthogonal(a: np.ndarray, factors: np.ndarray) -> Arrays:
+    """orgqr, ungqr: the columns of Q."""
+    return (_reflected(a, factors, np.broadcast_to(np.eye(*a.shape[-2:]), a.shape), False),)
+
+
+def _orthogonal_product(
+    a: np.ndarray, factors: np.ndarray, c: np.ndarray, left: bool, transpose: bool
+) -> Arrays:
+    """ormqr, unmqr: Q c, or c Q; with Q^H for Q where it is transposed."""
+    if left:
+        return (_reflected(a, factors, c, transpose),)
+    return (_adjoint(_reflected(a, factors, _adjoint(c), not transpose)),)
+
+
+def _singular_values(a: np.ndarray, mode: str) -> Arrays:
+    """gesdd, gesvd: nothing, singular values, left vectors, adjoint right vectors, info."""
+    if mode == "N":
+        values, info = _in_each(lambda x: (np.linalg.svd(x, compute_uv=False),), a)
+        return None, values, None, None, info
+    u, values, v, info = _in_each(lambda x: tuple(np.linalg.svd(x, mode == "A")), a)
+    return None, values, u, v, info
+
+
+def _hermitian_eigenvalues(a: np.ndarray, mode: str, uplo: Literal["L", "U"]) -> Arrays:
+    """syevd, heevd: eigenvectors, eigenvalues, info."""
+    if mode == "N":
+        values, info = _in_each(lambda x: (np.linalg.eigvalsh(x, uplo),), a)
+        return None, values, info
+    values, vectors, info = _in_each(lambda x: tuple(np.linalg.eigh(x, uplo)), a)
+    return vectors, values, info
+
+
+def _eigenvalues(a: np.ndarray, compute_left: str, compute_right: str) -> Arrays:
+    """geev: eigenvalues (real and imaginary parts, if a is real), left, right vectors, info."""
+    left = right = None
+    if compute_left == compute_right == "N":
+        values, info = _in_each(lambda x: (np.linalg.eigvals(x),), a)
+    else:
+        values, right, info = _in_each(lambda x: tuple(np.linalg.eig(x)), a)
+        left = _left_vectors(right) if compute_left == "V" else None
+        right = right if compute_right == "V" else None
+    parts = (values,) if np.iscomplexobj(a) else (values.real, values.imag)
+    return *parts, left, right, info
+
+
+def _left_vectors(right: np.ndarray) -> np.ndarray:
+    """Left eigenvectors, of length 1 with a real greatest component."""
+    rows, _ = _in_each(lambda x: (np.linalg.inv(x),), right)
+    left = _adjoint(rows)
+    left = left / np.linalg.norm(left, axis=-2, keepdims=True)
+    greatest = np.take_along_axis(left, np.abs(left).argmax(-2)[..., None, :], -2)
+    return left * (greatest.conj() / np.abs(greatest)) if np.iscomplexobj(left) else left
+
+
+#: By name, without the letter of the element type.
+ROUTINES: dict[str, Callable[..., Arrays]] = {
+    "geev": _eigenvalues,
+    "geqrf": _qr,
+    "gesdd": _singular_values,
+    "gesvd": _singular_values,
+    "getrf": _lu,
+    "heevd": _hermitian_eigenvalues,
+    "orgqr": _orthogonal,
+    "ormqr": _orthogonal_product,
+    "syevd": _hermitian_eigenvalues,
+    "ungqr": _orthogonal,
+    "unmqr": _orthogonal_product,
+}

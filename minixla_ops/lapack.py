@@ -1,0 +1,101 @@
+"""Calls of LAPACK and BLAS in programs for the CPU, where XLA's own loops are slow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, count, islice
+from typing import Any
+
+from minixla.core.shapes import Shape
+from minixla.core.stablehlo_text import layouts_text, quoted
+
+__all__ = ["LETTERS", "lapack_call", "lapack_layout", "sharding_hints"]
+
+#: What the names of routines begin with, by element type.
+LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
+
+
+def lapack_layout(rank: int, batch: int) -> tuple[int, ...]:
+    """The layout of a stack of arrays, each column-major, from the fastest dimension.
+
+    Args:
+        rank: of each array: 2 or less.
+        batch: the number of leading dimensions, which are row-major.
+    """
+    arrays = tuple(range(batch, batch + rank))
+    return (*arrays, *reversed(range(batch)))
+
+
+def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]) -> str:
+    """Says that a stack may be split over devices, matrices may not: by Shardy's rule, and GSPMD's.
+
+    The dimensions in front are factors that all arrays share, each other one is a factor alone.
+
+    Args:
+        batch: the number of dimensions in front.
+        shapes: the operands' shapes.
+        results: the results' shapes.
+    """
+    # Shardy's names of factors.
+    names = chain("ijklmnopqrstuvwxyz", (f"z_{number}" for number in count(1)))
+    shared = list(islice(names, batch))
+    sizes = dict(zip(shared, shapes[0].dimensions, strict=False))
+
+    def listed(arrays: Sequence[Shape]) -> str:
+        texts = []
+        for shape in arrays:
+            own = [next(names) for _ in shape.dimensions[batch:]]
+            sizes.update(zip(own, shape.dimensions[batch:], strict=True))
+            texts.append(f"[{', '.join([*shared, *own])}]")
+        return ", ".join(texts)
+
+    rule = f"({listed(shapes)})->({listed(results)})"
+    factors = ", ".join([f"{name}={size}" for name, size in sizes.items()])
+    return (
+        f' {{mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}, '
+        f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule} {{{factors}}}, custom>}}"
+    )
+
+
+def lapack_call(
+    emit: Any,
+    routine: str,
+    operands: Sequence[str],
+    shapes: Sequence[Shape],
+    results: Sequence[Shape],
+    **options: str,
+) -> Sequence[str]:
+    """Writes a call.
+
+    Args:
+        emit: the Emitter.
+        routine: the name without the letter of the element type.
+        operands: the names of the operands, stacks of matrices.
+        shapes: the operands' shapes.
+        results: the results' shapes.
+        options: letters.
+
+    Returns:
+        The names of the results.
+    """
+    target = f"lapack_{LETTERS[shapes[0].element_type.name]}{routine}_ffi"
+    emit.foreign_call(target)
+    given = ", ".join([f"{name} = {ord(letter)} : ui8" for name, letter in options.items()])
+    batch = shapes[0].rank - 2
+    operand_layouts, result_layouts = (
+        layouts_text([lapack_layout(shape.rank - batch, batch) for shape in each])
+        for each in (shapes, results)
+    )
+    return emit.operation(
+        "stablehlo.custom_call",
+        operands,
+        shapes,
+        results,
+        hints=sharding_hints(batch, shapes, results),
+        call_target_name=quoted(target),
+        has_side_effect=False,
+        api_version="4 : i32",
+        backend_config=f"{{{given}}}",
+        operand_layouts=operand_layouts,
+        result_layouts=result_layouts,
+    )
