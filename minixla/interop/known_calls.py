@@ -20,6 +20,7 @@ from minixla.interop.lapack import PORTABLE, LapackCall, column_major, lapack_ro
 
 __all__ = ["ForeignCall", "kept_call", "known_call"]
 
+
 class ForeignCall(NamedTuple):
     """A custom call.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -149,8 +150,19 @@ class LapackCall(CustomCall):
                 "Run it by XLA (mx.jit), or say what it computes: "
                 "minixla_ops.register_custom_call(target_name, function).",
             )
+        given = _words(attributes)
+        try:
+            inspect.signature(function).bind(*args, **given)
+        except TypeError as error:
+            raise explain(
+                TransformError,
+                self.builder_name,
+                f"{target_name} is not given the options that it takes: {error}",
+                [f"attributes: {given}"],
+                "Give those with which JAX calls the routine.",
+            ) from None
         with np.errstate(all="ignore"):
-            found = function(*map(_in_double, args), **_words(attributes))
+            found = function(*map(_in_double, args), **given)
         precision = args[0].real.dtype
         pairs = zip(found, shapes, strict=True)
         return tuple([_rounded(each, shape, precision) for each, shape in pairs])
@@ -211,7 +223,7 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         len(batches) == 1
         and sizes.get("k", min(m, n)) == min(m, n)
         and sizes.get("d", max(n - 1, 0)) == max(n - 1, 0)
-        and sizes.get("p", 0) <= (min(m, n) if "q" not in sizes else max(m, n))
+        and sizes.get("p", 0) <= min(sizes.get("q", m), sizes.get("s", n))
         and all(sizes.get(each, most) in (most, min(m, n)) for each, most in (("u", m), ("v", n)))
     )
 

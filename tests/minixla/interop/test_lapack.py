@@ -294,6 +294,14 @@ def test_the_factors_of_singular_matrices():
         mx.reference(mx.import_stablehlo(rows))(a)  # the transposed matrix's, which is another call
 
 
+def test_a_call_without_its_options_is_refused_in_numpy():
+    a = matrices("f4", 3, 3)[0]
+    text = jax.jit(jnp.linalg.eigh).lower(a).as_text()
+    read = mx.import_stablehlo(text.replace("mode = 86 : ui8, ", ""))
+    with pytest.raises(mx.TransformError, match=r"ssyevd_ffi is not given the options .* 'mode'"):
+        mx.reference(read)(a)
+
+
 UNKNOWN = {
     "gees": lambda a: jax.scipy.linalg.schur(a),
     "gehrd": lambda a: jax.scipy.linalg.hessenberg(a),
