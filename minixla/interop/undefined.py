@@ -2,94 +2,57 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import bind
 from minixla.interop.step import Step
-from minixla_ops.elementwise import FLOATS, Elementwise
-from minixla_ops.rules import full_like
-from minixla_ops.selection import select
+from minixla_ops.comparison import eq
+from minixla_ops.rules import zeros_like
+from minixla_ops.selection import Select, select
 
 __all__ = ["translated_select"]
 
 
 @register
-class Undefined(Elementwise):
-    """operand, and NaN where pred is true: of programs that choose the constant NaN.
+class Undefined(Select):
+    """A Select one of whose values is the constant NaN.
 
     Such is the result of a function outside of its domain. Its derivative there is NaN, too, in
-    both modes, where a Select of a constant would have 0.
-
-    Attributes:
-        keeps_zero: whether zeros stay: of cotangents those of results that nobody uses.
+    both modes, where that of a constant would be 0.
     """
 
-    element_types = FLOATS
-    operand_names = ("pred", "operand")
-    attributes = {"keeps_zero": Boolean(False)}
-    linear_operands = (1,)
     spec_names = ()
 
-    def shape(self, pred: Any, operand: Any, /, **attributes: Any) -> Shape:
-        """That of the operand."""
-        return operand
+    def jvp(self, primals: Any, tangents: Any, results: Any, /) -> Any:
+        """The same choice between NaN and the tangent."""
+        return bind(self, *_replaced(primals, tangents))
 
-    def reference(
-        self, pred: np.ndarray, operand: np.ndarray, /, *, keeps_zero: bool
-    ) -> np.ndarray:
-        """In NumPy."""
-        chosen = pred & (operand != 0) if keeps_zero else pred
-        return np.where(chosen, np.array(math.nan, operand.dtype), operand)
-
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        keeps_zero: bool,
-    ) -> Sequence[str]:
-        """A select."""
-        return emit.expand(_program(shapes[0], shapes[1], keeps_zero), operands)
-
-    def transpose(
-        self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any
-    ) -> Sequence[Any]:
-        """The same of the cotangent."""
-        return None, bind(self, operands[0], cotangents, keeps_zero=True)
+    def transpose(self, cotangents: Any, operands: Any, linear: Any, /) -> Sequence[Any]:
+        """The same of the cotangent, but that it stays 0: nobody uses such a result."""
+        given = [cotangents if each else None for each in linear]
+        chosen = bind(self, *_replaced(operands, given))
+        found = select(eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
+        return [found if each else None for each in linear]
 
 
-@lru_cache(maxsize=1024)
-def _program(pred: Shape, operand: Shape, keeps_zero: bool) -> Graph:
-    def function(pred: Any, operand: Any) -> Any:
-        chosen = pred & (operand != 0) if keeps_zero else pred
-        return select(chosen, full_like(operand, math.nan), operand)
-
-    return closed_graph(function, [pred, operand], "undefined")
+def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Operands with others in place of those which are given."""
+    pairs = zip(operands, others, strict=True)
+    return [operand if other is None else other for operand, other in pairs]
 
 
 def translated_select(step: Step) -> Sequence[Value]:
     """stablehlo.select: Undefined where one of the values is the constant NaN, else Select."""
-    pred, on_true, on_false = step.operands
-    kinds = [value.shape for value in step.operands]
-    is_float = all(isinstance(kind, Shape) for kind in kinds) and kinds[1].element_type in FLOATS
-    if is_float and kinds[0].dimensions == kinds[1].dimensions:
-        if _is_nan(on_true):
-            return step.builder.apply(REGISTRY["Undefined"], [pred, on_false])
-        if _is_nan(on_false):
-            return step.builder.apply(REGISTRY["Undefined"], [step.bind("Not", pred), on_true])
-    return step.builder.apply(REGISTRY["Select"], step.operands)
+    shape = step.operands[1].shape
+    is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
+    undefined = is_inexact and any(map(_is_nan, step.operands[1:]))
+    return step.builder.apply(REGISTRY["Undefined" if undefined else "Select"], step.operands)
 
 
 def _is_nan(value: Value) -> bool:
