@@ -63,10 +63,11 @@ class Instruction:
         self.operands = operands
         self.attributes = attributes
         self.source = source
-        self.single = not isinstance(result_shapes, tuple)
         if isinstance(result_shapes, tuple):
+            self.single = False
             self.results = tuple([Value(s, self, i) for i, s in enumerate(result_shapes)])
         else:
+            self.single = True
             self.results = (Value(result_shapes, self, 0),)
 
     @property

@@ -99,6 +99,27 @@ class Builder:
         self.instructions.append(step)
         return step.results
 
+    def elementwise(self, operation: Operation, own: Any) -> None:
+        """`apply` and `define` for an operation of one or two operands and without attributes.
+
+        Most operations of most programs are such: here each call counts.
+
+        Args:
+            operation: ours.
+            own: MLIR's.
+        """
+        known, given = self._values, own.operands
+        first = known.get(hash(given[0])) or self.value(given[0])
+        operands: tuple[Value, ...] = (first,)
+        shapes: tuple[AnyShape, ...] = (first.shape,)
+        if len(given) == 2:
+            second = known.get(hash(given[1])) or self.value(given[1])
+            operands, shapes = (first, second), (first.shape, second.shape)
+        shape, attributes = operation.infer(shapes, {})
+        step = Instruction(operation, operands, attributes, shape, self.source)
+        self.instructions.append(step)
+        known[hash(own.result)] = step.results[0]
+
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one more instruction of the operation of XLA's name `name`."""
         return self.apply(operation_named(name), operands, attributes)[0]

@@ -18,13 +18,13 @@ from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.deprecated import DEPRECATED
 from minixla.interop.dynamic import DYNAMIC
-from minixla.interop.operations import TABLE, Translation
+from minixla.interop.operations import ELEMENTWISE, TABLE, Translation
 from minixla.interop.order import callees_first
 from minixla.interop.programs import PROGRAMS
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
-from minixla.interop.values import UnreadableError, declared, shape_of_type, source_of
+from minixla.interop.values import UnreadableError, declared, shape_of_type, source_at, source_of
 
 __all__ = ["TRANSLATIONS", "Module"]
 
@@ -82,7 +82,8 @@ class Module:
         self.graphs: dict[str, Graph] = {}
         self._depths: dict[int, int] = {}
         self._declared = _Declared()
-        self._sources: dict[Any, Source | None] = {}
+        # By the hash of MLIR's, its address.
+        self._sources: dict[int, Source | None] = {}
         self._nesting = 0
         self._module = module
         self.functions = _functions(module)
@@ -179,8 +180,18 @@ class Module:
         for view in block.operations:
             operation = view.operation
             name = operation.name
+            same = ELEMENTWISE.get(name)
+            if same is not None and not (same.attributes and len(operation.attributes)):
+                # Most operations of most programs. MLIR's verifier infers their types as our rules
+                # do, up to sizes that it does not know: those of what leaves a block are checked.
+                builder.source = self._source(operation.location)
+                try:
+                    builder.elementwise(same, operation)
+                    continue
+                except MinixlaError:
+                    pass  # raised again below, with what it is about
             if name in _TERMINATORS:
-                return [builder.value(each) for each in operation.operands]
+                return self._returned(operation, name, builder)
             self._translate(operation, name, builder)
         raise located(block.owner.location, "a block has no terminator", (), "End it with return.")
 
@@ -208,16 +219,28 @@ class Module:
             raise _unsupported(operation.location, f"{name}: {error}") from error
         own = (operation.result,) if len(results) == 1 else operation.results
         for result, value in zip(own, results, strict=True):
-            shape = self._declared[result.type]
-            if shape is not None and shape is not value.shape:
-                raise step.error(
-                    f"the result is declared {shape}, but is {value.shape}",
-                    "The declared type must follow from the operands and attributes.",
-                )
+            self._check_declared(step, "result", result, value)
             builder.define(result, value)
 
+    def _returned(self, terminator: Any, name: str, builder: Builder) -> Sequence[Value]:
+        """What a block's terminator is given."""
+        step = Step(terminator, name, builder, self)
+        for mlir_value, value in zip(terminator.operands, step.operands, strict=True):
+            self._check_declared(step, "operand", mlir_value, value)
+        return step.operands
+
+    def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
+        shape = self._declared[mlir_value.type]
+        if shape is not None and shape is not value.shape:
+            raise step.error(
+                f"the {what} is declared {shape}, but is {value.shape}",
+                "The declared type must follow from the operands and attributes.",
+            )
+
     def _source(self, location: Any) -> Source | None:
-        key = location.attr
+        if isinstance(location, ir.FileLineColLoc):  # each operation has its own
+            return source_at(location.filename, "program", location.start_line)
+        key = hash(location.attr)
         found = self._sources.get(key, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._sources[key] = source_of(location)

@@ -19,11 +19,11 @@ from minixla.interop.values import enumerator, literal_of
 from minixla_ops.accuracy import ResultAccuracy
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.dot_dimensions import DotDimensionNumbers
-from minixla_ops.elementwise import Elementwise
+from minixla_ops.elementwise import Binary, Unary
 from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.transcendental import FloatUnary
 
-__all__ = ["TABLE", "Translation", "precisions"]
+__all__ = ["ELEMENTWISE", "TABLE", "Translation", "precisions"]
 
 #: Adds to the graph under construction and gives the results.
 Translation = Callable[[Step], Sequence[Value]]
@@ -41,13 +41,6 @@ def _one(name: str, attributes: _Attributes | None = None) -> Translation:
     return translation
 
 
-def _elementwise(operation: Operation) -> Translation:
-    def translation(step: Step) -> Sequence[Value]:
-        return step.builder.apply(operation, step.operands)
-
-    return translation
-
-
 def _accurate(operation: Operation) -> Translation:
     def translation(step: Step) -> Sequence[Value]:
         given = {}
@@ -60,18 +53,20 @@ def _accurate(operation: Operation) -> Translation:
     return translation
 
 
-def _same_names() -> dict[str, Translation]:
-    """Elementwise operations, which have no other attributes."""
-    table: dict[str, Translation] = {}
-    for operation in list(REGISTRY.values()):
-        name = f"stablehlo.{operation.stablehlo_name}"
-        if operation.stablehlo_name is None or operation.stablehlo_name == "compare":
-            continue
-        if isinstance(operation, FloatUnary):
-            table[name] = _accurate(operation)
-        elif isinstance(operation, Elementwise) and not operation.attributes:
-            table[name] = _elementwise(operation)
-    return table
+def _same_names() -> dict[str, Operation]:
+    """Elementwise operations of one or two operands, without attributes but an accuracy."""
+    return {
+        f"stablehlo.{operation.stablehlo_name}": operation
+        for operation in REGISTRY.values()
+        if operation.stablehlo_name not in (None, "compare")
+        and isinstance(operation, (Unary, Binary))
+        and (isinstance(operation, FloatUnary) or not operation.attributes)
+    }
+
+
+#: What an operation without attributes is, where nothing but its operands matters; by StableHLO's
+#: name.
+ELEMENTWISE: dict[str, Operation] = _same_names()
 
 
 _DIRECTIONS = {each.upper(): each.capitalize() for each in ("eq", "ne", "ge", "gt", "le", "lt")}
@@ -273,7 +268,10 @@ def _optimization_barrier(step: Step) -> Sequence[Value]:
 
 #: By StableHLO's name.
 TABLE: dict[str, Translation] = {
-    **_same_names(),
+    **{
+        name: _accurate(operation) if isinstance(operation, FloatUnary) else _one(operation.name)
+        for name, operation in ELEMENTWISE.items()
+    },
     "stablehlo.after_all": _one("AfterAll"),
     "stablehlo.batch_norm_grad": _one("BatchNormGrad", _batch_norm),
     "stablehlo.batch_norm_inference": _one("BatchNormInference", _batch_norm),
