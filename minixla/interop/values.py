@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -249,15 +250,14 @@ _OFFSETS = {line: start for start, _, line in reversed([*_TEMPLATE.co_lines()])}
 def source_at(file: str, function: str, line: int) -> Source:
     """A line of a file that Python need not have."""
     block, at = divmod(line, _BLOCK)
-    return _lines_of(file, function, block)[at]
+    return Source(_lines_of(file, function, block), _OFFSETS[at + 1])
 
 
 @lru_cache(maxsize=4096)
-def _lines_of(file: str, function: str, block: int) -> list[Source]:
-    code = _TEMPLATE.replace(
+def _lines_of(file: str, function: str, block: int) -> CodeType:
+    return _TEMPLATE.replace(
         co_filename="<stablehlo>" if file == "-" else file,
         co_name=function,
         co_qualname=function,
         co_firstlineno=block * _BLOCK,
     )
-    return [Source(code, _OFFSETS[at + 1]) for at in range(_BLOCK)]

@@ -71,6 +71,17 @@ TEXTS = {
         main(f'%r = "stablehlo.abs"(%x) {{a = "{"a" * 200}"}} : (tensor<2x3xf32>) -> tensor<5xf32>',
              result="tensor<5xf32>"),
         r"line 2, column 6: .*\n  types \(tensor<2x3xf32>\) -> tensor<5xf32>\n.*breaks a rule"),
+    "a size that changes on its way out": (
+        main("""%a = "stablehlo.tanh"(%x) : (tensor<2x3xf32>) -> tensor<?x3xf32>
+        %r = "stablehlo.tanh"(%a) : (tensor<?x3xf32>) -> tensor<5x3xf32>""",
+             result="tensor<5x3xf32>"),
+        r"line 4, .*func.return: the operand is declared f32\[5,3\], but is f32\[2,3\]"),
+    "sizes that differ where they are unknown": (
+        main("""%a = "stablehlo.tanh"(%x) : (tensor<2x3xf32>) -> tensor<?x3xf32>
+        %b = stablehlo.constant dense<0.0> : tensor<5x3xf32>
+        %c = "stablehlo.tanh"(%b) : (tensor<5x3xf32>) -> tensor<?x3xf32>
+        %r = stablehlo.add %a, %c : tensor<?x3xf32>""", result="tensor<?x3xf32>"),
+        r"line 5, column 14: stablehlo.add: .*f32\[2,3\].*f32\[5,3\].*breaks a rule"),
     "words": ("hello world", "line 1, column 1: custom op 'hello' is unknown"),
     "a null character": ("func.func\0", "line 1, column 10: a null character"),
     "a name that is no UTF-8": (main('%r = call @"\\FF"(%x) '
