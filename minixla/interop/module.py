@@ -82,7 +82,7 @@ class Module:
         self.graphs: dict[str, Graph] = {}
         self._depths: dict[int, int] = {}
         self._declared = _Declared()
-        # By the hash of MLIR's, its address.
+        # By the hash of the location's attribute, its address.
         self._sources: dict[int, Source | None] = {}
         self._nesting = 0
         self._module = module
