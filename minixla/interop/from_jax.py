@@ -17,6 +17,7 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.interop.jax_functions import FlatFunction
+from minixla.interop.shardings import Shardings, check_shardings
 from minixla.transforms.arguments import (
     Cache,
     StaticArguments,
@@ -39,6 +40,7 @@ def from_jax(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     derivatives: Literal["jax", "program"] = "jax",
+    shardings: Shardings = "refuse",
 ) -> Callable[..., Any]:
     """A JAX function as one of ours.
 
@@ -56,19 +58,25 @@ def from_jax(
         derivatives: `jax`: derivatives and batches are those of JAX, with its custom rules and
             stop_gradient, made into our programs in the same way; `program`: those that our rules
             give for the StableHLO program, in which neither is left.
+        shardings: what to do with layouts over devices that the function fixes
+            (`jax.lax.with_sharding_constraint`, shardings of `jax.jit` or `jax.device_put`):
+            `refuse` raises, `drop` leaves them out, which changes no result.
 
     Returns:
         A function that works inside and outside of `mx.jit`, `mx.grad`, `mx.vmap`,
         `mx.reference`, with attribute `graph(*args)`, which gives the Graph.
 
     Raises:
-        ImportError_: when called: the function prints, calls back into Python or fixes layouts.
+        AttributeValueError: there is no such way to treat shardings.
+        ImportError_: when called: the function prints, calls back into Python, fixes layouts or
+            maps over devices.
         ConcretizationError: when called: it needs the value of something that JAX traces.
         LeakedTracerError, ForeignCallError: when called: it closes over values of ours that are
             being traced; pass them as arguments.
         TransformError: when called: what is not traced cannot be hashed.
     """
     checked_function(fun, "from_jax")
+    check_shardings("from_jax", shardings)
     marked = StaticArguments(fun, static_argnums, static_argnames)
     programs: dict[Any, tuple[FlatFunction, Any]] = Cache()
 
@@ -112,7 +120,7 @@ def from_jax(
             name = getattr(fun, "__name__", "function")
             pairs = zip(argument_places(fun, args, named, numbers), flags, strict=True)
             labels = [place.removeprefix("argument ") for place, flag in pairs if flag]
-            program = FlatFunction(flat, shapes, weak, name, labels)
+            program = FlatFunction(flat, shapes, weak, name, labels, shardings)
             if len(programs) >= _MOST_PROGRAMS:
                 programs.pop(next(iter(programs)))
             found = programs[key] = program, trees[0]

@@ -16,8 +16,9 @@ from minixla.core.linear import instantiate
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, default_trace, shape_of, under
 from minixla.engine.float0 import float0_zeros
-from minixla.interop.jax_tracing import explaining, refuse_layouts
+from minixla.interop.jax_tracing import explaining, refuse_layouts, refuse_maps
 from minixla.interop.module import Module
+from minixla.interop.shardings import Shardings
 from minixla_ops.batching import batch_size
 from minixla_ops.calls import Call
 
@@ -32,6 +33,7 @@ def program_of(
     arguments: Sequence[Any],
     name: str,
     labels: Sequence[str] = (),
+    shardings: Shardings = "refuse",
 ) -> Graph:
     """The graph of a JAX function.
 
@@ -40,15 +42,19 @@ def program_of(
         arguments: a jax.ShapeDtypeStruct for each.
         name: the graph's name.
         labels: what the arguments are called in messages.
+        shardings: what to do with layouts over devices that it fixes.
 
     Raises:
-        ImportError_: the function calls back into Python, has other side effects, or fixes layouts.
+        ImportError_: the function calls back into Python, has other side effects, fixes layouts,
+            or maps over devices.
         ConcretizationError: it needs the value of an argument.
     """
     # What the function calls of ours belongs to JAX's program, not to the one being traced.
     with under(default_trace()), explaining(name, arguments, labels):
         staged = jax.jit(function, keep_unused=True).trace(*arguments)
-    refuse_layouts(staged.jaxpr, name)
+    refuse_maps(staged.jaxpr, name)
+    if shardings == "refuse":
+        refuse_layouts(staged.jaxpr, name)
     if staged.jaxpr.effects:
         raise explain(
             ImportError_,
@@ -91,15 +97,17 @@ class FlatFunction:
         weak: Sequence[bool],
         name: str,
         labels: Sequence[str] = (),
+        shardings: Shardings = "refuse",
     ) -> None:
         self.function = function
         self.name = name
+        self.shardings: Shardings = shardings
         self._arguments = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
             for s, flag in zip(shapes, weak, strict=True)
             if isinstance(s, Shape)
         ]
-        self.graph = program_of(function, self._arguments, name, labels)
+        self.graph = program_of(function, self._arguments, name, labels, shardings)
         self._derived: dict[Any, FlatFunction] = {}
         self._residuals: Any = None
 
@@ -113,7 +121,8 @@ class FlatFunction:
         found = self._derived.get(key)
         if found is None:
             strong = [False] * len(shapes)
-            found = self._derived[key] = FlatFunction(function, shapes, strong, name)
+            found = FlatFunction(function, shapes, strong, name, shardings=self.shardings)
+            self._derived[key] = found
         return found
 
     def _of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:

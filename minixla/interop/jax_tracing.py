@@ -15,7 +15,7 @@ from minixla.core.errors import ConcretizationError, ImportError_, MinixlaError,
 from minixla.core.shapes import shape_of_data
 from minixla.core.source import find_source, is_user_file
 
-__all__ = ["explaining", "refuse_layouts"]
+__all__ = ["explaining", "refuse_layouts", "refuse_maps"]
 
 #: What JAX's errors call the arguments of the function that it traces, by its only parameter.
 _ARGUMENT = re.compile(r"\barrays\[(\d+)\]")
@@ -84,14 +84,29 @@ def refuse_layouts(jaxpr: Any, name: str) -> None:
             "from_jax",
             f"{name} fixes the layout of a value over devices, which a program of ours would lose",
             [f"{what}: {sharding}"],
-            "Leave it out of the function and say it outside: "
+            'mx.from_jax(f, shardings="drop") gives it up: the results are the same. Or leave it '
+            "out of the function and say it outside: "
             "mx.jit(lambda x: x, out_shardings=sharding)(x) keeps the layout of x inside a program "
             "of ours; or call the function from jax.jit, not through mx.from_jax.",
         )
 
 
+def refuse_maps(jaxpr: Any, name: str) -> None:
+    """Raises ImportError_ where a function is mapped over devices, which no graph can say."""
+    for step in _steps(jaxpr):
+        if step.primitive.name == "shard_map":
+            raise explain(
+                ImportError_,
+                "from_jax",
+                f"{name} maps a function over devices with jax.shard_map",
+                [f"mesh: {step.params['mesh']}"],
+                "A program of ours is one for all devices: call jax.shard_map from JAX's code "
+                "(jax.jit, jax.grad), where the mapped function may call ours; or use mx.pmap.",
+            )
+
+
 def _layouts(jaxpr: Any) -> Iterator[tuple[str, Any]]:
-    for step in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+    for step in _steps(jaxpr):
         name = step.primitive.name
         for key in ("sharding", "in_shardings", "out_shardings", "devices"):
             given = step.params.get(key)
@@ -99,8 +114,14 @@ def _layouts(jaxpr: Any) -> Iterator[tuple[str, Any]]:
                 # What is left open is no Sharding.
                 if isinstance(each, jax.sharding.Sharding):
                     yield f"{name}, {key}", each
+
+
+def _steps(jaxpr: Any) -> Iterator[Any]:
+    """The equations of a jaxpr and of all within it."""
+    for step in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield step
         for inner in _inner(step.params.values()):
-            yield from _layouts(inner)
+            yield from _steps(inner)
 
 
 def _inner(values: Iterable[Any]) -> Iterator[Any]:

@@ -312,6 +312,31 @@ def test_layouts_are_not_lost_in_silence(name):
         assert "spec=P('i',)" in str(caught.value)
         assert "out_shardings=sharding" in str(caught.value)
         assert "test_from_jax.py" in str(caught.value)
+        assert 'shardings="drop"' in str(caught.value)
+
+
+@pytest.mark.parametrize("derivatives", ["jax", "program"])
+@pytest.mark.parametrize("name", FIXING)
+def test_layouts_may_be_dropped(name: str, derivatives: Any) -> None:
+    x = np.arange(8, dtype=np.float32)
+    ours = mx.from_jax(FIXING[name], derivatives=derivatives, shardings="drop")
+    np.testing.assert_array_equal(ours(x), FIXING[name](x))
+    expected = jax.jit(jax.grad(lambda x: (FIXING[name](x) * x).sum()))(x)
+    np.testing.assert_array_equal(mx.grad(lambda x: (ours(x) * x).sum())(x), expected)
+    assert "sharding" not in mx.make_graph(ours)(x).stablehlo()
+
+
+def test_there_are_two_ways_to_treat_layouts() -> None:
+    with pytest.raises(mx.AttributeValueError, match=r'from_jax: .*\n.*keep.*\n(.*\n)*.*"drop"'):
+        mx.from_jax(jnp.sin, shardings="keep")  # type: ignore[arg-type]  # a wrong word
+
+
+@pytest.mark.parametrize("shardings", ["refuse", "drop"])
+def test_functions_mapped_over_devices_are_refused_either_way(shardings: Any) -> None:
+    mapped = jax.shard_map(lambda x: x * 2, mesh=MESH, in_specs=jax.P("i"), out_specs=jax.P("i"))
+    with pytest.raises(mx.ImportError_, match=r"with jax\.shard_map") as caught:
+        mx.from_jax(lambda x: jax.jit(mapped)(x), shardings=shardings)(np.ones(8, np.float32))
+    assert "test_from_jax.py" in str(caught.value)
 
 
 def test_typed_random_keys():
