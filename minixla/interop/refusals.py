@@ -20,6 +20,7 @@ _RULE = (
     "The program breaks a rule of the operation: correct its operands, attributes or declared "
     "types; StableHLO's specification lists the rules by operation."
 )
+_HLO = "This is HLO's text, which mx.import_hlo reads."
 DIALECTS = (
     "Programs may use the dialects stablehlo, chlo and func: programs of other dialects must be "
     "converted to StableHLO first."
@@ -30,6 +31,7 @@ _NAME = (
 _OWN = r"(?:stablehlo|chlo|func)"
 #: What to do, by the beginnings of what MLIR's parser says; its verifier says all else.
 _PARSER_SAYS = {
+    r"custom op 'HloModule'": _HLO,
     rf"custom op '{_OWN}\.|unregistered operation '{_OWN}\.": _NAME,
     r"custom op '\w+\.|Dialect `|.*\bunregistered\b": DIALECTS,
     r".*expects different type than prior": (
@@ -45,8 +47,8 @@ _PARSER_SAYS = {
 _LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SHOWN = 100
 _LONGEST_OPERATION = 1 << 16
-# What a line begins with that is not the next operation.
-_GOES_ON = re.compile(r"\s*(?::|\(|\{|<\{|->|,|attributes\b|loc\()")
+# What the line begins with that follows an operation.
+_NEXT = re.compile(r'\s*(?:[%}^#!"@]|//|\w+\.\w|(?:return|call|module)\b|\Z)')
 _MARK = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[][(){}<>:\n]')
 
 
@@ -120,7 +122,7 @@ def _types(text: str, start: int) -> str:
                 return ""
         elif found == ":" and not depth:
             colon = match.end()
-        elif found == "\n" and not depth and not _GOES_ON.match(text, match.end()):
+        elif found == "\n" and not depth and _NEXT.match(text, match.end()):
             return _in_one_line(text[colon : match.start()]) if colon >= 0 else ""
     return ""
 

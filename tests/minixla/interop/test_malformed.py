@@ -59,6 +59,13 @@ TEXTS = {
              tensor<2x3xf32>) -> tensor<5x3xf32>""", result="tensor<5x3xf32>"),
         r"line 2, column 6: .*\n  %r = \"stablehlo.concatenate\"\(%x, %x\) \{\n"
         r"  types \(tensor<2x3xf32>, tensor<2x3xf32>\) -> tensor<5x3xf32>\n.*breaks a rule"),
+    "an operation in words over several lines": (
+        main("""%r = stablehlo.dot_general %x, %x,
+            contracting_dims =
+            [1] x [0]
+          : (tensor<2x3xf32>, tensor<2x3xf32>)
+          -> tensor<2x3xf32>"""),
+        r"\n  types \(tensor<2x3xf32>, tensor<2x3xf32>\) -> tensor<2x3xf32>\n.*breaks a rule"),
     "an operation with a region": (
         main("""%z = stablehlo.constant dense<0.0> : tensor<f32>
         %r = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 5>}> ({
@@ -82,6 +89,7 @@ TEXTS = {
         %c = "stablehlo.tanh"(%b) : (tensor<5x3xf32>) -> tensor<?x3xf32>
         %r = stablehlo.add %a, %c : tensor<?x3xf32>""", result="tensor<?x3xf32>"),
         r"line 5, column 14: stablehlo.add: .*f32\[2,3\].*f32\[5,3\].*breaks a rule"),
+    "HLO": ("HloModule m\n", "line 1, column 1: .*which mx.import_hlo reads"),
     "words": ("hello world", "line 1, column 1: custom op 'hello' is unknown"),
     "a null character": ("func.func\0", "line 1, column 10: a null character"),
     "a name that is no UTF-8": (main('%r = call @"\\FF"(%x) '
