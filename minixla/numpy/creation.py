@@ -13,7 +13,7 @@ from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer, not_a_value
+from minixla.core.tracing import Tracer, host_array, not_a_value
 from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
 from minixla.numpy.operands import (
     axis_of,
@@ -109,8 +109,13 @@ def _leaves(members: Sequence[Any]) -> list[Any]:
 def _host_array(members: Sequence[Any], leaves: Sequence[Any], kind: ElementType | None) -> Any:
     if kind is None and leaves:
         kind = common_type("array", *leaves)
+    kind = kind or default_float()
     try:
-        return np.asarray(members, dtype=(kind or default_float()).dtype)
+        return np.asarray(members, dtype=kind.dtype)
+    except OverflowError:
+        for leaf in leaves:
+            host_array(leaf, Shape(kind, ()), "array", "a member")
+        raise
     except (ValueError, TypeError) as error:
         raise explain(
             ShapeError,
@@ -135,7 +140,11 @@ def _sizes(shape: Any, subject: str) -> tuple[int, ...]:
 
 
 def _filled(value: Any, kind: ElementType, sizes: tuple[int, ...]) -> Any:
-    return lifted(splat(value, Shape(kind, sizes)))
+    try:
+        return lifted(splat(value, Shape(kind, sizes)))
+    except OverflowError:
+        host_array(value, Shape(kind, ()), "full", "fill_value")
+        raise
 
 
 def _kind(dtype: Any, subject: str) -> ElementType:

@@ -231,6 +231,9 @@ ERRORS = [
     ("tril", (V,), TypeError, "it must have two|It must have two"),
     ("diag", (values(F32, 2, 2, 2),), TypeError, "Give a vector or a matrix"),
     ("diagonal", (M, 0, 1, 1), ValueError, "are one axis"),
+    ("array", ([1, 2**70],), mx.IntegerRangeError, "a member, a Python int, does not fit s32.*118"),
+    ("array", ([[1], [300]], "int8"), OverflowError, "does not fit s8.*300"),
+    ("full", (2, 2**70), mx.IntegerRangeError, "fill_value, a Python int, does not fit s32"),
 ]
 
 
