@@ -100,7 +100,7 @@ def _of_bool(expression: Expression) -> Advice:
     if len(node.args) == 1:
         template = _OF_ONE.get(text_of(node.func), template)
     if text_of(node.func) == "bool":
-        template = "{0} != 0"
+        template = "({0}) != 0" if isinstance(node.args[0], ast.Compare) else "{0} != 0"
     return _filled(template, node) if template else _of_test(expression)
 
 

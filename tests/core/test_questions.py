@@ -76,6 +76,7 @@ WRITE = [
         [0.5, 1.5],
     ),
     ("return bool(x)", "bool(x)", "x != 0", True),
+    ("return bool(x > 0)", "bool(x > 0)", "(x > 0) != 0", True),
     (
         "return np.linalg.det(x * np.eye(2))",
         "",
