@@ -295,6 +295,7 @@ def parse_shape(text: str) -> AnyShape:
     """The shape that XLA's notation `text` names; layouts such as `{1,0}` are ignored.
 
     Raises:
+        SizeError: the shape has more bytes than 64 bits can count.
         ValueError: `text` is not a shape.
     """
     start = re.compile(_BLANK, re.DOTALL).match(text)
@@ -346,8 +347,8 @@ def _parse_leaf(text: str, at: int) -> tuple[AnyShape, int]:
         raise _no_shape(text, at)
     listed = match[2].split(",") if match[2].strip() else []
     sizes = [_SIZE.fullmatch(each) for each in listed]
-    # XLA counts in 64 bits; a longer number is a mistake (and slow to read).
-    if any(size is None or len(size[2]) > 18 for size in sizes):
+    # A longer number than 2**63 - 1 is a mistake (and slow to read).
+    if any(size is None or len(size[2]) > 19 for size in sizes):
         raise _no_shape(text, match.start(2))
     shape = Shape(
         ELEMENT_TYPES[match[1]],

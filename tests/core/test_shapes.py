@@ -309,4 +309,7 @@ def test_a_shape_of_more_bytes_than_64_bits_count_is_refused(kind, sizes, phrase
     ("kind", "sizes"), [("s8", (MOST,)), ("f32", (2**61 - 1,)), ("s8", (MOST, 0)), ("f64", (0,))]
 )
 def test_the_largest_shapes(kind, sizes):
-    assert Shape(kind, sizes).nbytes in (MOST, MOST - 3, 0)
+    shape = Shape(kind, sizes)
+    assert shape.nbytes in (MOST, MOST - 3, 0)
+    assert pickle.loads(pickle.dumps(shape)) is shape
+    assert parse_shape(str(shape)) is shape
