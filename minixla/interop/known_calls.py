@@ -132,12 +132,7 @@ def _cholesky(call: ForeignCall) -> Sequence[Value] | None:
     found = bind("Cholesky", operand, lower=lower)
     rows, columns = (_index(call, shape, shape.rank - each) for each in (2, 1))
     inside = bind("Ge" if lower else "Le", rows, columns)
-    corner = _first_elements(call, found, shape)
-    failed = bind("Ne", corner, corner)  # a factor that does not exist is NaN everywhere
-    return (
-        bind("Select", inside, found, operand),
-        bind("ConvertElementType", failed, new_element_type=info.element_type),
-    )
+    return bind("Select", inside, found, operand), _failed(call, found, shape, info)
 
 
 def _index(call: ForeignCall, shape: Shape, dimension: int) -> Value:
@@ -145,12 +140,20 @@ def _index(call: ForeignCall, shape: Shape, dimension: int) -> Value:
     return call.builder.bind("Iota", output_shape=whole, iota_dimension=dimension)
 
 
-def _first_elements(call: ForeignCall, value: Value, shape: Shape) -> Value:
-    """The first element of each matrix."""
-    rank, sizes = shape.rank, shape.dimensions
+def _failed(call: ForeignCall, factor: Value, shape: Shape, info: Shape) -> Value:
+    """For each matrix 1 where it has no factor, which is NaN everywhere then; 0 where it has one.
+
+    Empty matrices have one.
+    """
+    rank, sizes, bind = shape.rank, shape.dimensions, call.builder.bind
+    if 0 in sizes[-2:]:
+        none = np.zeros(info.dimensions, info.element_type.dtype)
+        return bind("Constant", literal=Literal(none, info))
     limits = {"start_indices": (0,) * rank, "limit_indices": (*sizes[:-2], 1, 1)}
-    cut = call.builder.bind("Slice", value, **limits, strides=(1,) * rank)
-    return call.builder.bind("Reshape", cut, dimensions=sizes[:-2])
+    cut = bind("Slice", factor, **limits, strides=(1,) * rank)
+    corner = bind("Reshape", cut, dimensions=sizes[:-2])
+    failed = bind("Ne", corner, corner)
+    return bind("ConvertElementType", failed, new_element_type=info.element_type)
 
 
 def _triangular_solve(call: ForeignCall) -> Sequence[Value] | None:

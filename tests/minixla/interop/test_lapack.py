@@ -334,6 +334,17 @@ def test_a_batch_of_none():
         assert [each.shape for each in evaluate(mx.vmap(read))(a[:0])] == [(0, 3, 3)] * 2
 
 
+@pytest.mark.parametrize("sizes", [(0, 0), (2, 0, 0), (0, 3, 3)])
+@pytest.mark.parametrize("form", FORMS)
+def test_cholesky_factors_of_nothing(form, sizes):
+    a = np.zeros(sizes, "f4")
+    read = imported(jnp.linalg.cholesky, form, a)
+    for evaluate in (mx.reference, mx.jit):
+        (found,) = as_list(evaluate(read)(a))
+        assert found.shape == sizes
+    assert mx.grad(lambda x: mx.numpy.sum(read(x)))(a).shape == sizes
+
+
 def test_programs_come_back_from_their_text():
     a = matrices("f4", 3, 3)
     for function in (jnp.linalg.qr, jnp.linalg.eigh, jnp.linalg.solve):
