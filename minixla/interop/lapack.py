@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -153,6 +153,7 @@ class LapackCall(CustomCall):
         given = _words(attributes)
         try:
             inspect.signature(function).bind(*args, **given)
+            _check_letters(function, given)
         except TypeError as error:
             raise explain(
                 TransformError,
@@ -197,6 +198,18 @@ class LapackCall(CustomCall):
                 given[name] = [(*[at + 1 for at in order], 0) for order in orders]
         results = bind(self, *fronts, target_name=target_name, shapes=wide, **given)
         return results, (0,) * len(results)
+
+
+def _check_letters(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    """That options are among the letters that a routine declares to know.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for name, declared in get_type_hints(function).items():
+        allowed = get_args(declared)
+        if get_origin(declared) is Literal and options[name] not in allowed:
+            raise TypeError(f"{name} is {options[name]!r}, not one of {', '.join(allowed)}")
 
 
 def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape]) -> bool:

@@ -101,7 +101,7 @@ def _orthogonal_product(
     return (_adjoint(_reflected(a, factors, _adjoint(c), not transpose)),)
 
 
-def _singular_values(a: np.ndarray, mode: str) -> Arrays:
+def _singular_values(a: np.ndarray, mode: Literal["A", "S", "N"]) -> Arrays:
     """gesdd, gesvd: nothing, singular values, left vectors, adjoint right vectors, info."""
     if mode == "N":
         values, info = _in_each(lambda x: (np.linalg.svd(x, compute_uv=False),), a)
@@ -110,7 +110,9 @@ def _singular_values(a: np.ndarray, mode: str) -> Arrays:
     return None, values, u, v, info
 
 
-def _hermitian_eigenvalues(a: np.ndarray, mode: str, uplo: Literal["L", "U"]) -> Arrays:
+def _hermitian_eigenvalues(
+    a: np.ndarray, mode: Literal["V", "N"], uplo: Literal["L", "U"]
+) -> Arrays:
     """syevd, heevd: eigenvectors, eigenvalues, info."""
     if mode == "N":
         values, info = _in_each(lambda x: (np.linalg.eigvalsh(x, uplo),), a)
@@ -119,7 +121,9 @@ def _hermitian_eigenvalues(a: np.ndarray, mode: str, uplo: Literal["L", "U"]) ->
     return vectors, values, info
 
 
-def _eigenvalues(a: np.ndarray, compute_left: str, compute_right: str) -> Arrays:
+def _eigenvalues(
+    a: np.ndarray, compute_left: Literal["V", "N"], compute_right: Literal["V", "N"]
+) -> Arrays:
     """geev: eigenvalues (real and imaginary parts, if a is real), left, right vectors, info."""
     left = right = None
     if compute_left == compute_right == "N":

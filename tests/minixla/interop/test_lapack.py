@@ -294,11 +294,21 @@ def test_the_factors_of_singular_matrices():
         mx.reference(mx.import_stablehlo(rows))(a)  # the transposed matrix's, which is another call
 
 
-def test_a_call_without_its_options_is_refused_in_numpy():
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("mode = 86 : ui8, ", "", "'mode'"),
+        ("mode = 86 : ui8", "mode = 77 : ui8", "mode is 'M', not one of V, N"),
+        ("uplo = 76 : ui8", "uplo = 90 : ui8", "uplo is 'Z', not one of L, U"),
+    ],
+)
+def test_a_call_without_its_options_is_refused_in_numpy(old, new, problem):
     a = matrices("f4", 3, 3)[0]
     text = jax.jit(jnp.linalg.eigh).lower(a).as_text()
-    read = mx.import_stablehlo(text.replace("mode = 86 : ui8, ", ""))
-    with pytest.raises(mx.TransformError, match=r"ssyevd_ffi is not given the options .* 'mode'"):
+    assert old in text
+    read = mx.import_stablehlo(text.replace(old, new))
+    problem = rf"ssyevd_ffi is not given the options that it takes: .*{problem}"
+    with pytest.raises(mx.TransformError, match=problem):
         mx.reference(read)(a)
 
 
