@@ -8,6 +8,7 @@ from typing import Any
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from minixla.core.errors import ShapeError, explain
+from minixla.core.nesting import nested
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
@@ -55,7 +56,9 @@ def associative_scan(
         return elems
 
     def combine(first: list[Any], second: list[Any]) -> list[Any]:
-        found, given = tree_flatten(fn(tree_unflatten(tree, first), tree_unflatten(tree, second)))
+        with nested():
+            combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
+        found, given = tree_flatten(combined)
         if given != tree or [shape_of(x) for x in found] != [shape_of(x) for x in first]:
             raise explain(
                 ShapeError,

@@ -137,6 +137,10 @@ def batches_itself(x):
     return mx.vmap(batches_itself, in_axes=None, axis_size=2)(x)
 
 
+def combines_itself(x):
+    return mx.associative_scan(lambda a, b: combines_itself(a), mx.numpy.stack([x, x]))[0]
+
+
 @pytest.mark.parametrize(
     ("function", "lines"),
     [
@@ -149,6 +153,7 @@ def batches_itself(x):
         (scans_itself, ["2 lines call each other, ", "(scans_itself)"]),
         (loops_itself, ["a function calls itself, ", "(loops_itself)"]),
         (batches_itself, ["a function calls itself, ", "(batches_itself)"]),
+        (mx.jit(combines_itself), ["2 lines call each other, ", "(combines_itself)"]),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
