@@ -58,9 +58,9 @@ def _chain(length: int) -> dict[str, Any]:
 
 def _beside_the_parser(title: str, text: str, effort: Effort) -> Iterator[Comparison]:
     """CPU time of importing a text and of jaxlib's parser."""
-    for which, clock in (("CPU", time.process_time), ("CPU of all processes", _cpu_of_all)):
+    for which, clock in (("import, CPU", time.process_time), ("import, CPU of all", _cpu_of_all)):
         yield interleaved(
-            f"import beside jaxlib's parser, {which}, {title}",
+            f"{which}, {title}",
             {"minixla": partial(mx.import_stablehlo, text), "jax": partial(_parsed, text)},
             effort.rounds(30),
             collect=True,

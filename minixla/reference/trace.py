@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.errors import MinixlaError, too_large
+from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
 from minixla.core.snapshots import snapshot
@@ -89,8 +89,8 @@ class ReferenceTrace(Trace):
             attributes = {name: widened(value) for name, value in attributes.items()}
         try:
             outcome = operation.reference(*data, **attributes)
-        except MemoryError as error:
-            raise _no_room(error, operation.builder_name, shapes, results) from None
+        except (MemoryError, ValueError) as error:
+            raise _explained(error, operation.builder_name, shapes, results) from None
         if type(results) is not tuple:
             return self._wrap(operation, outcome, results)  # type: ignore[arg-type]  # one shape
         pairs = zip(outcome, results, strict=True)
@@ -134,15 +134,25 @@ class ReferenceTrace(Trace):
         return ReferenceTracer(self, data, shape)
 
 
-def _no_room(
-    error: MemoryError, subject: str, shapes: Sequence[AnyShape], results: Any
-) -> MemoryError:
+def _explained(
+    error: MemoryError | ValueError, subject: str, shapes: Sequence[AnyShape], results: Any
+) -> Exception:
     """Our error for one of NumPy's."""
     if isinstance(error, MinixlaError):  # of an operation inside, which it names
         return error
     listed = ", ".join(map(str, results if type(results) is tuple else (results,)))
     given = [f"operands ({', '.join(map(str, shapes))})"] if shapes else []
-    return too_large(subject, f"there is not enough memory to compute {listed}", given)
+    if isinstance(error, MemoryError):
+        return too_large(subject, f"there is not enough memory to compute {listed}", given)
+    if "maximum supported dimension" not in str(error):
+        return error
+    return explain(
+        ShapeError,
+        subject,
+        "NumPy has no arrays of more than 64 dimensions",
+        [*given, f"results {listed}"],
+        "Run the program compiled, by mx.jit, or merge dimensions.",
+    )
 
 
 def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:

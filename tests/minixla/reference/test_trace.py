@@ -197,3 +197,12 @@ def test_a_repeated_constant_stays_one():
     (found,) = reference_graph(widened(graph), [])
     assert found.dtype == np.float64
     assert found.strides == (0, 0)
+
+
+def test_more_dimensions_than_numpy_has_are_refused():
+    x = np.ones((1,) * 64, np.float32)
+    with pytest.raises(mx.ShapeError) as caught:
+        mx.reference(lambda x: ops.broadcast(x, (1,)))(x)
+    message = str(caught.value)
+    assert message.startswith("broadcast: NumPy has no arrays of more than 64 dimensions")
+    assert "by mx.jit" in message
