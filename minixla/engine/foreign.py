@@ -150,6 +150,7 @@ def register() -> None:
         # The first is asked by jax.jit and jax.numpy, the second by each primitive.
         jax_core.pytype_aval_mappings[kind] = _refuse
         dtypes.register_canonicalize_value_handler(kind, _refuse)
+    # The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
     protocol: Any = property(_jax_array)
     Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]
     Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)  # type: ignore[method-assign]

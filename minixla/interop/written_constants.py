@@ -70,6 +70,7 @@ def without_constants(source: _Source) -> tuple[_Source, dict[str, np.ndarray]]:
     return _as(source, "").join(parts) if constants else source, constants  # type: ignore[arg-type]
 
 
+# Type checkers do not see that what `_as` gives is of its source's kind: hence `ignore[arg-type]`.
 def _as(source: _Source, text: str) -> _Source:
     return text if isinstance(source, str) else text.encode()
 

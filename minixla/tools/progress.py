@@ -44,7 +44,7 @@ def shown_progress(title: str) -> Iterator[Callable[[str], None]]:
 def _write(stream: object, text: str) -> None:
     # Work does not fail because nobody sees how far it is.
     with contextlib.suppress(OSError, ValueError):
-        print(text, end="", file=stream, flush=True)  # type: ignore[call-overload]
+        print(text, end="", file=stream, flush=True)  # type: ignore[call-overload]  # a stream
 
 
 def _is_terminal(stream: object) -> bool:

@@ -73,7 +73,7 @@ def argument_places(
     skipped = {number % count for number in listed if -count <= number < count}
     found = chosen_places(fun, args, [n for n in range(count) if n not in skipped])
     for name in sorted(kwargs or ()):
-        found += places(f"argument {name}", kwargs[name])  # type: ignore[index]
+        found += places(f"argument {name}", kwargs[name])  # type: ignore[index]  # it has names
     return found
 
 
