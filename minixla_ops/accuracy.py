@@ -86,9 +86,6 @@ class AccuracyAttribute(Attribute):
 
     description = "a ResultAccuracy, a mode's name, #stablehlo.result_accuracy<...> or None"
 
-    def __init__(self) -> None:
-        super().__init__(None)
-
     def canonical(self, value: Any) -> ResultAccuracy | None:
         """The ResultAccuracy."""
         if value is None or isinstance(value, ResultAccuracy):
@@ -100,3 +97,7 @@ class AccuracyAttribute(Attribute):
         except AttributeValueError as error:
             # The operation that has the attribute says more.
             raise ValueError(str(error).splitlines()[0]) from None
+
+    def stablehlo(self, value: ResultAccuracy) -> str:
+        """StableHLO's attribute."""
+        return value.stablehlo

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import hide_frames
-from minixla.core.tracing import bind
 from minixla_ops import numpy_arithmetic
 from minixla_ops.broadcasting import broadcast_operands
 from minixla_ops.elementwise import (
@@ -22,24 +21,9 @@ from minixla_ops.elementwise import (
     NUMERIC,
     REALS,
     Binary,
-    named_like,
 )
 from minixla_ops.rules import full_like, ones_like
 from minixla_ops.special import with_parts
-
-__all__ = [
-    "add",
-    "atan2",
-    "binary_builder",
-    "complex",
-    "div",
-    "max",
-    "min",
-    "mul",
-    "pow",
-    "rem",
-    "sub",
-]
 
 Partials = tuple[Callable[[], Any], Callable[[], Any]]
 
@@ -53,10 +37,10 @@ class Add(Binary):
     numpy = np.add
     linear_operands = (0, 1)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+    def jvp(self, primals, tangents, results):
         return add_cotangents(*tangents)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         return [cotangents if wanted else None for wanted in linear]
 
 
@@ -70,13 +54,13 @@ class Sub(Binary):
     numpy = np.subtract
     linear_operands = (0, 1)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+    def jvp(self, primals, tangents, results):
         left, right = tangents
         if left is None:
             return -right
-        return left if right is None else bind(self, left, right)
+        return left if right is None else self(left, right)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         return [cotangents if linear[0] else None, -cotangents if linear[1] else None]
 
 
@@ -91,7 +75,7 @@ class Mul(Binary):
     linear_operands = (0, 1)
     jointly_linear = False
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         lhs, rhs = operands
         return [cotangents * rhs if linear[0] else None, lhs * cotangents if linear[1] else None]
 
@@ -110,19 +94,17 @@ class Div(Binary):
     numpy = staticmethod(numpy_arithmetic.quotient)
     linear_operands = (0,)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+    def jvp(self, primals, tangents, results):
         left, right = tangents
         if right is not None:
             change = results * right
             left = -change if left is None else left - change
         return left / primals[1]
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         return [cotangents / operands[1], None]
 
-    def vjp(
-        self, cotangents: Any, operands: Any, results: Any, active: Any, /, **attributes: Any
-    ) -> Any:
+    def vjp(self, cotangents, operands, results, active):
         share = cotangents / operands[1]
         return [share if active[0] else None, -share * results if active[1] else None]
 
@@ -139,7 +121,7 @@ class Rem(Binary):
     element_types = REALS
     numpy = staticmethod(numpy_arithmetic.remainder)
 
-    def derivatives(self, lhs: Any, rhs: Any, result: Any, /) -> Partials:
+    def derivatives(self, lhs, rhs, result):
         from minixla_ops.rounding import round_nearest_even
 
         return lambda: ones_like(lhs), lambda: -round_nearest_even((lhs - result) / rhs)
@@ -159,14 +141,14 @@ class Pow(Binary):
     numpy = staticmethod(numpy_arithmetic.power)
     in_double = True
 
-    def derivatives(self, lhs: Any, rhs: Any, result: Any, /) -> Partials:
+    def derivatives(self, lhs, rhs, result):
         from minixla_ops.selection import select
         from minixla_ops.transcendental import log
 
         def of_base() -> Any:
             # x ** 0 does not change with x, not at 0 either, where x ** -1 is infinite.
             is_constant = (lhs == 0) & (rhs == 0)
-            return rhs * bind(self, select(is_constant, ones_like(lhs), lhs), rhs - 1)
+            return rhs * self(select(is_constant, ones_like(lhs), lhs), rhs - 1)
 
         def of_exponent() -> Any:
             # 0 ** y does not change with y, though log(0) is infinite.
@@ -182,15 +164,7 @@ class _Extremum(Binary):
     #: How the operand that is chosen compares with the other.
     direction = ""
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         return [self.emit(emit, operands, shapes[0])]
 
     def emit(self, emit: Any, operands: Sequence[str], shape: Any) -> str:
@@ -206,7 +180,7 @@ class _Extremum(Binary):
             "stablehlo.select", [is_first, *operands], [pred, shape, shape], [shape]
         )[0]
 
-    def derivatives(self, lhs: Any, rhs: Any, result: Any, /) -> Partials:
+    def derivatives(self, lhs, rhs, result):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
 
     def _share(self, own: Any, other: Any) -> Any:
@@ -256,7 +230,7 @@ class Atan2(Binary):
     numpy = staticmethod(numpy_arithmetic.atan2)
     in_double = True
 
-    def derivatives(self, lhs: Any, rhs: Any, result: Any, /) -> Partials:
+    def derivatives(self, lhs, rhs, result):
         square = lhs * lhs + rhs * rhs
         return lambda: rhs / square, lambda: -lhs / square
 
@@ -270,10 +244,10 @@ class Complex(Binary):
     numpy = staticmethod(with_parts)
     linear_operands = (0, 1)
 
-    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+    def result_shape(self, operand):
         return operand.with_element_type(operand.element_type.complex)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         from minixla_ops.unary import imag, real
 
         # The pairing is that of JAX: Re(cotangent * tangent), without a conjugate.
@@ -282,12 +256,11 @@ class Complex(Binary):
 
 def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
     """The function of two arrays that broadcasts them as XLA does and applies `operation`."""
-    instance = operation.instance
+    record = operation()
 
     def builder(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = None) -> Any:
         try:
-            lhs, rhs = broadcast_operands(instance, lhs, rhs, broadcast_dimensions)
-            return bind(instance, lhs, rhs)
+            return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))
         except Exception as error:
             hide_frames(error)
             raise
@@ -323,4 +296,4 @@ min = binary_builder(Min)
 atan2 = binary_builder(Atan2)
 complex = binary_builder(Complex)
 
-fill_role("add", lambda x, y: bind(Add.instance, x, y))
+fill_role("add", Add())

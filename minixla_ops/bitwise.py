@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minixla.core.element_types import element_type
 from minixla.core.operation import register
 from minixla_ops.binary import binary_builder
 from minixla_ops.elementwise import INTEGERS, INTEGERS_AND_PRED, Binary
-
-__all__ = [
-    "and_",
-    "or_",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "xor",
-]
 
 
 class _Bitwise(Binary):
@@ -59,7 +48,7 @@ class _Shift(_Bitwise):
 
     element_types = INTEGERS
 
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    def reference(self, lhs, rhs):
         kind = element_type(lhs.dtype)
         # The bits stand at the left end of 64; what is shifted out is shifted by 63 and by 1.
         free = np.uint64(64 - kind.bits)
@@ -70,7 +59,7 @@ class _Shift(_Bitwise):
             bits = self.shifted(bits, step.astype(np.uint64))
         return np.asarray((bits >> free).astype(lhs.dtype))
 
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    def shifted(self, bits, amount):
         """Patterns of 64 bits shifted by amounts in [0, 63]."""
         raise NotImplementedError
 
@@ -81,7 +70,7 @@ class ShiftLeft(_Shift):
 
     stablehlo_name = "shift_left"
 
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    def shifted(self, bits, amount):
         return bits << amount
 
 
@@ -91,7 +80,7 @@ class ShiftRightArithmetic(_Shift):
 
     stablehlo_name = "shift_right_arithmetic"
 
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    def shifted(self, bits, amount):
         return (bits.view(np.int64) >> amount.view(np.int64)).view(np.uint64)
 
 
@@ -101,7 +90,7 @@ class ShiftRightLogical(_Shift):
 
     stablehlo_name = "shift_right_logical"
 
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    def shifted(self, bits, amount):
         return bits >> amount
 
 

@@ -10,30 +10,11 @@ import numpy as np
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
 from minixla_ops.binary import binary_builder
 from minixla_ops.broadcasting import broadcast_operands
 from minixla_ops.elementwise import ALL, Binary
 from minixla_ops.numpy_arithmetic import lexicographic
-
-__all__ = [
-    "compare",
-    "emit_lexicographic",
-    "eq",
-    "eq_total_order",
-    "ge",
-    "ge_total_order",
-    "gt",
-    "gt_total_order",
-    "le",
-    "le_total_order",
-    "lt",
-    "lt_total_order",
-    "ne",
-    "ne_total_order",
-    "total_order",
-]
 
 _PRED = ELEMENT_TYPES["pred"]
 _NUMPY: dict[str, Callable[..., Any]] = {
@@ -71,10 +52,10 @@ class Comparison(Binary):
         cls.hlo_name = "compare"
         cls.spec_names = (cls.name, "Compare")
 
-    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+    def result_shape(self, operand):
         return operand.with_element_type(_PRED)
 
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    def reference(self, lhs, rhs):
         kind, holds = element_type(lhs.dtype), _NUMPY[self.direction]
         with np.errstate(all="ignore"):
             if self.total_order and kind.is_float:
@@ -83,15 +64,7 @@ class Comparison(Binary):
                 return lexicographic(holds, lhs, rhs)
             return np.asarray(holds(lhs, rhs))
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         (shape, _) = self.array_shapes(shapes)
         kind = shape.element_type
         if self._is_lexicographic(kind):
@@ -108,7 +81,7 @@ class Comparison(Binary):
             shape = wide
         return [_emit_compare(emit, self.direction, "TOTALORDER", operands, shape)]
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
+    def hlo_attributes(self, shapes):
         in_total_order = self.total_order and shapes[0].element_type.is_float  # type: ignore[union-attr]
         return {"direction": self.direction, "type": "TOTALORDER" if in_total_order else None}
 
@@ -274,5 +247,5 @@ def compare(
             [f"direction = {direction!r}", f"total_order = {total_order!r}"],
             f"direction must be one of {', '.join(_NUMPY)}, total_order True or False.",
         )
-    lhs, rhs = broadcast_operands(operation.instance, lhs, rhs, broadcast_dimensions)
-    return bind(operation.instance, lhs, rhs)
+    record = operation()
+    return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
-from minixla.core.attributes import Integer, TypeAttribute
+from minixla.core.attributes import Int32, TypeAttribute, attribute
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
 from minixla_ops.batching import move_dimension
 from minixla_ops.casting import cast, widened
 from minixla_ops.elementwise import FLOATS, Unary
 from minixla_ops.rules import array_shape
-
-__all__ = ["bitcast_convert_type", "convert_element_type", "reduce_precision"]
 
 _F16 = ELEMENT_TYPES["f16"]
 
@@ -33,30 +28,26 @@ class ConvertElementType(Unary):
     denormal numbers for 0, and in that it rounds twice, first to f32, when f64 becomes f16 and
     when f64 or integers become bf16.
 
-    Attributes:
-        new_element_type: the type to convert to.
+    Args:
+        operand: an array of any element type.
+        new_element_type: an ElementType, its name, or a dtype.
+
+    Returns:
+        An array of the same dimensions.
     """
 
     hlo_name = "convert"
     stablehlo_name = "convert"
-    attributes = {"new_element_type": TypeAttribute()}
+    new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
     linear_operands = (0,)
 
-    def result_shape(self, operand: Shape, /, *, new_element_type: ElementType) -> Shape:
-        return operand.with_element_type(new_element_type)
+    def result_shape(self, operand):
+        return operand.with_element_type(self.new_element_type)
 
-    def reference(self, operand: np.ndarray, /, *, new_element_type: ElementType) -> np.ndarray:
-        return cast(operand, new_element_type)
+    def reference(self, operand):
+        return cast(operand, self.new_element_type)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         (given,), (wanted,) = self.array_shapes(shapes), self.array_shapes(results)
         if given.element_type.is_complex and not wanted.element_type.is_complex:
             # XLA:CPU dies of folding the conversion of a constant.
@@ -64,10 +55,7 @@ class ConvertElementType(Unary):
             operands = emit.operation("stablehlo.real", operands, [given], shapes)
         return emit.operation("stablehlo.convert", operands, shapes, results)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
-        return {}
-
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         return (convert_element_type(cotangents, array_shape(operands[0]).element_type),)
 
 
@@ -79,8 +67,13 @@ class BitcastConvertType(Operation):
     index 0; the other way round the last dimension becomes one element. Types of 2, 4 and 6 bits
     count as that many bits.
 
-    Attributes:
-        new_element_type: the type to read the bits as.
+    Args:
+        operand: an array of any element type.
+        new_element_type: the type to read the bits as: an ElementType, its name, or a dtype.
+
+    Returns:
+        An array of the same dimensions; where the new type is narrower with one more, where it is
+        wider without the last.
 
     Checks:
         (C1) pred and complex types convert only to themselves: XLA does not define their bits.
@@ -90,24 +83,22 @@ class BitcastConvertType(Operation):
 
     hlo_name = "bitcast-convert"
     stablehlo_name = "bitcast_convert"
-    operand_names = ("operand",)
-    attributes = {"new_element_type": TypeAttribute()}
+    operands = ("operand",)
+    new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
     zero_derivative = "it reinterprets bits"
     reads_bits = True
 
-    def shape(self, operand: AnyShape, /, *, new_element_type: ElementType) -> Shape:
+    def shape(self, operand):
         (array,) = self.array_shapes([operand])
-        old, new = array.element_type, new_element_type
-        given = [
-            f"operand {array} of {old.bits} bits each",
-            f"new_element_type {new} of {new.bits}",
-        ]
+        old, new = array.element_type, self.new_element_type
         if old is not new and not {old.kind, new.kind}.isdisjoint(("pred", "complex")):
             advice = "Use convert_element_type, or real and imag."
-            self.reject("C1", f"{old} cannot be read as {new}", given, advice)
+            self.refuse("C1", f"{old} cannot be read as {new}", advice)
         if max(old.bits, new.bits) % min(old.bits, new.bits):
             advice = "Choose types one of which is a multiple of the other in width."
-            self.reject("C2", "the widths do not divide one another", given, advice)
+            self.refuse(
+                "C2", f"widths of {old.bits} and {new.bits} bits do not divide one another", advice
+            )
         if old.bits == new.bits:
             return array.with_element_type(new)
         if old.bits > new.bits:
@@ -116,11 +107,11 @@ class BitcastConvertType(Operation):
         count = new.bits // old.bits
         if array.dimensions[-1:] != (count,):
             advice = f"Reshape it so that the last dimension has size {count}."
-            self.reject("C3", f"{count} elements make one {new}", given, advice)
+            self.refuse("C3", f"{count} elements make one {new}", advice)
         return Shape(new, array.dimensions[:-1])
 
-    def reference(self, operand: np.ndarray, /, *, new_element_type: ElementType) -> np.ndarray:
-        old, new = element_type(operand.dtype), new_element_type
+    def reference(self, operand):
+        old, new = element_type(operand.dtype), self.new_element_type
         if old is new:
             return operand
         bits = _bits_of(operand, old)
@@ -132,29 +123,13 @@ class BitcastConvertType(Operation):
             bits = np.bitwise_or.reduce(bits << shifts, axis=-1)
         return _with_bits(bits, new)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        return emit.operation("stablehlo.bitcast_convert", operands, shapes, results)
-
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
-        return {}
-
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         (operand,), (dimension,) = operands, dimensions
         assert dimension is not None
         # The last dimension is the one whose elements may become one.
         if dimension == array_shape(operand).rank - 1:
             operand, dimension = move_dimension(operand, dimension, 0), 0
-        return bind(self, operand, **attributes), dimension
+        return self(operand), dimension
 
 
 def _bits_of(array: np.ndarray, kind: ElementType) -> np.ndarray:
@@ -180,44 +155,32 @@ class ReducePrecision(Unary):
     type's own leaves that part as it is. Types of 8 bits and fewer are computed in f16
     (f8e8m0fnu in f32) and rounded back, as on XLA:CPU. As in JAX, derivatives lose precision too.
 
-    Attributes:
+    XLA's older interface had the counts in the other order: give them by name.
+
+    Args:
+        operand: an array of floats.
         exponent_bits: >= 1, so that zero and infinity differ.
         mantissa_bits: >= 0.
+
+    Returns:
+        An array of the operand's shape.
     """
 
     stablehlo_name = "reduce_precision"
     element_types = FLOATS
-    attributes = {
-        "exponent_bits": Integer(1, 2**31 - 1),
-        "mantissa_bits": Integer(0, 2**31 - 1),
-    }
+    exponent_bits: int = attribute(Int32(1))
+    mantissa_bits: int = attribute(Int32(0))
     linear_operands = (0,)
 
-    def reference(
-        self, operand: np.ndarray, /, *, exponent_bits: int, mantissa_bits: int
-    ) -> np.ndarray:
+    def reference(self, operand):
         kind = element_type(operand.dtype)
         wide = _F16 if kind.bits <= 8 and kind.name != "f8e8m0fnu" else kind
         wide = ELEMENT_TYPES["f32"] if kind.name == "f8e8m0fnu" else wide
-        return cast(_with_format(cast(operand, wide), exponent_bits, mantissa_bits), kind)
+        return cast(_with_format(cast(operand, wide), self.exponent_bits, self.mantissa_bits), kind)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        exponent_bits: int,
-        mantissa_bits: int,
-    ) -> Sequence[str]:
-        counts = {
-            "exponent_bits": f"{exponent_bits} : i32",
-            "mantissa_bits": f"{mantissa_bits} : i32",
-        }
-        reduced = emit.operation("stablehlo.reduce_precision", operands, shapes, results, **counts)
-        if mantissa_bits:
+    def stablehlo(self, emit, operands, shapes, results):
+        reduced = super().stablehlo(emit, operands, shapes, results)
+        if self.mantissa_bits:
             return reduced
         # Without mantissa XLA's programs keep NaN, but where XLA computes with constants or writes
         # other code, and in StableHLO's interpreter, it becomes infinite.
@@ -233,8 +196,8 @@ class ReducePrecision(Unary):
         values = [is_nan, *operands, *reduced]
         return emit.operation("stablehlo.select", values, [pred, shape, shape], results)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
-        return (bind(self, cotangents, **attributes),)
+    def transpose(self, cotangents, operands, linear):
+        return (self(cotangents),)
 
 
 def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
@@ -264,55 +227,6 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
     return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
 
 
-def convert_element_type(operand: Any, new_element_type: Any) -> Any:
-    """`operand` converted to `new_element_type`; see ConvertElementType.
-
-    Args:
-        operand: an array of any element type.
-        new_element_type: an ElementType, its name, or a dtype.
-
-    Returns:
-        An array of the same dimensions.
-    """
-    instance = ConvertElementType.instance
-    kind = instance.canonical_attribute("new_element_type", new_element_type)
-    return bind(instance, operand, new_element_type=kind)
-
-
-def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
-    """The bits of `operand` read as `new_element_type`; see BitcastConvertType.
-
-    Args:
-        operand: an array of any element type.
-        new_element_type: an ElementType, its name, or a dtype.
-
-    Returns:
-        An array of the same dimensions; where the new type is narrower with one more, where it is
-        wider without the last.
-
-    Raises:
-        ShapeError: the types or the last dimension do not fit (C1 ... C3).
-    """
-    instance = BitcastConvertType.instance
-    kind = instance.canonical_attribute("new_element_type", new_element_type)
-    return bind(instance, operand, new_element_type=kind)
-
-
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """`operand` rounded to a float format of these bits, in its own type; see ReducePrecision.
-
-    XLA's older interface had the counts in the other order: give them by name.
-
-    Args:
-        operand: an array of floats.
-        exponent_bits: at least 1.
-        mantissa_bits: at least 0.
-
-    Returns:
-        An array of the operand's shape.
-
-    Raises:
-        AttributeValueError: a count is too small.
-    """
-    instance = ReducePrecision.instance
-    return bind(instance, operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+bitcast_convert_type = builder(BitcastConvertType)
+reduce_precision = builder(ReducePrecision)
+convert_element_type = builder(ConvertElementType)

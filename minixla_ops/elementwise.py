@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -11,26 +10,9 @@ import numpy as np
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
 from minixla_ops.batching import align_batches
 from minixla_ops.casting import cast, widened
-
-__all__ = [
-    "ALL",
-    "COMPLEX",
-    "FLOATS",
-    "INEXACT",
-    "INTEGERS",
-    "INTEGERS_AND_PRED",
-    "NUMERIC",
-    "REALS",
-    "SIGNED",
-    "Binary",
-    "Elementwise",
-    "Unary",
-    "named_like",
-]
 
 
 def _types(*kinds: str) -> frozenset[ElementType]:
@@ -67,42 +49,36 @@ class Elementwise(Operation):
     in_double: ClassVar[bool] = False
     dynamic_operands = EVERY_OPERAND
 
-    def shape(self, *operands: Any, **attributes: Any) -> Shape:
+    def shape(self, *operands):
         first, *rest = self.array_shapes(operands)
         for index, other in enumerate(rest, 1):
             if other is not first:
-                self._reject_unequal(operands, index)
+                self._refuse_unequal(operands, index)
         if first.element_type not in self.element_types:
-            self._reject_type(first)
-        return self.result_shape(first, **attributes)
+            allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
+            self.refuse(
+                "C2",
+                f"element type {first.element_type} is not supported",
+                f"It takes {', '.join(allowed)}; convert with convert_element_type.",
+            )
+        return self.result_shape(first)
 
-    def result_shape(self, operand: Shape, **attributes: Any) -> Shape:
+    def result_shape(self, operand: Shape) -> Shape:
         """The result's shape for operands of shape `operand`."""
         return operand
 
-    def _reject_unequal(self, shapes: Sequence[Any], index: int) -> None:
-        names = self.operand_labels(len(shapes))
-        what = "dimensions" if shapes[0].element_type is shapes[index].element_type else "types"
-        self.reject(
+    def _refuse_unequal(self, shapes: Sequence[Any], index: int) -> None:
+        one, other = (self.operand_labels(len(shapes))[each] for each in (0, index))
+        is_same_type = shapes[0].element_type is shapes[index].element_type
+        what = "dimensions" if is_same_type else "their element types"
+        self.refuse(
             "C1",
-            f"operands {names[0]} and {names[index]} differ in their element {what}"
-            if what == "types"
-            else f"operands {names[0]} and {names[index]} differ in dimensions",
-            [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)],
+            f"operands {one} and {other} differ in {what}",
             "XLA's element-wise operations neither convert nor broadcast: use "
             "convert_element_type or broadcast_in_dim first, or mx.numpy, which does both.",
         )
 
-    def _reject_type(self, shape: Shape) -> None:
-        allowed = ", ".join(n for n, each in ELEMENT_TYPES.items() if each in self.element_types)
-        self.reject(
-            "C2",
-            f"element type {shape.element_type} is not supported",
-            [f"{self.operand_labels(1)[0]} {shape}"],
-            f"It takes {allowed}; convert with convert_element_type.",
-        )
-
-    def reference(self, *operands: Any, **attributes: Any) -> Any:
+    def reference(self, *operands):
         function = self.numpy
         assert function is not None, f"{self.name} gives neither numpy nor reference"
         kind = element_type(operands[0].dtype)
@@ -111,23 +87,14 @@ class Elementwise(Operation):
             result = np.asarray(function(*[cast(operand, wide) for operand in operands]))
         return cast(result, kind) if result.dtype == wide.dtype else result
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        **attributes: Any,
-    ) -> Sequence[str]:
-        if results[0] is shapes[0]:
+    def stablehlo(self, emit, operands, shapes, results):
+        if results[0] is shapes[0] and self.is_bare:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, results[0])
-        return emit.operation(f"stablehlo.{self.stablehlo_name}", operands, shapes, results)
+        return super().stablehlo(emit, operands, shapes, results)
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         aligned, dimension = align_batches(operands, dimensions)
-        return bind(self, *aligned, **attributes), dimension
+        return self(*aligned), dimension
 
 
 class Unary(Elementwise):
@@ -136,30 +103,21 @@ class Unary(Elementwise):
     Members give `derivative`: d result / d operand as an expression in operand and result.
     """
 
-    operand_names = ("operand",)
+    operands = ("operand",)
 
-    def derivative(self, operand: Any, result: Any, **attributes: Any) -> Any:
+    def derivative(self, operand: Any, result: Any) -> Any:
         """The derivative of the result with respect to the operand, element by element."""
         raise NotImplementedError(f"{self.name} has no derivative")
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, **attributes: Any
-    ) -> Any:
+    def jvp(self, primals, tangents, results):
         if self.linear_operands is not None:
-            return super().jvp(primals, tangents, results, **attributes)
-        return tangents[0] * self.derivative(primals[0], results, **attributes)
+            return super().jvp(primals, tangents, results)
+        return tangents[0] * self.derivative(primals[0], results)
 
-    def vjp(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        results: Any,
-        active: Sequence[bool],
-        **attributes: Any,
-    ) -> Sequence[Any]:
+    def vjp(self, cotangents, operands, results, active):
         if self.linear_operands is not None:
-            return super().vjp(cotangents, operands, results, active, **attributes)
-        return (cotangents * self.derivative(operands[0], results, **attributes),)
+            return super().vjp(cotangents, operands, results, active)
+        return (cotangents * self.derivative(operands[0], results),)
 
 
 class Binary(Elementwise):
@@ -169,7 +127,7 @@ class Binary(Elementwise):
     so that only the ones wanted are computed.
     """
 
-    operand_names = ("lhs", "rhs")
+    operands = "lhs", "rhs"
 
     def derivatives(
         self, lhs: Any, rhs: Any, result: Any
@@ -177,11 +135,9 @@ class Binary(Elementwise):
         """The derivatives with respect to lhs and rhs, each behind a function."""
         raise NotImplementedError(f"{self.name} has no derivative")
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, **attributes: Any
-    ) -> Any:
+    def jvp(self, primals, tangents, results):
         if self.linear_operands is not None:
-            return super().jvp(primals, tangents, results, **attributes)
+            return super().jvp(primals, tangents, results)
         total = None
         partials = self.derivatives(primals[0], primals[1], results)
         for tangent, partial in zip(tangents, partials, strict=True):
@@ -189,26 +145,11 @@ class Binary(Elementwise):
                 total = add_cotangents(total, tangent * partial())
         return total
 
-    def vjp(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        results: Any,
-        active: Sequence[bool],
-        **attributes: Any,
-    ) -> Sequence[Any]:
+    def vjp(self, cotangents, operands, results, active):
         if self.linear_operands is not None:
-            return super().vjp(cotangents, operands, results, active, **attributes)
+            return super().vjp(cotangents, operands, results, active)
         partials = self.derivatives(operands[0], operands[1], results)
         return [
             cotangents * partial() if wanted else None
             for wanted, partial in zip(active, partials, strict=True)
         ]
-
-
-def named_like(function: Callable[..., Any], operation: type[Operation]) -> Callable[..., Any]:
-    """Gives a builder function the name and documentation of its operation."""
-    function.__name__ = function.__qualname__ = operation.builder_name
-    function.__module__ = operation.__module__
-    function.__doc__ = inspect.getdoc(operation)
-    return function

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla_ops.elementwise import FLOATS, Unary
-from minixla_ops.unary import unary_builder
-
-__all__ = ["ceil", "floor", "round", "round_nearest_afz", "round_nearest_even"]
 
 
 def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
@@ -66,10 +64,10 @@ class RoundNearestEven(_Rounding):
     numpy = np.rint
 
 
-ceil = unary_builder(Ceil)
-floor = unary_builder(Floor)
-round_nearest_afz = unary_builder(RoundNearestAfz)
-round_nearest_even = unary_builder(RoundNearestEven)
+ceil = builder(Ceil)
+floor = builder(Floor)
+round_nearest_afz = builder(RoundNearestAfz)
+round_nearest_even = builder(RoundNearestEven)
 
 
 def round(operand: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import shape_of
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.binary import Max, Min
 from minixla_ops.broadcasting import broadcast_in_dim
@@ -19,8 +19,6 @@ from minixla_ops.elementwise import Elementwise
 from minixla_ops.numpy_arithmetic import maximum, minimum
 from minixla_ops.rules import array_shape, common_sizes, sum_over, zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves, tuple_value
-
-__all__ = ["clamp", "select"]
 
 _PRED = ELEMENT_TYPES["pred"]
 
@@ -39,49 +37,37 @@ class Select(Elementwise):
     """
 
     stablehlo_name = "select"
-    operand_names = ("pred", "on_true", "on_false")
+    operands = ("pred", "on_true", "on_false")
     linear_operands = (1, 2)
 
-    def shape(self, pred: Any, on_true: Any, on_false: Any, /) -> Shape:
+    def shape(self, pred, on_true, on_false):
         pred, on_true, on_false = self.array_shapes([pred, on_true, on_false])
-        given = [f"pred {pred}", f"on_true {on_true}", f"on_false {on_false}"]
         if pred.element_type is not _PRED:
-            self.reject("C1", "pred must be of element type pred", given, "Compare it with 0 (ne).")
+            self.refuse("C1", "pred must be of element type pred", "Compare it with 0 (ne).")
         if on_true is not on_false:
-            self.reject(
+            self.refuse(
                 "C2",
                 "on_true and on_false differ in their shape",
-                given,
                 "Convert and broadcast them to one shape, or use mx.numpy.where.",
             )
         if pred.rank and pred.dimensions != on_true.dimensions:
-            self.reject(
+            self.refuse(
                 "C3",
                 "pred has other dimensions than the values to choose from",
-                given,
                 "It must be a scalar or have their dimensions; use broadcast_in_dim.",
             )
         return on_true
 
-    def reference(self, pred: np.ndarray, on_true: np.ndarray, on_false: np.ndarray, /) -> Any:
+    def reference(self, pred, on_true, on_false):
         return np.where(pred, on_true, on_false)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         name = emit.name()
         types = f"{shapes[0].stablehlo}, {results[0].stablehlo}"
         emit.line(f"{name} = stablehlo.select {', '.join(operands)} : {types}")
         return [name]
 
-    def hlo(
-        self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape], result: Any, /
-    ) -> str:
+    def hlo(self, emit, operands, shapes, result):
         # In HLO itself pred has the dimensions of the values.
         pred, *values = operands
         if result.rank and shapes[0].rank == 0:  # type: ignore[union-attr]  # an array
@@ -89,7 +75,7 @@ class Select(Elementwise):
             pred = emit.instruction("broadcast", [pred], whole, dimensions=())
         return emit.instruction("select", [pred, *values], result)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /) -> Any:
+    def transpose(self, cotangents, operands, linear):
         pred, nothing = operands[0], zeros_like(cotangents)
         return [
             None,
@@ -97,14 +83,14 @@ class Select(Elementwise):
             select(pred, nothing, cotangents) if linear[2] else None,
         ]
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None], /) -> Any:
+    def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         at = next((each for each in dimensions[1:] if each is not None), 0)
         (pred, *values), (where, *places) = operands, dimensions
         on_true, on_false = (
             move_batch(value, place, at, size) for value, place in zip(values, places, strict=True)
         )
-        return bind(self, _beside(pred, where, on_true, at), on_true, on_false), at
+        return self(_beside(pred, where, on_true, at), on_true, on_false), at
 
 
 @register
@@ -119,34 +105,23 @@ class Clamp(Elementwise):
     """
 
     stablehlo_name = "clamp"
-    operand_names = ("min", "operand", "max")
+    operands = ("min", "operand", "max")
     numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
 
-    def shape(self, min: Any, operand: Any, max: Any, /) -> Shape:
+    def shape(self, min, operand, max):
         shapes = min, operand, max = self.array_shapes([min, operand, max])
-        given = [f"min {min}", f"operand {operand}", f"max {max}"]
         if len({each.element_type for each in shapes}) > 1:
-            self.reject(
-                "C1", "the element types differ", given, "Convert with convert_element_type."
-            )
+            self.refuse("C1", "the element types differ", "Convert with convert_element_type.")
         for name, bound in (("min", min), ("max", max)):
             if bound.rank and bound is not operand:
-                self.reject(
+                self.refuse(
                     "C2",
                     f"{name} has other dimensions than operand",
-                    given,
                     "It must be a scalar or have operand's dimensions; use broadcast_in_dim.",
                 )
         return operand
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         if not shapes[1].element_type.is_complex:  # type: ignore[union-attr]  # an array
             if shapes[0] is shapes[2] is shapes[1]:
                 return emit.same_shape("stablehlo.clamp", operands, results[0])
@@ -155,30 +130,28 @@ class Clamp(Elementwise):
             _emit_whole(emit, operand, shape, results[0])
             for operand, shape in zip(operands, shapes, strict=True)
         )
-        raised = Max.instance.emit(emit, [operand, low], results[0])
-        return [Min.instance.emit(emit, [raised, high], results[0])]
+        raised = Max().emit(emit, [operand, low], results[0])
+        return [Min().emit(emit, [raised, high], results[0])]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
+    def jvp(self, primals, tangents, results):
         total = None
         for tangent, wins in zip(tangents, _winners(*primals), strict=True):
             if tangent is not None:
                 total = add_cotangents(total, _where(wins(), tangent, results))
         return total
 
-    def vjp(
-        self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
-    ) -> Sequence[Any]:
+    def vjp(self, cotangents, operands, results, active):
         return [
             _sum_like(operand, _where(wins(), cotangents, results)) if wanted else None
             for operand, wins, wanted in zip(operands, _winners(*operands), active, strict=True)
         ]
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None], /) -> Any:
+    def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         at = dimensions[1] or 0
         operand = move_batch(operands[1], dimensions[1], at, size)
         low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
-        return bind(self, low, operand, high), at
+        return self(low, operand, high), at
 
 
 def _winners(min: Any, operand: Any, max: Any) -> list[Callable[[], Any]]:
@@ -245,21 +218,21 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     on_true, on_false = tuple_value(on_true), tuple_value(on_false)
     if isinstance(shape_of(on_true), TupleShape):
         return _select_tuple(pred, on_true, on_false)
-    return bind(Select.instance, *common_sizes(pred, on_true, on_false))
+    return Select()(*common_sizes(pred, on_true, on_false))
 
 
 def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
     shapes = [shape_of(each) for each in (pred, on_true, on_false)]
     if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
         names = Select.operand_names
-        Select.instance.reject(
+        Select().reject(
             "C4",
             "there is no such choice between tuples",
             [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)],
             "pred must be a scalar pred[], and on_true and on_false tuples of one shape.",
         )
     pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
-    return from_leaves(shapes[1], iter([bind(Select.instance, pred, *pair) for pair in pairs]))
+    return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
 
 
 def clamp(min: Any, operand: Any, max: Any) -> Any:
@@ -276,4 +249,4 @@ def clamp(min: Any, operand: Any, max: Any) -> Any:
     Raises:
         ShapeError: see Clamp.
     """
-    return bind(Clamp.instance, *common_sizes(min, operand, max))
+    return Clamp()(*common_sizes(min, operand, max))

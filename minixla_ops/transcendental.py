@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
+from minixla.core.attributes import attribute
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph
 from minixla_ops import special
 from minixla_ops.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.binary import atan2, complex
 from minixla_ops.comparison import eq, lt, ne
 from minixla_ops.conversion import convert_element_type
-from minixla_ops.elementwise import FLOATS, INEXACT, Unary, named_like
+from minixla_ops.elementwise import FLOATS, INEXACT, Unary
 from minixla_ops.rules import array_shape, full_like, ones_like, zeros_like
 from minixla_ops.selection import select
 from minixla_ops.unary import abs, imag, real
-
-__all__ = [
-    "cbrt",
-    "cos",
-    "cosh",
-    "erf",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "logistic",
-    "rsqrt",
-    "sin",
-    "sqrt",
-    "tan",
-    "tanh",
-]
 
 _F32 = ELEMENT_TYPES["f32"]
 
@@ -47,35 +33,25 @@ _F32 = ELEMENT_TYPES["f32"]
 class FloatUnary(Unary):
     """Base class of the functions that take an accuracy request (rule RA).
 
-    Attributes:
+    Args:
+        operand: an array of floats or complex numbers.
         result_accuracy: a ResultAccuracy, a mode's name (`HIGHEST`), StableHLO's text, or None.
             It asks for an implementation and does not change what the function is.
+
+    Returns:
+        An array of the operand's shape.
     """
 
     element_types = INEXACT
-    attributes = {"result_accuracy": AccuracyAttribute()}
     in_double = True
+    result_accuracy: ResultAccuracy | None = attribute(AccuracyAttribute(), default=None)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        result_accuracy: ResultAccuracy | None = None,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(shapes)
         expansion = self.expansion(shape)
         if expansion is not None:
             return emit.expand(_expanded(expansion, shape), operands)
-        name = f"stablehlo.{self.stablehlo_name}"
-        if result_accuracy is None:
-            return emit.same_shape(name, operands, shape)
-        accuracy = result_accuracy.stablehlo
-        return emit.operation(name, operands, shapes, results, result_accuracy=accuracy)
+        return super().stablehlo(emit, operands, shapes, results)
 
     def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
         """The function in terms of others that stands for it in StableHLO; None where it need not.
@@ -90,17 +66,6 @@ def _expanded(function: Callable[[Any], Any], shape: Shape) -> Graph:
     return closed_graph(function, [shape], function.__name__)
 
 
-def _builder(operation: type[FloatUnary]) -> Callable[..., Any]:
-    instance = operation.instance
-
-    def builder(operand: Any, result_accuracy: ResultAccuracy | str | None = None) -> Any:
-        if result_accuracy is None:
-            return bind(instance, operand)
-        return bind(instance, operand, result_accuracy=result_accuracy)
-
-    return named_like(builder, operation)
-
-
 @register
 class Exp(FloatUnary):
     """Exponential, e**x. XLA: Exp."""
@@ -109,7 +74,7 @@ class Exp(FloatUnary):
     stablehlo_name = "exponential"
     numpy = np.exp
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return result
 
 
@@ -121,7 +86,7 @@ class Expm1(FloatUnary):
     stablehlo_name = "exponential_minus_one"
     numpy = staticmethod(special.expm1)
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return result + 1
 
 
@@ -132,7 +97,7 @@ class Log(FloatUnary):
     stablehlo_name = "log"
     numpy = np.log
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return 1 / operand
 
 
@@ -144,7 +109,7 @@ class Log1p(FloatUnary):
     stablehlo_name = "log_plus_one"
     numpy = staticmethod(special.log1p)
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return 1 / (1 + operand)
 
 
@@ -155,7 +120,7 @@ class Logistic(FloatUnary):
     stablehlo_name = "logistic"
     numpy = staticmethod(special.logistic)
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         if array_shape(operand).element_type.bits >= 32:
             return result * (1 - result)
         # A result of few digits leaves the difference fewer.
@@ -169,7 +134,7 @@ class Sqrt(FloatUnary):
     stablehlo_name = "sqrt"
     numpy = np.sqrt
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return 0.5 / result
 
 
@@ -180,7 +145,7 @@ class Rsqrt(FloatUnary):
     stablehlo_name = "rsqrt"
     numpy = staticmethod(special.rsqrt)
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return -0.5 * (result / operand)
 
 
@@ -194,10 +159,10 @@ class Cbrt(FloatUnary):
     stablehlo_name = "cbrt"
     numpy = staticmethod(special.cbrt)
 
-    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+    def expansion(self, shape):
         return _cbrt_of_complex if shape.element_type.is_complex else None
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
         inverse = 1 / result
         return (1 / 3) * inverse * inverse
@@ -226,11 +191,11 @@ class Sin(FloatUnary):
     stablehlo_name = "sine"
     numpy = np.sin
 
-    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+    def expansion(self, shape):
         return _sin_of_complex if shape.element_type.is_complex else None
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        return cos(operand, **attributes)
+    def derivative(self, operand, result):
+        return ops.cos(operand, self.result_accuracy)
 
 
 def _sin_of_complex(x: Any) -> Any:
@@ -253,11 +218,11 @@ class Cos(FloatUnary):
     stablehlo_name = "cosine"
     numpy = np.cos
 
-    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+    def expansion(self, shape):
         return _cos_of_complex if shape.element_type.is_complex else None
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
-        return -sin(operand, **attributes)
+    def derivative(self, operand, result):
+        return -ops.sin(operand, self.result_accuracy)
 
 
 def _cos_of_complex(x: Any) -> Any:
@@ -286,7 +251,7 @@ class Tan(FloatUnary):
     stablehlo_name = "tan"
     numpy = np.tan
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return 1 + result * result
 
 
@@ -297,7 +262,7 @@ class Tanh(FloatUnary):
     stablehlo_name = "tanh"
     numpy = np.tanh
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return (1 - result) * (1 + result)
 
 
@@ -312,12 +277,12 @@ class Cosh(FloatUnary):
 
     numpy = np.cosh
 
-    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
+    def expansion(self, shape):
         if shape.element_type.is_complex:
             return _cosh_of_complex
         return _cosh_in_f32 if shape.element_type.bits < 32 else _cosh
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         return _sinh(operand)
 
 
@@ -373,21 +338,13 @@ class Erf(FloatUnary):
     element_types = FLOATS
     numpy = staticmethod(special.erf)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(shapes)
         if shape.element_type.bits < 16:
             return emit.expand(_expanded(_erf_in_f32, shape), operands)
         return emit.operation("chlo.erf", operands, shapes, results)
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand, result):
         # The exponent's rounding is multiplied by its size.
         return _in_f32(lambda x: (2 / math.sqrt(math.pi)) * exp(-x * x), operand)
 
@@ -396,17 +353,17 @@ def _erf_in_f32(x: Any) -> Any:
     return _in_f32(erf, x)
 
 
-cbrt = _builder(Cbrt)
-cos = _builder(Cos)
-cosh = _builder(Cosh)
-erf = _builder(Erf)
-exp = _builder(Exp)
-expm1 = _builder(Expm1)
-log = _builder(Log)
-log1p = _builder(Log1p)
-logistic = _builder(Logistic)
-rsqrt = _builder(Rsqrt)
-sin = _builder(Sin)
-sqrt = _builder(Sqrt)
-tan = _builder(Tan)
-tanh = _builder(Tanh)
+cbrt = builder(Cbrt)
+cos = builder(Cos)
+cosh = builder(Cosh)
+erf = builder(Erf)
+exp = builder(Exp)
+expm1 = builder(Expm1)
+log = builder(Log)
+log1p = builder(Log1p)
+logistic = builder(Logistic)
+rsqrt = builder(Rsqrt)
+sin = builder(Sin)
+sqrt = builder(Sqrt)
+tan = builder(Tan)
+tanh = builder(Tanh)

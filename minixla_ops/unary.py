@@ -5,15 +5,13 @@ Functions that are rounded live in `transcendental`, rounding to integers in `ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
 from minixla_ops import special
 from minixla_ops.binary import complex
 from minixla_ops.casting import cast, widened
@@ -26,33 +24,9 @@ from minixla_ops.elementwise import (
     NUMERIC,
     SIGNED,
     Unary,
-    named_like,
 )
 from minixla_ops.rules import array_shape, ones_like, zeros_like
 from minixla_ops.selection import select
-
-__all__ = [
-    "abs",
-    "clz",
-    "imag",
-    "is_finite",
-    "neg",
-    "not_",
-    "population_count",
-    "real",
-    "sign",
-    "unary_builder",
-]
-
-
-def unary_builder(operation: type[Unary]) -> Callable[[Any], Any]:
-    """The function of an array that applies `operation`."""
-    instance = operation.instance
-
-    def builder(operand: Any) -> Any:
-        return bind(instance, operand)
-
-    return named_like(builder, operation)
 
 
 def conjugate(value: Any) -> Any:
@@ -76,7 +50,7 @@ class Neg(Unary):
     linear_operands = (0,)
     numpy = np.negative
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         return (-cotangents,)
 
 
@@ -92,17 +66,15 @@ class Abs(Unary):
     element_types = SIGNED | INEXACT
     numpy = np.abs
 
-    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+    def result_shape(self, operand):
         return operand.with_element_type(operand.element_type.real)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+    def jvp(self, primals, tangents, results):
         if _is_complex(primals[0]):
             return real(tangents[0] * _reversed_direction(primals[0], results))
         return _with_sign_of(primals[0], tangents[0])
 
-    def vjp(
-        self, cotangents: Any, operands: Any, results: Any, active: Any, /, **attributes: Any
-    ) -> Any:
+    def vjp(self, cotangents, operands, results, active):
         if _is_complex(operands[0]):
             return (cotangents * _reversed_direction(operands[0], results),)
         return (_with_sign_of(operands[0], cotangents),)
@@ -134,15 +106,13 @@ class Sign(Unary):
     in_double = True
     numpy = staticmethod(special.sign)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+    def jvp(self, primals, tangents, results):
         if not _is_complex(primals[0]):
             return None
         radial = results * real(conjugate(results) * tangents[0])
         return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
 
-    def vjp(
-        self, cotangents: Any, operands: Any, results: Any, active: Any, /, **attributes: Any
-    ) -> Any:
+    def vjp(self, cotangents, operands, results, active):
         if not _is_complex(operands[0]):
             return (None,)
         radial = real(cotangents * results) * conjugate(results)
@@ -160,7 +130,7 @@ class _Part(Unary):
     element_types = INEXACT
     linear_operands = (0,)
 
-    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+    def result_shape(self, operand):
         return operand.with_element_type(operand.element_type.real)
 
 
@@ -171,20 +141,12 @@ class Real(_Part):
     stablehlo_name = "real"
     numpy = staticmethod(np.real)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         if shapes[0] is results[0]:  # XLA takes complex(real(x), imag(x)) for x, of any type
             return operands
         return super().stablehlo(emit, operands, shapes, results)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         if not _is_complex(operands[0]):
             return (cotangents,)
         return (complex(cotangents, zeros_like(cotangents)),)
@@ -197,7 +159,7 @@ class Imag(_Part):
     stablehlo_name = "imag"
     numpy = staticmethod(np.imag)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         if not _is_complex(operands[0]):
             return (None,)
         # JAX's pullbacks are adjoint in Re(x y), not in Re(conj(x) y).
@@ -213,7 +175,7 @@ class IsFinite(Unary):
     zero_derivative = "its result is pred"
     numpy = np.isfinite
 
-    def result_shape(self, operand: Shape, /, **attributes: Any) -> Shape:
+    def result_shape(self, operand):
         return operand.with_element_type(ELEMENT_TYPES["pred"])
 
 
@@ -237,11 +199,11 @@ class _BitCount(Unary):
     element_types = INTEGERS
     zero_derivative = "integers have no derivative"
 
-    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+    def count(self, bits, width):
         """The result for elements of `width` bits held in an unsigned type."""
         raise NotImplementedError
 
-    def reference(self, operand: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    def reference(self, operand):
         kind = element_type(operand.dtype)
         whole = cast(operand, widened(kind))
         bits = whole.view(f"u{whole.dtype.itemsize}")
@@ -256,7 +218,7 @@ class Clz(_BitCount):
     hlo_name = "count-leading-zeros"
     stablehlo_name = "count_leading_zeros"
 
-    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+    def count(self, bits, width):
         # With every bit below the leading one set, the others are the leading zeros.
         for distance in (1, 2, 4, 8, 16, 32):
             if distance < width:
@@ -274,18 +236,10 @@ class PopulationCount(_BitCount):
     hlo_name = "popcnt"
     stablehlo_name = "popcnt"
 
-    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+    def count(self, bits, width):
         return np.bitwise_count(bits)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(shapes)
         if shape.element_type.name != "s4":
             return emit.same_shape("stablehlo.popcnt", operands, shape)
@@ -295,12 +249,12 @@ class PopulationCount(_BitCount):
         return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
 
 
-abs = unary_builder(Abs)
-clz = unary_builder(Clz)
-imag = unary_builder(Imag)
-is_finite = unary_builder(IsFinite)
-neg = unary_builder(Neg)
-not_ = unary_builder(Not)
-population_count = unary_builder(PopulationCount)
-real = unary_builder(Real)
-sign = unary_builder(Sign)
+abs = builder(Abs)
+clz = builder(Clz)
+imag = builder(Imag)
+is_finite = builder(IsFinite)
+neg = builder(Neg)
+not_ = builder(Not)
+population_count = builder(PopulationCount)
+real = builder(Real)
+sign = builder(Sign)

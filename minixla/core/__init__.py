@@ -1,6 +1,7 @@
 """The foundation: element types, shapes, graphs, tracing, errors. No operations here."""
 
-from minixla.core.attributes import Literal
+from minixla.core.attributes import Literal, attribute
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.errors import (
     AttributeValueError,
@@ -60,7 +61,9 @@ __all__ = [
     "TransformError",
     "TupleShape",
     "Value",
+    "attribute",
     "bind",
+    "builder",
     "current_trace",
     "element_type",
     "operation_named",

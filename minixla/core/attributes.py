@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from minixla.core.snapshots import snapshot
 __all__ = [
     "REQUIRED",
     "Attribute",
+    "Field",
     "Boolean",
     "Enumeration",
     "Float",
     "Instance",
+    "Int32",
     "Integer",
     "Integers",
     "Literal",
@@ -29,6 +31,8 @@ __all__ = [
     "ShapeAttribute",
     "Text",
     "TypeAttribute",
+    "attribute",
+    "exact",
     "spelling",
 ]
 
@@ -52,6 +56,8 @@ class Attribute:
     #: Whether equal values are to be told apart by what equality leaves out, such as the names and
     #: source lines of programs.
     keeps_identity = False
+    #: Whether values are programs, or hold some.
+    holds_programs = False
 
     def __init__(self, default: Any = REQUIRED) -> None:
         self.default = default
@@ -60,6 +66,71 @@ class Attribute:
         """The canonical form of `value`."""
         hash(value)
         return value
+
+    def stablehlo(self, value: Any) -> Any:
+        """A canonical value as `stablehlo_text.attribute_text` takes it; None is not written."""
+        return value
+
+    def hlo(self, value: Any) -> Any:
+        """A canonical value as `HloEmitter.attribute` takes it; None is not written."""
+        return value
+
+
+class Field(NamedTuple):
+    """An attribute of an operation, as its class declares it; see `attribute`."""
+
+    kind: Attribute
+    default: Any
+    stablehlo: str | None
+    hlo: str | None
+
+    def canonical(self, value: Any) -> Any:
+        """The canonical form of a value, which may be the default."""
+        return value if value is self.default else self.kind.canonical(value)
+
+
+#: The name of an attribute in a text that is the attribute's own.
+_OWN_NAME = "="
+
+
+def attribute(
+    kind: Attribute,
+    default: Any = REQUIRED,
+    *,
+    stablehlo: str | None = _OWN_NAME,
+    hlo: str | None = _OWN_NAME,
+) -> Any:
+    """Declares one attribute of an operation, in its class.
+
+    `size: int = attribute(Integer(1))` there makes `self.size` in its rules.
+
+    Args:
+        kind: which values it takes, and how they are written.
+        default: what it is where it is not given; left out, it must be given.
+        stablehlo: its name in StableHLO's text, or None where that does not have it; default: its
+            own name.
+        hlo: the same for HLO's text.
+    """
+    return Field(kind, default, stablehlo, hlo)
+
+
+def named_field(name: str, field: Field) -> Field:
+    """A declaration with its own name in the texts that have no other for it."""
+    written = [name if each == _OWN_NAME else each for each in (field.stablehlo, field.hlo)]
+    return Field(field.kind, field.default, *written)
+
+
+def exact(value: Any) -> Any:
+    """A key that is equal for the same value only: 0.0 and -0.0, 1 and True, programs by identity.
+
+    Equal programs may differ in names and source lines. Who keeps the key keeps the value.
+    """
+    kind = type(value)
+    if kind is tuple:
+        return tuple([exact(each) for each in value])
+    if kind is float:
+        return kind, repr(value)
+    return kind, id(value) if getattr(kind, "keeps_identity", False) else value
 
 
 def spelling(value: Any) -> Any:
@@ -94,6 +165,17 @@ class Integer(Attribute):
         if number.bit_length() > 63:
             raise ValueError(f"must have 64 bits, not {number.bit_length() + 1}")
         return number
+
+
+class Int32(Integer):
+    """An integer of 32 bits, in `[minimum, 2**31)`."""
+
+    def __init__(self, minimum: int) -> None:
+        super().__init__(minimum, 2**31 - 1)
+
+    def stablehlo(self, value: int) -> str:
+        """An `i32` attribute."""
+        return f"{value} : i32"
 
 
 class Float(Attribute):
@@ -161,6 +243,7 @@ class Instance(Attribute):
         super().__init__(default)
         self._kind = kind
         self.keeps_identity = getattr(kind, "keeps_identity", not isinstance(kind, type))
+        self.holds_programs = self.keeps_identity
 
     def canonical(self, value: Any) -> Any:
         """The value itself."""
@@ -178,6 +261,7 @@ class Sequence(Attribute):
         self.member = member
         self.is_ambiguous = member.is_ambiguous
         self.keeps_identity = member.keeps_identity
+        self.holds_programs = member.holds_programs
         self.description = f"a sequence, each member {member.description}"
 
     def canonical(self, value: Any) -> tuple[Any, ...]:
@@ -212,6 +296,7 @@ class Optional(Attribute):
         self.inner = inner
         self.is_ambiguous = inner.is_ambiguous
         self.keeps_identity = inner.keeps_identity
+        self.holds_programs = inner.holds_programs
         self.description = f"{inner.description}, or None"
 
     def canonical(self, value: Any) -> Any:
@@ -251,6 +336,8 @@ class Literal:
     """
 
     __slots__ = ("_array", "data", "shape")
+    #: Comparing many constants by content would take quadratic time.
+    keeps_identity = True
 
     def __init__(self, data: Any, shape: Shape | None = None) -> None:
         """Wraps an array.
@@ -334,6 +421,7 @@ class LiteralAttribute(Attribute):
 
     description = "an array"
     is_ambiguous = False
+    keeps_identity = True
 
     def canonical(self, value: Any) -> Literal:
         """The value as a Literal."""

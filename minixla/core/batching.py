@@ -53,6 +53,7 @@ def _differs(operation: Operation, attributes: dict[str, Any]) -> bool:
     if operation.has_side_effect:
         return True
     groups = [each if type(each) is tuple else (each,) for each in attributes.values()]
+    groups.append(tuple(operation.computations))
     return any(type(g) is Graph and g.has_side_effect for group in groups for g in group)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from minixla.core.source import Source, find_source
 from minixla.core.state import state
@@ -34,7 +34,13 @@ __all__ = [
 
 
 class MinixlaError(Exception):
-    """Base class of every error that minixla raises on purpose."""
+    """Base class of every error that minixla raises on purpose.
+
+    Attributes:
+        refusal: what an operation refused, where it did not know its operands yet.
+    """
+
+    refusal: Any = None
 
 
 class ShapeError(MinixlaError, TypeError, ValueError):

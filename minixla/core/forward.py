@@ -123,11 +123,12 @@ def tangents_like(tangents: Any, results: Any) -> Any:
 def refuse_without_derivative(operation: Operation, attributes: dict[str, Any]) -> None:
     """Raises DerivativeError where the operation says that it has no derivative."""
     if operation.no_derivative is not None:
+        given = {**operation.values, **attributes}
         raise explain(
             DerivativeError,
             operation.builder_name,
             f"it has no derivative: {operation.no_derivative}",
-            [f"{name} = {attributes[name]!r}" for name in operation.telling_attributes],
+            [f"{name} = {given[name]!r}" for name in operation.telling_attributes],
             advice="Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
             "mx.custom_jvp or mx.custom_vjp.",
         )

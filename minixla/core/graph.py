@@ -76,6 +76,11 @@ class Instruction:
         return tuple([result.shape for result in self.results])
 
     @property
+    def given(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return self.op.values if self.op.fields else self.attributes
+
+    @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         if self.op.is_plain:
@@ -89,7 +94,7 @@ class Instruction:
         """The programs among the attributes, those in tuples too."""
         if self.op.is_plain:
             return []
-        found: list[Graph] = []
+        found: list[Graph] = list(self.op.computations)
         for value in self.attributes.values():
             if type(value) is Graph:
                 found.append(value)
@@ -236,10 +241,11 @@ class Graph:
         for step in self.instructions:
             shapes = step.results[0].shape if step.single else step.shapes
             operands = [number[id(value)] for value in step.operands]
-            attributes = step.attributes
+            kind = type(step.op) if step.op.fields else step.op
+            attributes = step.given
             if step.computations:
                 attributes = _replaced(attributes, lambda graph: places[id(graph)])
-            steps.append((step.op, operands, attributes, shapes))
+            steps.append((kind, operands, attributes, shapes))
             for value in step.results:
                 number[id(value)] = len(number)
         outputs = [number[id(value)] for value in self.outputs]
@@ -278,6 +284,8 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
         values, instructions = [*inputs], []
         for op, operands, attributes, shapes in steps:
             attributes = _replaced(attributes, lambda place: made[place.number])
+            if isinstance(op, type):
+                op, attributes = op(**attributes), {}
             step = Instruction(op, tuple([values[n] for n in operands]), attributes, shapes, None)
             instructions.append(step)
             values.extend(step.results)
@@ -331,9 +339,9 @@ def _silenced(graph: Graph) -> Graph:
         operands = tuple([values.get(id(value), value) for value in step.operands])
         is_silent = all(each.memo["silent"] is each for each in step.computations)
         if not is_silent or any(map(operator.is_not, operands, step.operands)):
-            attributes = {name: _silent_attribute(each) for name, each in step.attributes.items()}
+            op, attributes = step.op.changed(_silent_attribute, step.attributes)
             shapes = step.results[0].shape if step.single else step.shapes
-            made = Instruction(step.op, operands, attributes, shapes, step.source)
+            made = Instruction(op, operands, attributes, shapes, step.source)
             values.update(zip(map(id, step.results), made.results, strict=True))
             step = made
         kept.append(step)
@@ -378,7 +386,7 @@ def _same_steps(first: Graph, second: Graph, pending: list[tuple[Graph, Graph]])
         return False
     match = dict(zip(map(id, first.inputs), map(id, second.inputs), strict=True))
     for one, other in zip(first.instructions, second.instructions, strict=True):
-        if one.op is not other.op or one.shapes != other.shapes:
+        if type(one.op) is not type(other.op) or one.shapes != other.shapes:
             return False
         if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
             return False
@@ -391,13 +399,16 @@ def _same_steps(first: Graph, second: Graph, pending: list[tuple[Graph, Graph]])
 def _same_attributes(
     one: Instruction, other: Instruction, pending: list[tuple[Graph, Graph]]
 ) -> bool:
-    if one.attributes is other.attributes:
+    if one.op is other.op and one.attributes is other.attributes:
         return True
-    if one.attributes.keys() != other.attributes.keys():
+    if not one.op.fields and one.op is not other.op:
         return False
-    if one.op.is_ambiguous and _spelling(one) != _spelling(other):
+    given, others = one.given, other.given
+    if given.keys() != others.keys():
         return False
-    pairs = [(value, other.attributes[name]) for name, value in one.attributes.items()]
+    if one.op.is_ambiguous and _spelling(given) != _spelling(others):
+        return False
+    pairs = [(value, others[name]) for name, value in given.items()]
     while pairs:
         left, right = pairs.pop()
         if type(left) is Graph and type(right) is Graph:
@@ -409,8 +420,8 @@ def _same_attributes(
     return True
 
 
-def _spelling(instruction: Instruction) -> Any:
-    return [spelling(instruction.attributes[name]) for name in sorted(instruction.attributes)]
+def _spelling(attributes: dict[str, Any]) -> Any:
+    return [spelling(attributes[name]) for name in sorted(attributes)]
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
@@ -420,8 +431,8 @@ def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     hoisted: list[Value] = []
     kept: list[Instruction] = []
     for instruction in graph.instructions:
-        is_constant = instruction.op is constant
-        literal = instruction.attributes["literal"] if is_constant else None
+        is_constant = type(instruction.op) is type(constant)
+        literal = instruction.given["literal"] if is_constant else None
         if literal is not None and not literal.is_printed:
             literals.append(literal)
             hoisted.append(instruction.results[0])

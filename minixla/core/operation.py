@@ -6,7 +6,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from minixla.core.attributes import REQUIRED, Attribute, spelling
@@ -21,7 +21,10 @@ from minixla.core.errors import (
     explain,
     too_large,
 )
+from minixla.core.records import Record, all_attributes, no_attribute
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.state import state as _state
+from minixla.core.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from minixla.core.hlo_text import HloEmitter
@@ -31,8 +34,8 @@ __all__ = ["EVERY_OPERAND", "REGISTRY", "Operation", "operation_named", "registe
 
 Shapes = AnyShape | tuple[AnyShape, ...]
 OperationClass = TypeVar("OperationClass", bound="Operation")
-#: None or a method, whose attributes differ from class to class.
-Hook = Any
+#: None or a method.
+_NO_HOOK: Any = None
 
 #: The `linear_operands` of a variadic operation that is linear in all of them.
 EVERY_OPERAND = range(sys.maxsize)
@@ -44,6 +47,9 @@ REGISTRY: dict[str, Operation] = {}
 # How many inferences an operation remembers; fewer where they keep programs alive.
 _MOST_INFERRED = 4096
 _MOST_RUN = 256
+# How many operands, and characters of an attribute, an error shows.
+_MOST_LINES = 16
+_MOST_SHOWN = 200
 
 _DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
 
@@ -52,21 +58,24 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+", name)
 
 
-class Operation:
+class Operation(Record):
     """What an operation is: declarations and rules, side by side.
 
-    A subclass is the whole definition of one operation; `register` makes its single instance.
-    Rules get operands in order and attributes as keywords. Where an operation has one result, a
-    rule takes and gives that one value; where `shape` gives a tuple, rules do too. Positional
-    arguments of rules are positional only: an attribute may have the same name (`dimensions`).
+    A subclass is the whole definition of one operation; an object of it is a record of attributes,
+    which are its fields (`minixla.core.attributes.attribute`) and do not change. Equal attributes
+    give the same object, so that operations are compared with `is`; programs and constants among
+    them count by identity. Called with operands it applies the operation.
+
+    Rules get operands in order. Where an operation has one result, a rule takes and gives that one
+    value; where `shape` gives a tuple, rules do too.
 
     Declarations:
         name: XLA's name, `DotGeneral`; default: the class's name.
         hlo_name, stablehlo_name: its names in HLO (`dot`) and StableHLO (`dot_general`).
         spec_names: the entries of XLA's operation semantics that it is; default: its name. Several
             builders may make one operation (`Dot` and `DotGeneral`).
-        operand_names: for error messages and documents; a last name ending in `...` is variadic.
-        attributes: the declaration of each attribute by name.
+        operands: their names; a last name ending in `...` is variadic.
+        attributes: the same, of classes whose rules get attributes as keywords.
         has_side_effect: never dropped or reordered. Operations where it depends on the call have
             an attribute of that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
@@ -89,8 +98,13 @@ class Operation:
     hlo_name: ClassVar[str] = ""
     stablehlo_name: ClassVar[str | None] = None
     spec_names: ClassVar[tuple[str, ...]] = ()
+    operands: ClassVar[Any] = ()
     operand_names: ClassVar[tuple[str, ...]] = ()
     attributes: ClassVar[dict[str, Attribute]] = {}
+    is_plain: ClassVar[bool] = True
+    # Of a record: the result shapes by operand shapes.
+    _inferred: ClassVar[dict[Any, Any]] = {}
+    _keeps_identity: ClassVar[bool] = False
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
@@ -102,18 +116,26 @@ class Operation:
     spans_devices: ClassVar[bool] = False
     reads_bits: ClassVar[bool] = False
 
-    def __init__(self) -> None:
-        self._inferred: dict[Any, tuple[Shapes, dict[str, Any]]] = {}
-        #: Whether attributes that differ may be equal, such as 0.0 and -0.0.
-        self.is_ambiguous = any(each.is_ambiguous for each in self.attributes.values())
-        self._keeps_identity = any(each.keeps_identity for each in self.attributes.values())
-        #: Whether no instruction of it runs a program, has a side effect or spans devices.
-        self.is_plain = not (
-            self.has_side_effect
-            or self._keeps_identity
-            or self.spans_devices
-            or "has_side_effect" in self.attributes
-        )
+    def __call__(self, *operands: Any, **changed: Any) -> Any:
+        """Applies the operation under the current trace, with some attributes changed.
+
+        Returns:
+            The result, or the tuple of results where the operation has several.
+        """
+        operation = self.replace(**changed) if changed else self
+        try:
+            return _state.trace.process(operation, operands, {})
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    def changed(
+        self, change: Callable[[Any], Any], attributes: dict[str, Any]
+    ) -> tuple[Operation, dict[str, Any]]:
+        """The operation and its attributes as keywords, each attribute passed through `change`."""
+        if self.fields:
+            return self.replace(**{name: change(each) for name, each in self.values.items()}), {}
+        return self, {name: change(each) for name, each in attributes.items()}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -125,6 +147,24 @@ class Operation:
             cls.builder_name = "_".join(_words(cls.name)).lower()
         if "hlo_name" not in cls.__dict__:
             cls.hlo_name = "-".join(_words(cls.name)).lower()
+        if "operands" in cls.__dict__:
+            cls.operand_names = cls.operands
+        cls._declare()
+
+    @classmethod
+    def _declare(cls) -> None:
+        super()._declare()
+        kinds = [*(field.kind for field in cls.fields.values()), *cls.attributes.values()]
+        cls.is_ambiguous = any(kind.is_ambiguous for kind in kinds)
+        cls.keeps_identity = any(kind.keeps_identity for kind in kinds)
+        #: Whether no instruction of it runs a program, has a side effect or spans devices.
+        cls.is_plain = not (
+            cls.has_side_effect
+            or any(kind.holds_programs for kind in kinds)
+            or cls.spans_devices
+            or "has_side_effect" in cls.attributes
+            or "has_side_effect" in cls.fields
+        )
 
     # Rules, in the order in which every class gives them.
 
@@ -152,9 +192,21 @@ class Operation:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
             raise self._lacks(TransformError, "stablehlo", "The engine and mx.jit need it.")
-        return emit.operation(
-            f"stablehlo.{self.stablehlo_name}", operands, shapes, results, **attributes
-        )
+        written = self._written(0) if self.fields else attributes
+        regions = [emit.region(each) for each in self.computations]
+        name = f"stablehlo.{self.stablehlo_name}"
+        return emit.operation(name, operands, shapes, results, regions, **written)
+
+    def _written(self, text: int) -> dict[str, Any]:
+        """The attributes with their names and notation in StableHLO (0) or HLO (1)."""
+        written = {}
+        for name, field in self.fields.items():
+            label = field.hlo if text else field.stablehlo
+            if label is not None and (text or not field.kind.holds_programs):
+                codec = field.kind.hlo if text else field.kind.stablehlo
+                value = self.__dict__[name]
+                written[label] = None if value is None else codec(value)
+        return written
 
     def hlo(
         self,
@@ -178,9 +230,10 @@ class Operation:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
-        the name of a computation; None leaves one out. The default gives them as they are.
+        the name of a computation; None leaves one out. The default gives what the attributes'
+        declarations say.
         """
-        return attributes
+        return self._written(1) if self.fields else attributes
 
     def jvp(
         self,
@@ -265,19 +318,19 @@ class Operation:
 
     #: `run(*operands, **attributes)`: evaluates in Python instead of by the `reference` rule or
     #: the engine, where the current trace evaluates.
-    run: Hook = None
+    run = _NO_HOOK
     #: `stage_operands(operands, attributes)`: both, as a graph holds them.
-    stage_operands: Hook = None
+    stage_operands = _NO_HOOK
     #: `forward(primals, tangents, **attributes) -> (results, tangents)`: result and jvp in one.
-    forward: Hook = None
+    forward = _NO_HOOK
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
-    linearize: Hook = None
+    linearize = _NO_HOOK
     #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a
     #: jvp rule may apply it to tangents beside values that they do not depend on.
-    dependent: Hook = None
+    dependent = _NO_HOOK
     #: `batch_within(trace, operands, dimensions, **attributes)`: `batch` for functions that may
     #: read values of the batching trace, which is told.
-    batch_within: Hook = None
+    batch_within = _NO_HOOK
 
     def _lacks(self, kind: type[ErrorType], rule: str, advice: str = "") -> ErrorType:
         if rule in self.missing_rules:
@@ -300,6 +353,33 @@ class Operation:
         self, shapes: tuple[AnyShape, ...], attributes: dict[str, Any]
     ) -> tuple[Shapes, dict[str, Any]]:
         """The result shapes and canonical attributes; cached by shapes and attributes."""
+        if not self.attributes and not attributes:
+            found = self._inferred.get(shapes)
+            return (self._inference(shapes) if found is None else found), attributes
+        return self._infer_with(shapes, attributes)
+
+    def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
+        self._check_count(len(shapes), shapes)
+        self._refuse_dynamic(shapes)
+        try:
+            found = self.shape(*shapes)
+        except SizeError as error:
+            raise self._too_large(error, shapes) from None
+        except MinixlaError as error:
+            told = getattr(error, "refusal", None)
+            if told is None or told[0] is not self:
+                raise
+            _, kind, label, problem, advice = told
+            lines = self._operand_lines(shapes)
+            raise self._refusal(kind, label, problem, advice, lines) from None
+        if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
+            self._inferred.clear()
+        self._inferred[shapes] = found
+        return found
+
+    def _infer_with(
+        self, shapes: tuple[AnyShape, ...], attributes: dict[str, Any]
+    ) -> tuple[Shapes, dict[str, Any]]:
         key = (shapes, tuple(attributes.items())) if attributes else shapes
         try:
             if self.is_ambiguous:
@@ -308,7 +388,7 @@ class Operation:
         except TypeError:  # an unhashable attribute, such as a list
             attributes = self.canonical_attributes(attributes)
             hash(tuple(attributes.values()))  # else this would not end
-            return self.infer(shapes, attributes)
+            return self._infer_with(shapes, attributes)
         if found is None:
             attributes = self.canonical_attributes(attributes)
             self._check_count(len(shapes), shapes)
@@ -318,18 +398,21 @@ class Operation:
                 found = (self.shape(*shapes, **attributes), attributes)
             except SizeError as error:
                 raise self._too_large(error, shapes) from None
-            if len(self._inferred) >= (_MOST_RUN if self._keeps_identity else _MOST_INFERRED):
+            if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
                 self._inferred.clear()
             self._inferred[key] = found
-        elif self._keeps_identity:
+        elif self.keeps_identity:
             return found[0], self.canonical_attributes(attributes)
         return found
 
     def _too_large(self, error: SizeError, shapes: Sequence[AnyShape]) -> SizeError:
         """The error of a shape that cannot be, for this operation."""
+        return too_large(self.builder_name, error.problem, self._operand_lines(shapes))
+
+    def _operand_lines(self, shapes: Sequence[AnyShape]) -> list[str]:
         given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
         lines = [f"{name} {shape}" for name, shape in given]
-        return too_large(self.builder_name, error.problem, lines)
+        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
     def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:
         """Attributes in declared order and canonical form, defaults filled in.
@@ -337,27 +420,21 @@ class Operation:
         Raises:
             AttributeValueError: unknown or missing names, values that the declaration rejects.
         """
+        if self.fields:
+            return self._canonical((), given)
         unknown = [name for name in given if name not in self.attributes]
         if unknown:
             raise explain(
                 AttributeValueError,
                 self.builder_name,
-                f"there is no attribute {unknown[0]!r}",
+                no_attribute(unknown[0]),
                 [f"{unknown[0]} = {given[unknown[0]]!r}"],
-                f"Its attributes are: {', '.join(self.attributes) or 'none'}.",
+                all_attributes(self.attributes),
             )
-        canonical = {}
-        for name, declaration in self.attributes.items():
-            value = given.get(name, declaration.default)
-            if value is REQUIRED:
-                raise explain(
-                    AttributeValueError,
-                    self.builder_name,
-                    f"attribute {name} is missing",
-                    advice=f"Give {name}: {declaration.description}.",
-                )
-            canonical[name] = self.canonical_attribute(name, value)
-        return canonical
+        return {
+            name: self._canonical_value(name, given.get(name, kind.default), kind)
+            for name, kind in self.attributes.items()
+        }
 
     def canonical_attribute(self, name: str, value: Any) -> Any:
         """The canonical form of one attribute.
@@ -365,21 +442,8 @@ class Operation:
         Raises:
             AttributeValueError: the declaration rejects the value.
         """
-        declaration = self.attributes[name]
-        if value is declaration.default:
-            return value
-        try:
-            return declaration.canonical(value)
-        except MinixlaError:
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            raise explain(
-                AttributeValueError,
-                self.builder_name,
-                f"attribute {name} has a value that it cannot take",
-                [f"{name} = {value!r}", str(error)],
-                f"{name} must be {declaration.description}.",
-            ) from None
+        declared = self.fields[name] if self.fields else self.attributes[name]
+        return self._canonical_value(name, value, declared)
 
     def _check_count(self, count: int, shapes: Sequence[AnyShape]) -> None:
         names = self.operand_names
@@ -404,6 +468,36 @@ class Operation:
                     "It takes static sizes only: set each size back to its bound with "
                     "set_dimension_size(operand, bound, dimension), which fills up with zeros.",
                 )
+
+    def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
+        """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
+
+        The message shows the operands' shapes and the attributes.
+        """
+        raise self._refusal(ShapeError, label, problem, advice)
+
+    def refuse_attribute(self, label: str, problem: str, advice: str) -> NoReturn:
+        """Raises AttributeValueError for the check `label`, see `refuse`."""
+        raise self._refusal(AttributeValueError, label, problem, advice)
+
+    def _refusal(
+        self,
+        kind: type[ErrorType],
+        label: str,
+        problem: str,
+        advice: str,
+        operands: Sequence[str] = (),
+    ) -> ErrorType:
+        """The error; `infer`, which knows the operands, makes it again with these."""
+        given = [*operands, *self._attribute_lines()]
+        error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
+        error.refusal = self, kind, label, problem, advice
+        return error
+
+    def _attribute_lines(self) -> list[str]:
+        pairs = self.values.items()
+        shown = [(name, value) for name, value in pairs if value is not self.fields[name].default]
+        return [f"{name} {_shown(value)}" for name, value in shown]
 
     def reject(self, label: str, problem: str, given: Sequence[str], advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring."""
@@ -445,15 +539,23 @@ class Operation:
         return getattr(type(self), rule) is not getattr(Operation, rule)
 
     def __repr__(self) -> str:
-        return f"<Operation {self.name}>"
+        given = [f" {name}={_shown(self.__dict__.get(name))}" for name in self.fields]
+        return f"<Operation {self.name}{''.join(given)}>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
+        if self.fields:
+            return type(self), tuple(self.values.values())
         module = type(self).__module__
         if REGISTRY.get(self.name) is self:
             return operation_named, (self.name, module)
         # One that users do not build is a constant of its module.
         names = [name for name, each in vars(sys.modules[module]).items() if each is self]
         return names[0] if names else (type(self), ())
+
+
+def _shown(value: Any) -> str:
+    """An attribute's value in a message; programs by name."""
+    return (repr(value) if getattr(value, "keeps_identity", False) else str(value))[:_MOST_SHOWN]
 
 
 def register(cls: type[OperationClass]) -> type[OperationClass]:
@@ -468,8 +570,8 @@ def register(cls: type[OperationClass]) -> type[OperationClass]:
         raise ValueError(f"an operation named {cls.name} is registered already")
     if not inspect.getdoc(cls):
         raise ValueError(f"operation {cls.name} has no docstring")
-    instance = cls()
-    cls.instance = instance
+    is_given = any(field.default is REQUIRED for field in cls.fields.values())
+    cls.instance = instance = cls._blank() if is_given else cls()
     REGISTRY[cls.name] = instance
     return cls
 

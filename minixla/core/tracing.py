@@ -169,6 +169,8 @@ def bind(operation: Operation, *operands: Any, **attributes: Any) -> Any:
         The result, or the tuple of results where the operation has several.
     """
     try:
+        if attributes and operation.fields:
+            operation, attributes = type(operation)(**attributes), {}
         return _state.trace.process(operation, operands, attributes)
     except Exception as error:
         hide_frames(error)
@@ -498,9 +500,9 @@ class GraphTrace(Trace):
 def _constant_of(tracer: Tracer) -> Literal | None:
     """The literal, where an enclosing graph made the tracer as a constant."""
     instruction = tracer._value.instruction if type(tracer) is GraphTracer else None
-    if instruction is None or instruction.op is not role("constant"):
+    if instruction is None or type(instruction.op) is not type(role("constant")):
         return None
-    return instruction.attributes["literal"]
+    return instruction.given["literal"]
 
 
 def trace_to_graph(

@@ -73,7 +73,7 @@ def _is_ordered(graph: Graph) -> bool:
         each.memo["is_ordered"] = any(
             any(map(_is_ordered, step.computations))
             if step.computations
-            else step.has_side_effect and step.attributes.get("ordered", True)
+            else step.has_side_effect and step.given.get("ordered", True)
             for step in each.instructions
         )
     return graph.memo["is_ordered"]

@@ -94,6 +94,8 @@ class Builder:
     ) -> tuple[Value, ...]:
         """The results of one more instruction."""
         shapes = tuple([value.shape for value in operands])
+        if attributes and operation.fields:
+            operation, attributes = type(operation)(**attributes), {}
         results, attributes = operation.infer(shapes, attributes or {})
         step = Instruction(operation, tuple(operands), attributes, results, self.source)
         self.instructions.append(step)

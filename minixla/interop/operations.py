@@ -60,7 +60,7 @@ def _same_names() -> dict[str, Operation]:
         for operation in REGISTRY.values()
         if operation.stablehlo_name not in (None, "compare")
         and isinstance(operation, (Unary, Binary))
-        and (isinstance(operation, FloatUnary) or not operation.attributes)
+        and (isinstance(operation, FloatUnary) or not operation.fields)
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from minixla.core.element_types import F32, F64, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph
+from minixla.core.tracing import closed_graph
 from minixla.interop.decomposition import decomposition
 from minixla_ops import cosh, exp, floor, rsqrt, select
 from minixla_ops.casting import cast
@@ -53,8 +53,6 @@ class _Special(Elementwise):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
     ) -> Sequence[str]:
         """The operation of chlo."""
         return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
@@ -62,9 +60,9 @@ class _Special(Elementwise):
 
 class _SpecialUnary(_Special, Unary):
     #: d result / d operand from operand and result.
-    rule: Callable[[Any, Any], Any]
+    rule: ClassVar[Callable[[Any, Any], Any]]
 
-    def derivative(self, operand: Any, result: Any, /, **attributes: Any) -> Any:
+    def derivative(self, operand: Any, result: Any) -> Any:
         """See `rule`; in f32 for narrower types."""
         kind = array_shape(operand).element_type
         if kind.bits >= 32:
@@ -149,7 +147,7 @@ class Lgamma(_SpecialUnary):
     """The logarithm of the absolute value of the gamma function."""
 
     numpy = staticmethod(_approximated("lgamma"))
-    rule = staticmethod(lambda x, y: bind(Digamma.instance, x))
+    rule = staticmethod(lambda x, y: Digamma()(x))
 
 
 @register
@@ -157,7 +155,7 @@ class Digamma(_SpecialUnary):
     """The derivative of lgamma."""
 
     numpy = staticmethod(_approximated("digamma"))
-    rule = staticmethod(lambda x, y: bind(Polygamma.instance, full_like(x, 1), x))
+    rule = staticmethod(lambda x, y: Polygamma()(full_like(x, 1), x))
 
 
 class _Sum(_Special, Binary):
@@ -177,8 +175,6 @@ class _Sum(_Special, Binary):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
     ) -> Sequence[str]:
         """Three operations of chlo, in f32 for narrower types."""
         (shape,) = self.array_shapes(results)
@@ -191,7 +187,7 @@ class _Sum(_Special, Binary):
         ]
         return emit.expand(joined, [sign, *sums])
 
-    def reference(self, order: np.ndarray, x: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    def reference(self, order: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The same in double."""
         scalar, kind = Shape(F64), element_type(x.dtype)
         split, joined = _reflection(scalar, scalar, self.offset)
@@ -246,7 +242,7 @@ class Polygamma(_Sum):
 
     def second(self, order: Any, x: Any) -> Any:
         """The next polygamma."""
-        return bind(self, order + 1, x)
+        return self(order + 1, x)
 
 
 @register
@@ -255,7 +251,7 @@ class Zeta(_Sum):
 
     def second(self, order: Any, x: Any) -> Any:
         """-x zeta(x + 1, q), with the names of the class."""
-        return -order * bind(self, order + 1, x)
+        return -order * self(order + 1, x)
 
 
 @register
@@ -265,7 +261,7 @@ class NextAfter(_Special, Binary):
     zero_derivative = "it is piecewise constant"
     in_double = False
 
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray, /, **attributes: Any) -> np.ndarray:
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         """NumPy's, which ml_dtypes extends to its types."""
         return np.asarray(np.nextafter(lhs, rhs))
 
@@ -273,5 +269,5 @@ class NextAfter(_Special, Binary):
 _UNARY = (Sinh, Asin, Acos, Atan, Asinh, Acosh, Atanh, Erfc, ErfInv, Lgamma, Digamma)
 #: By chlo's name.
 SPECIAL: dict[str, Operation] = {
-    f"chlo.{each.builder_name}": each.instance for each in (*_UNARY, Polygamma, Zeta, NextAfter)
+    f"chlo.{each.builder_name}": each() for each in (*_UNARY, Polygamma, Zeta, NextAfter)
 }

@@ -63,5 +63,5 @@ def _is_nan(value: Value) -> bool:
         return _is_nan(instruction.operands[0])
     if instruction.op.name != "Constant":
         return False
-    literal = instruction.attributes["literal"]
+    literal = instruction.given["literal"]
     return literal.is_splat and bool(np.isnan(literal.scalar))

@@ -86,7 +86,7 @@ class ReferenceTrace(Trace):
             declared = [shape.dtype for shape in operation.array_shapes(shapes)]
             data = [each.astype(dtype) for each, dtype in zip(data, declared, strict=True)]
         elif self.widen:
-            attributes = {name: widened(value) for name, value in attributes.items()}
+            operation, attributes = operation.changed(widened, attributes)
         try:
             outcome = operation.reference(*data, **attributes)
         except (MemoryError, ValueError) as error:

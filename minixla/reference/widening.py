@@ -53,10 +53,10 @@ def _wide_graph(graph: Graph) -> Graph:
             if step.op.reads_bits:
                 values.update(_with_own_bits(step, operands, instructions))
                 continue
-            attributes = {name: _wide_inside(value) for name, value in step.attributes.items()}
+            operation, attributes = step.op.changed(_wide_inside, step.attributes)
             shapes = tuple(map(_wide_shape, step.shapes))
             results = shapes[0] if step.single else shapes
-            wide = Instruction(step.op, operands, attributes, results, step.source)
+            wide = Instruction(operation, operands, attributes, results, step.source)
             instructions.append(wide)
             values.update(zip(map(id, step.results), wide.results, strict=True))
         inputs = [values[id(value)] for value in graph.inputs]

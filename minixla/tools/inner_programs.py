@@ -41,7 +41,7 @@ def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | No
 
 
 def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    condition, body = step.attributes["condition"], step.attributes["body"]
+    condition, body = step.given["condition"], step.given["body"]
     values = operands
     for _ in range(_MOST_TRIPS):
         yield condition, values
@@ -52,7 +52,7 @@ def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
 
 
 def _of_branch(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    branches = step.attributes["computations"]
+    branches = step.given["computations"]
     index = np.asarray(operands[0])
     number = int(not index) if index.dtype == np.bool_ else int(index)
     if not 0 <= number < len(branches):

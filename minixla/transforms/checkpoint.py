@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from minixla.core.attributes import Attribute, Boolean, Instance, Text
+from minixla.core.attributes import Attribute, Boolean, Instance, Text, attribute
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
@@ -42,20 +42,20 @@ class CheckpointName(Unary):
     hlo_name = "copy"
     element_types = ALL
     linear_operands = (0,)
-    attributes = {"name": Text()}
+    label: str = attribute(Text(), hlo=None)
 
-    def reference(self, operand: Any, **_: Any) -> Any:
+    def reference(self, operand: Any) -> Any:
         """The operand."""
         return operand
 
     def stablehlo(
-        self, emit: Any, operands: Sequence[str], shapes: Any, results: Any, /, **_: Any
+        self, emit: Any, operands: Sequence[str], shapes: Any, results: Any
     ) -> Sequence[str]:
         """Nothing: the operand is the result."""
         return operands
 
     def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /, **_: Any
+        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool]
     ) -> Sequence[Any]:
         """The cotangent itself."""
         return (cotangents,)
@@ -157,7 +157,6 @@ class CheckpointCall(Call):
 
 
 CHECKPOINT = CheckpointCall()
-CHECKPOINT_NAME = CheckpointName()
 
 
 class _Recalling(Trace):
@@ -259,7 +258,7 @@ def _kept(graph: Graph, policy: Policy) -> list[Value]:
         value
         for step in graph.instructions
         if step.op.linearize is None
-        and policy(step.op, *(value.shape for value in step.operands), **step.attributes)
+        and policy(step.op, *(value.shape for value in step.operands), **step.given)
         for value in step.results
     ]
 
@@ -274,7 +273,7 @@ def _backward(
         primals = [next(given) for _ in graph.inputs]
         known = {id(value): next(given) for value in kept}
         for step in graph.instructions:
-            if step.op is CHECKPOINT_NAME and id(step.results[0]) in known:
+            if type(step.op) is CheckpointName and id(step.results[0]) in known:
                 known[id(step.operands[0])] = known[id(step.results[0])]  # it is the same value
         trace = ReverseTrace(_Recalling(_state.trace))
         flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
@@ -321,7 +320,7 @@ def save_only_these_names(*names: str) -> Policy:
     """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
 
     def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return operation is CHECKPOINT_NAME and attributes["name"] in names
+        return type(operation) is CheckpointName and attributes["label"] in names
 
     return policy
 
@@ -330,7 +329,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
     """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
 
     def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return operation is not CHECKPOINT_NAME or attributes["name"] not in names
+        return type(operation) is not CheckpointName or attributes["label"] not in names
 
     return policy
 
@@ -339,7 +338,7 @@ def save_any_names_but_these(*names: str) -> Policy:
     """A policy that keeps values that `checkpoint_name` gave a name which is none of `names`."""
 
     def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return operation is CHECKPOINT_NAME and attributes["name"] not in names
+        return type(operation) is CheckpointName and attributes["label"] not in names
 
     return policy
 
@@ -375,7 +374,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
         x: an array.
         name: a name for it.
     """
-    return bind(CHECKPOINT_NAME, x, name=name)
+    return CheckpointName(name)(x)
 
 
 def checkpoint(

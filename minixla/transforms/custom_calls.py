@@ -49,7 +49,7 @@ class StopGradient(Unary):
     element_types = ALL
     zero_derivative = "it is what stop_gradient is for"
 
-    def reference(self, operand: Any, **attributes: Any) -> Any:
+    def reference(self, operand: Any) -> Any:
         """The operand."""
         return operand
 
@@ -59,7 +59,6 @@ class StopGradient(Unary):
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
-        **attributes: Any,
     ) -> Sequence[str]:
         """Nothing: the operand is the result."""
         return operands

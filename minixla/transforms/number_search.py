@@ -60,6 +60,7 @@ def maker_in(
         step its results do not hold it.
     """
     programs = [each for value in attributes.values() for each in _programs(value)]
+    programs.extend(operation.computations)
     if not programs or any(program.silent().has_side_effect for program in programs):
         return None  # a side effect must not come twice
     for apply in (_in_numpy, _on_the_engine):
@@ -102,8 +103,8 @@ class _Search:
         """The maker in the programs that an operation runs."""
         look = _LOOKS.get(operation.name)
         if look is not None:
-            return look(self, operands, **attributes)
-        program = attributes.get("computation")
+            return look(self, operands, **attributes, **operation.values)
+        program = attributes.get("computation") or operation.values.get("computation")
         if type(program) is not Graph or len(program.inputs) != len(operands):
             return None
         sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]

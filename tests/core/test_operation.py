@@ -34,10 +34,10 @@ class SquarePlusOne(Unary):
 
     element_types = FLOATS
 
-    def reference(self, operand, **attributes):
+    def reference(self, operand):
         return operand * operand + operand.dtype.type(1)
 
-    def derivative(self, operand, result, **attributes):
+    def derivative(self, operand, result):
         return 2.0 * operand
 
     def stablehlo(self, emit, operands, shapes, results):

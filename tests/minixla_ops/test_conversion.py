@@ -18,6 +18,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.casting import cast
+from minixla_ops.conversion import ReducePrecision
 from minixla_ops.evaluation import reference_graph
 from tests.harness import (
     Together,
@@ -423,8 +424,13 @@ BITCAST_REJECTED = [
     (np.zeros(2, np.complex64), "f32", "(C1) c64 cannot be read as f32", "real and imag"),
     (np.zeros((2, 2), np.float32), "c64", "(C1) f32 cannot be read as c64", "operand f32[2,2]"),
     (np.zeros(8, np.bool_), "u8", "(C1) pred cannot be read as u8", "convert_element_type"),
-    (np.zeros(4, np.uint8), "pred", "(C1) u8 cannot be read as pred", "of 8 bits"),
-    (np.zeros(4, np.uint8), "f6e2m3fn", "(C2) the widths do not divide", "f6e2m3fn of 6"),
+    (np.zeros(4, np.uint8), "pred", "(C1) u8 cannot be read as pred", "operand u8[4]"),
+    (
+        np.zeros(4, np.uint8),
+        "f6e2m3fn",
+        "(C2) widths of 8 and 6 bits do not",
+        "new_element_type f6e2m3fn",
+    ),
     (np.zeros(3, np.float16), "f32", "(C3) 2 elements make one f32", "last dimension has size 2"),
     (np.zeros((), np.float16), "f32", "(C3) 2 elements make one f32", "operand f16[]"),
     (np.zeros((2, 1), np.float16), "f32", "(C3) 2 elements make one f32", "operand f16[2,1]"),
@@ -502,10 +508,7 @@ def test_reduce_precision_to_the_last_bit(kind):
     if bit_width(dtype) >= 16:
         operand = np.concatenate([operand, random_bits(kind, (3000,), 7)])
     graph = graph_of(reduced, [operand])
-    expected = [
-        REGISTRY["ReducePrecision"].reference(operand, exponent_bits=e, mantissa_bits=m)
-        for e, m in FORMATS
-    ]
+    expected = [ReducePrecision(e, m).reference(operand) for e, m in FORMATS]
     if kind not in WITHOUT_XLA:
         for one, other in zip(expected, run_xla(graph.stablehlo(), [operand]), strict=True):
             assert_same(one, other, inputs=[operand], name="XLA")
@@ -591,10 +594,9 @@ def test_reduce_precision_of_all_values_to_all_formats(kind, mantissa_bits):
 def test_reduce_precision_is_a_round_trip_through_the_format():
     operand = random_values(np.float32, (1000,), 8, -1e4, 1e4)
     operand = operand[np.abs(operand) >= 2.0**-14]
-    reference = REGISTRY["ReducePrecision"].reference
-    result = reference(operand, exponent_bits=5, mantissa_bits=10)
+    result = ReducePrecision(5, 10).reference(operand)
     assert_same(result, operand.astype(np.float16).astype(np.float32))
-    result = reference(operand, exponent_bits=8, mantissa_bits=7)
+    result = ReducePrecision(8, 7).reference(operand)
     assert_same(result, operand.astype(ml_dtypes.bfloat16).astype(np.float32))
 
 

@@ -23,7 +23,7 @@ class Tanh(Unary):
     element_types = INEXACT
     numpy = np.tanh
 
-    def derivative(self, operand, result, /, **attributes):
+    def derivative(self, operand, result):
         return 1 - result * result
 
 

@@ -443,7 +443,7 @@ ACCURACIES = [
 
 
 def test_exactly_the_fourteen_named_operations_take_an_accuracy():
-    takers = {o.builder_name for o in REGISTRY.values() if "result_accuracy" in o.attributes}
+    takers = {o.builder_name for o in REGISTRY.values() if "result_accuracy" in o.fields}
     assert takers == set(NAMES)
     builders = {n for n in ops.__all__ if callable(getattr(ops, n)) and n != "ResultAccuracy"}
     takers = {

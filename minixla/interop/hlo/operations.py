@@ -99,7 +99,7 @@ def _same_names() -> dict[str, Entry]:
             continue
         if isinstance(operation, FloatUnary):
             table[operation.hlo_name] = _accurate(operation)
-        elif not operation.attributes and f"chlo.{operation.builder_name}" not in SPECIAL:
+        elif not operation.fields and f"chlo.{operation.builder_name}" not in SPECIAL:
             table[operation.hlo_name] = _elementwise(operation)
     return table
 

@@ -178,10 +178,10 @@ class HalfTransposed(FloatUnary):
     numpy = np.sin
     stablehlo_name = "sine"
 
-    def derivative(self, operand, result, **attributes):
+    def derivative(self, operand, result):
         return mnp.cos(operand)
 
-    def vjp(self, cotangents, operands, results, active, /, **attributes):
+    def vjp(self, cotangents, operands, results, active):
         return (cotangents * mnp.cos(operands[0]) * 2,)
 
 

@@ -1,0 +1,76 @@
+"""Builder functions of operations, derived from their classes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from minixla.core.attributes import REQUIRED
+from minixla.core.errors import ShapeError, explain
+from minixla.core.operation import Operation
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
+    """Operands that a builder was given in a list.
+
+    Args:
+        values: what was given.
+        subject: the builder's name.
+        name: the argument's.
+
+    Raises:
+        ShapeError: it is no list.
+    """
+    try:
+        if not isinstance(values, (str, bytes)):
+            return tuple(values)
+    except TypeError:
+        pass
+    given = [f"{name} = {values!r}"[:200]]
+    advice = "Give a list or tuple of arrays."
+    raise explain(ShapeError, subject, f"{name} is no sequence", given, advice)
+
+
+def builder(cls: type[Operation]) -> Callable[..., Any]:
+    """The function that applies an operation to operands, with attributes behind them.
+
+    Its name, signature, defaults and documentation are those of the class; a last operand whose
+    name ends in `...` is a sequence of arrays.
+    """
+    names = [name.removesuffix("...") for name in cls.operands]
+    listed = [name for name in cls.operands if name.endswith("...")]
+    given = [
+        f"operand_list({name}, {cls.builder_name!r}, {name!r})" if f"{name}..." in listed else name
+        for name in names
+    ]
+    starred = [f"*{each}" if each.startswith("operand_list(") else each for each in given]
+    fields = cls.fields
+    defaults = {f"_{name}": field.default for name, field in fields.items()}
+    parameters = names + [
+        name if field.default is REQUIRED else f"{name}=_{name}" for name, field in fields.items()
+    ]
+    record = f"operation({', '.join(fields)})"
+    if all(field.default is None for field in fields.values()):
+        # The usual call, without a look-up.
+        is_default = " is ".join([*fields, "None"])
+        record = f"(default if {is_default} else {record})" if fields else "default"
+        defaults["default"] = cls()
+    source = (
+        f"def {cls.builder_name}({', '.join(parameters)}):\n"
+        f"    return {record}({', '.join(starred)})\n"
+    )
+    space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
+    exec(compile(source, __file__, "exec"), space)
+    function = space[cls.builder_name]
+    return named_like(function, cls)
+
+
+def named_like(function: Function, cls: type[Operation]) -> Function:
+    """Gives a builder function the name and documentation of its operation."""
+    function.__name__ = function.__qualname__ = cls.builder_name
+    function.__module__ = cls.__module__
+    function.__doc__ = inspect.getdoc(cls)
+    return function
