@@ -34,6 +34,7 @@ from minixla_ops.nested import (
 from minixla_ops.rules import array_shape, full_like, instantiate, operand_list, zeros
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
+from minixla_ops.unary import not_
 
 __all__ = ["conditional"]
 
@@ -201,20 +202,40 @@ class Conditional(RunsPrograms):
         size: int,
     ) -> tuple[Any, Any]:
         """Members that choose differently: each branch that one of them takes, and a selection."""
-        numbers = _branch_numbers(operands[0], len(computations))
+        guarded = computations[0].memo.get("guarded")
+        if guarded is not None and guarded.zeros is computations[1]:
+            flags = (True, *guarded.flags)
+            if all(flag or at is None for flag, at in zip(flags, dimensions[1:], strict=True)):
+                return self._batch_of_guard(operands, dimensions, guarded, size)
         flags = tuple(at is not None for at in dimensions[1:])
-        moved = [
-            o if at is None else move_batch(o, at, 0, size)
-            for o, at in zip(operands[1:], dimensions[1:], strict=True)
-        ]
+        moved = _moved(operands[1:], dimensions[1:], flags, size)
+        takers = _takers(operands[0], len(computations))
         results: Sequence[Any] = ()
-        for number, branch in enumerate(computations):
-            takes = eq(numbers, full_like(numbers, number))
-            programs = _taken(branch, flags, size)
-            found = bind(self, any_of(takes), takes, *moved, computations=programs)
-            pairs = zip(found, results, strict=True) if number else ()
-            results = [choose(takes, *pair) for pair in pairs] if number else found
+        for takes, branch in zip(takers, computations, strict=True):
+            inner = _over_batch(branch, flags, size)
+            if _computes(branch):
+                programs = _guard(inner, (size,), flags)
+                found = bind(self, any_of(takes), takes, *moved, computations=programs)
+            else:
+                found = evaluate_graph(inner, moved)
+            pairs = zip(found, results, strict=True) if results else ()
+            results = [choose(takes, *pair) for pair in pairs] if results else found
         return tuple(results), (0,) * len(results)
+
+    def _batch_of_guard(
+        self,
+        operands: Sequence[Any],
+        dimensions: Sequence[int | None],
+        guarded: _Guarded,
+        size: int,
+    ) -> tuple[Any, Any]:
+        """One guard for all batches, the members of which are those of each in turn."""
+        flags = (True, *guarded.flags)
+        takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
+        inner = _over_batch(guarded.inner, guarded.flags, size)
+        programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
+        results = bind(self, any_of(operands[0]), takes, *moved, computations=programs)
+        return results, (0,) * len(results)
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
@@ -247,23 +268,62 @@ def _in_front(
     return program(function, graph.input_shapes, graph.name)
 
 
-def _branch_numbers(index: Any, count: int) -> Any:
-    """For each member of a batch the number of its branch, s32[size]."""
-    shape, last = array_shape(index), count - 1
-    if shape.element_type.kind == "pred":
-        zero = zeros(shape.with_element_type(Shape("s32").element_type))
-        return select(index, zero, full_like(zero, 1))
-    outside = or_(lt(index, full_like(index, 0)), gt(index, full_like(index, last)))
-    return select(outside, full_like(index, last), index)
+def _takers(index: Any, count: int) -> list[Any]:
+    """For each branch the members of a batch that take it, pred[size]."""
+    if array_shape(index).element_type.kind == "pred":
+        return [index, not_(index)]
+    last = full_like(index, count - 1)
+    outside = or_(lt(index, full_like(index, 0)), gt(index, last))
+    numbers = select(outside, last, index)
+    return [eq(numbers, full_like(numbers, number)) for number in range(count)]
 
 
-def _taken(branch: Graph, flags: Flags, size: int) -> tuple[Graph, Graph]:
-    """A branch over a batch where the first input says who takes it, and zeros in its place."""
-    key = ("taken", flags, size)
+def _computes(branch: Graph) -> bool:
+    """Whether a branch does more than to give operands and constants."""
+    return any(step.operands or step.has_side_effect for step in branch.instructions)
+
+
+def _moved(
+    operands: Sequence[Any], dimensions: Sequence[int | None], flags: Sequence[bool], size: int
+) -> list[Any]:
+    """Operands with the batch in front of those marked in `flags`."""
+    triples = zip(operands, dimensions, flags, strict=True)
+    return [move_batch(o, at, 0, size) if flag else o for o, at, flag in triples]
+
+
+def _over_batch(branch: Graph, flags: Flags, size: int) -> Graph:
+    """A branch over a batch, which stands first in the inputs marked in `flags` and all outputs."""
+    key = ("over_batch", flags, size)
     found = branch.memo.get(key)
     if found is None:
         batched = batched_graph(branch, tuple(0 if flag else None for flag in flags), size)
-        inner = _in_front(*batched, [True] * len(batched.dimensions), size)
+        found = branch.memo[key] = _in_front(*batched, [True] * len(batched.dimensions), size)
+    return found
+
+
+class _Guarded(NamedTuple):
+    """What the first program of a guard remembers.
+
+    A guard runs a program over a batch where any member takes it, and nobody reads what it gives
+    for the others. Over a further batch it is one guard again; as a choice like any other it would
+    be two conditionals, and after n batches 2**n.
+
+    Attributes:
+        inner: the program over the batch.
+        flags: which inputs of it are batched.
+        zeros: the other program of the guard.
+    """
+
+    inner: Graph
+    flags: Flags
+    zeros: Graph
+
+
+def _guard(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
+    """A program over a batch where the first input says who takes it, and zeros in its place."""
+    key = ("guard", sizes, flags)
+    found = inner.memo.get(key)
+    if found is None:
 
         def run(takes: Any, *values: Any) -> list[Any]:
             return evaluate_graph(inner, shadowed(takes, values, flags))
@@ -271,9 +331,10 @@ def _taken(branch: Graph, flags: Flags, size: int) -> tuple[Graph, Graph]:
         def give_zeros(*_: Any) -> list[Any]:
             return list(map(zeros, inner.output_shapes))
 
-        shapes = [Shape("pred", (size,)), *inner.input_shapes]
+        shapes = [Shape("pred", sizes), *inner.input_shapes]
         found = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
-        branch.memo[key] = found
+        found[0].memo["guarded"] = _Guarded(inner, flags, found[1])
+        inner.memo[key] = found
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from minixla_ops.nested import (
     with_more_inputs,
 )
 from minixla_ops.reduction import reduce
+from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
@@ -254,30 +256,41 @@ def any_of(flags: Any) -> Any:
 
 def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
     """Members of one batch where `holds`, of another elsewhere; the batch stands first."""
-    return select(broadcast_in_dim(holds, array_shape(on_true).dimensions, (0,)), on_true, on_false)
+    rank = array_shape(holds).rank
+    sizes = array_shape(on_true).dimensions
+    return select(broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
 
 
 def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     """Batches whose members are those for which `holds`, the first of them in place of the others.
 
     Args:
-        holds: pred[size].
+        holds: pred[size], or of more dimensions for a batch of batches.
         values: those marked in `flags` have the batch in front, the others none.
         flags: which are batched.
     """
-    size = array_shape(holds).dimensions[0]
+    batch = array_shape(holds).dimensions
+    size = prod(batch)
     if size == 0:
         return list(values)
     last = np.int32(size - 1)
-    numbers = select(holds, iota(Shape("s32", (size,)), 0), np.full(size, last))
-    first = reduce([numbers], [last], min, [0])
+    numbers = _in_sizes(batch, iota(Shape("s32", (size,)), 0))
+    numbers = select(holds, numbers, np.full(batch, last))
+    first = reduce([numbers], [last], min, range(len(batch)))
 
     def shadow(value: Any) -> Any:
         sizes = array_shape(value).dimensions
-        member = dynamic_slice(value, [first, *[0] * (len(sizes) - 1)], (1, *sizes[1:]))
-        return choose(holds, value, broadcast_in_dim(member, sizes, range(len(sizes))))
+        rest = sizes[len(batch) :]
+        flat = _in_sizes((size, *rest), value)
+        member = dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
+        kept = [0, *range(len(batch), len(sizes))]
+        return choose(holds, value, broadcast_in_dim(member, sizes, kept))
 
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
+
+
+def _in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
+    return value if array_shape(value).dimensions == sizes else reshape(value, sizes)
 
 
 def repeat(
