@@ -186,6 +186,9 @@ class Conditional(RunsPrograms):
         *,
         computations: tuple[Graph, ...],
     ) -> tuple[Any, Any]:
+        guarded = computations[0].memo.get("guarded")
+        if guarded is not None and guarded.grows(computations, dimensions):
+            return self._batch_of_guard(operands, dimensions, guarded, size)
         if dimensions[0] is not None:
             return self._batch_of_choices(operands, dimensions, computations, size)
         batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in computations]
@@ -202,11 +205,6 @@ class Conditional(RunsPrograms):
         size: int,
     ) -> tuple[Any, Any]:
         """Members that choose differently: each branch that one of them takes, and a selection."""
-        guarded = computations[0].memo.get("guarded")
-        if guarded is not None and guarded.zeros is computations[1]:
-            flags = (True, *guarded.flags)
-            if all(flag or at is None for flag, at in zip(flags, dimensions[1:], strict=True)):
-                return self._batch_of_guard(operands, dimensions, guarded, size)
         flags = tuple(at is not None for at in dimensions[1:])
         moved = _moved(operands[1:], dimensions[1:], flags, size)
         takers = _takers(operands[0], len(computations))
@@ -234,7 +232,7 @@ class Conditional(RunsPrograms):
         takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
         inner = _over_batch(guarded.inner, guarded.flags, size)
         programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
-        results = bind(self, any_of(operands[0]), takes, *moved, computations=programs)
+        results = bind(self, any_of(takes), takes, *moved, computations=programs)
         return results, (0,) * len(results)
 
 
@@ -280,7 +278,11 @@ def _takers(index: Any, count: int) -> list[Any]:
 
 def _computes(branch: Graph) -> bool:
     """Whether a branch does more than to give operands and constants."""
-    return any(step.operands or step.has_side_effect for step in branch.instructions)
+    given = set(map(id, branch.inputs))
+    return any(
+        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
+        for step in branch.instructions
+    )
 
 
 def _moved(
@@ -302,11 +304,12 @@ def _over_batch(branch: Graph, flags: Flags, size: int) -> Graph:
 
 
 class _Guarded(NamedTuple):
-    """What the first program of a guard remembers.
+    """What the first program of a guard, a Conditional, remembers of how it was made.
 
-    A guard runs a program over a batch where any member takes it, and nobody reads what it gives
-    for the others. Over a further batch it is one guard again; as a choice like any other it would
-    be two conditionals, and after n batches 2**n.
+    A guard runs a program over a batch where any member takes it, else gives zeros; nobody reads
+    what it gives for members that do not take it. Over a further batch it is one guard of all
+    members again. As a choice like any other it would run its program for members of members, each
+    batch with another operand that says whose; derivatives make such choices of guards.
 
     Attributes:
         inner: the program over the batch.
@@ -317,6 +320,11 @@ class _Guarded(NamedTuple):
     inner: Graph
     flags: Flags
     zeros: Graph
+
+    def grows(self, computations: tuple[Graph, ...], dimensions: Sequence[int | None]) -> bool:
+        """Whether a further batch stands in the same operands, so that both are one."""
+        batched = tuple(at is not None for at in dimensions[2:])
+        return computations[1] is self.zeros and batched == self.flags
 
 
 def _guard(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:

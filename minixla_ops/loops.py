@@ -250,8 +250,8 @@ def _make_batched(
 
 
 def any_of(flags: Any) -> Any:
-    """Whether any of a vector of pred holds."""
-    return reduce([flags], [np.False_], or_, [0])
+    """Whether any of an array of pred holds."""
+    return reduce([flags], [np.False_], or_, range(array_shape(flags).rank))
 
 
 def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
