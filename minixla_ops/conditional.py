@@ -28,7 +28,9 @@ from minixla_ops.nested import (
     as_given,
     carrying,
     closed,
+    in_front,
     leaves_of,
+    over_batch,
     program,
 )
 from minixla_ops.rules import array_shape, full_like, instantiate, operand_list, zeros
@@ -193,7 +195,7 @@ class Conditional(RunsPrograms):
             return self._batch_of_choices(operands, dimensions, computations, size)
         batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in computations]
         flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
-        branches = tuple(_in_front(*each, flags, size) for each in batched)
+        branches = tuple(in_front(each, flags, size) for each in batched)
         results = bind(self, *operands, computations=branches)
         return results, tuple(0 if flag else None for flag in flags)
 
@@ -210,7 +212,7 @@ class Conditional(RunsPrograms):
         takers = _takers(operands[0], len(computations))
         results: Sequence[Any] = ()
         for takes, branch in zip(takers, computations, strict=True):
-            inner = _over_batch(branch, flags, size)
+            inner = over_batch(branch, flags, size)
             if _computes(branch):
                 programs = _guard(inner, (size,), flags)
                 found = bind(self, any_of(takes), takes, *moved, computations=programs)
@@ -230,7 +232,7 @@ class Conditional(RunsPrograms):
         """One guard for all batches, the members of which are those of each in turn."""
         flags = (True, *guarded.flags)
         takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
-        inner = _over_batch(guarded.inner, guarded.flags, size)
+        inner = over_batch(guarded.inner, guarded.flags, size)
         programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
         results = bind(self, any_of(takes), takes, *moved, computations=programs)
         return results, (0,) * len(results)
@@ -252,18 +254,6 @@ def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
         own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
         found = branch.memo["own_inputs"] = numbers, own
     return found
-
-
-def _in_front(
-    graph: Graph, dimensions: Sequence[int | None], flags: Sequence[bool], size: int
-) -> Graph:
-    """A batched graph with the batch in front of each output marked in `flags`."""
-
-    def function(*values: Any) -> list[Any]:
-        triples = zip(evaluate_graph(graph, values), dimensions, flags, strict=True)
-        return [move_batch(out, at, 0, size) if flag else out for out, at, flag in triples]
-
-    return program(function, graph.input_shapes, graph.name)
 
 
 def _takers(index: Any, count: int) -> list[Any]:
@@ -291,16 +281,6 @@ def _moved(
     """Operands with the batch in front of those marked in `flags`."""
     triples = zip(operands, dimensions, flags, strict=True)
     return [move_batch(o, at, 0, size) if flag else o for o, at, flag in triples]
-
-
-def _over_batch(branch: Graph, flags: Flags, size: int) -> Graph:
-    """A branch over a batch, which stands first in the inputs marked in `flags` and all outputs."""
-    key = ("over_batch", flags, size)
-    found = branch.memo.get(key)
-    if found is None:
-        batched = batched_graph(branch, tuple(0 if flag else None for flag in flags), size)
-        found = branch.memo[key] = _in_front(*batched, [True] * len(batched.dimensions), size)
-    return found
 
 
 class _Guarded(NamedTuple):

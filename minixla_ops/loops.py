@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from minixla_ops.nested import (
     closed,
     leaves_of,
     members,
+    over_batch,
     program,
     with_more_inputs,
 )
@@ -210,43 +211,76 @@ def _batched(
     return found
 
 
+class _Members(NamedTuple):
+    """What the body of a loop over a batch remembers, whose members stop at different times.
+
+    Over a further batch it is one such loop of all members again. As a loop like any other it would
+    have another choice of members in each step for every batch.
+
+    Attributes:
+        test: the program from the values to whether each member goes on.
+        step: the program from the values to the next, for all members alike.
+        flags: which values are batched.
+        condition: the condition of the loop.
+    """
+
+    test: Graph
+    step: Graph
+    flags: tuple[bool, ...]
+    condition: Graph
+
+
 def _make_batched(
-    condition: Graph, body: Graph, flags: tuple[bool, ...], size: int
+    condition: Graph, body: Graph, given: tuple[bool, ...], size: int
 ) -> tuple[tuple[bool, ...], Graph, Graph]:
+    known = body.memo.get("members")
     changing = [not each for each in constants_of(body)]
+    if known is not None and known.condition is condition:
+        flags, differ = _differing(known.test, known.step, changing, given, size)
+        if differ and flags == known.flags:
+            test = over_batch(known.test, flags, size)
+            return _loop_of_members(test, over_batch(known.step, flags, size, flags), flags)
+    flags, differ = _differing(condition, body, changing, given, size)
+    step = over_batch(body, flags, size, flags)
+    if differ:
+        return _loop_of_members(over_batch(condition, flags, size), step, flags)
+    return flags, over_batch(condition, flags, size, (False,)), step
+
+
+def _differing(
+    condition: Graph, body: Graph, changing: Sequence[bool], flags: tuple[bool, ...], size: int
+) -> tuple[tuple[bool, ...], bool]:
+    """Which values differ over the batch in the course of the loop; whether members' ends do."""
     while True:
         dimensions = tuple(0 if flag else None for flag in flags)
-        test = batched_graph(condition, dimensions, size)
+        differ = batched_graph(condition, dimensions, size).dimensions[0] is not None
         step = batched_graph(body, dimensions, size)
-        differ = test.dimensions[0] is not None
         grown = _either(flags, [at is not None for at in step.dimensions])
-        if differ:  # members stop at different times
+        if differ:
             grown = _either(grown, changing)
         if grown == flags:
-            break
+            return flags, differ
         flags = grown
 
+
+def _loop_of_members(
+    test: Graph, step: Graph, flags: tuple[bool, ...]
+) -> tuple[tuple[bool, ...], Graph, Graph]:
+    changing = [not each for each in constants_of(step)]
+
     def any_holds(*values: Any) -> list[Any]:
-        return [any_of(evaluate_graph(test.graph, values)[0])]
+        return [any_of(evaluate_graph(test, values)[0])]
 
     def next_values(*values: Any) -> list[Any]:
-        holds = evaluate_graph(test.graph, values)[0] if differ else None
-        seen = values if holds is None else shadowed(holds, values, flags)
-        outputs = [
-            move_batch(output, at, 0, size) if flag else output
-            for output, at, flag in zip(
-                evaluate_graph(step.graph, seen), step.dimensions, flags, strict=True
-            )
-        ]
-        if holds is None:
-            return outputs
+        holds = evaluate_graph(test, values)[0]
+        outputs = evaluate_graph(step, shadowed(holds, values, flags))
         triples = zip(changing, outputs, values, strict=True)
         return [choose(holds, new, old) if moves else old for moves, new, old in triples]
 
-    shapes = step.graph.input_shapes
-    batched_body = program(next_values, shapes, step.graph.name)
-    batched_condition = program(any_holds, shapes, test.graph.name) if differ else test.graph
-    return flags, batched_condition, batched_body
+    condition = program(any_holds, test.input_shapes, test.name)
+    body = program(next_values, step.input_shapes, step.name)
+    body.memo["members"] = _Members(test, step, flags, condition)
+    return flags, condition, body
 
 
 def any_of(flags: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minixla.core.derived import ForwardGraph
+from minixla.core.derived import BatchedGraph, ForwardGraph, batched_graph
 from minixla.core.graph import Graph, Value, live_instructions
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import evaluate_graph, shape_of, trace_to_graph
-from minixla_ops.batching import batch_size
+from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.computations import computation_of
 from minixla_ops.rules import instantiate, zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves
@@ -20,9 +20,11 @@ __all__ = [
     "as_given",
     "carrying",
     "closed",
+    "in_front",
     "leaves_of",
     "members",
     "merged",
+    "over_batch",
     "program",
     "read_inputs",
     "with_more_inputs",
@@ -143,3 +145,34 @@ def carrying(derived: ForwardGraph, flags: tuple[bool, ...]) -> Graph:
         return outputs[:count] + [instantiate(t, primal) for primal, t, flag in pairs if flag]
 
     return program(function, graph.input_shapes, graph.name)
+
+
+def in_front(batched: BatchedGraph, flags: Sequence[bool], size: int) -> Graph:
+    """A batched graph with the batch in front of each output marked in `flags`."""
+    graph, dimensions = batched
+
+    def function(*values: Any) -> list[Any]:
+        triples = zip(evaluate_graph(graph, values), dimensions, flags, strict=True)
+        return [move_batch(out, at, 0, size) if flag else out for out, at, flag in triples]
+
+    return program(function, graph.input_shapes, graph.name)
+
+
+def over_batch(
+    graph: Graph, flags: tuple[bool, ...], size: int, outputs: tuple[bool, ...] = ()
+) -> Graph:
+    """A graph over a batch that stands first wherever it is.
+
+    Args:
+        graph: the program of one member.
+        flags: which inputs are batched.
+        size: the number of members.
+        outputs: which outputs are batched; none given: all.
+    """
+    key = ("over_batch", flags, size, outputs)
+    found = graph.memo.get(key)
+    if found is None:
+        batched = batched_graph(graph, tuple(0 if flag else None for flag in flags), size)
+        marked = outputs or [True] * len(graph.outputs)
+        found = graph.memo[key] = in_front(batched, marked, size)
+    return found
