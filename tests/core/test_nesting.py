@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 import threading
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -97,6 +99,55 @@ def test_transformations_of_functions_deep_within_each_other(name, transformatio
     }[transformation]
     expected = np.sin(X) if transformation == "vmap" else np.cos(X)
     np.testing.assert_allclose(mx.reference(transformed)(), expected, rtol=1e-6)
+
+
+def batched(function):
+    return lambda x: mx.vmap(lambda y: function(y))(x[None])[0]
+
+
+def in_turn(names, levels):
+    within = {**WITHIN, "vmap": batched}
+    function = mx.numpy.sin
+    for level in range(levels):
+        function = within[names[level % len(names)]](function)
+    return function
+
+
+def conditionals(function):
+    return len(re.findall(r"stablehlo\.(?:if|case)\b", mx.make_graph(function)(X).stablehlo()))
+
+
+TURNS = [
+    *combinations(["jit", "cond", "checkpoint", "vmap"], 2),
+    ("switch", "vmap"),
+    ("scan", "cond", "vmap"),
+]
+
+
+@pytest.mark.parametrize("names", TURNS, ids="+".join)
+def test_programs_grow_by_as_much_with_each_level(names):
+    levels = 12 * len(names)
+    transformations = {
+        "itself": lambda f: f,
+        "grad": mx.grad,
+        "jvp": lambda f: lambda x: mx.jvp(f, (x,), (x,))[1],
+        "vmap of grad": lambda f: batched(mx.grad(f)),
+    }
+    for name, transformed in transformations.items():
+        half, whole = (transformed(in_turn(names, n)) for n in (levels // 2, levels))
+        assert conditionals(whole) <= 2 * conditionals(half), name
+        expected = np.sin(X) if name == "itself" else X * np.cos(X) if name == "jvp" else np.cos(X)
+        np.testing.assert_allclose(mx.reference(whole)(X), expected, rtol=1e-6, err_msg=name)
+
+
+def test_jit_cond_checkpoint_and_vmap_in_turn_100_deep():
+    names = ["jit", "cond", "checkpoint", "vmap"]
+    function = in_turn(names, 100)
+    assert conditionals(function) == 25
+    assert conditionals(mx.grad(function)) < 100
+    np.testing.assert_allclose(mx.reference(mx.value_and_grad(function))(X), [np.sin(X), np.cos(X)])
+    compiled = mx.jit(mx.value_and_grad(in_turn(names, 48)))
+    np.testing.assert_allclose(compiled(X), [np.sin(X), np.cos(X)], rtol=1e-6)
 
 
 @mx.jit

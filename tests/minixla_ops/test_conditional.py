@@ -14,6 +14,7 @@ import minixla_ops as ops
 from minixla.core import Graph, Shape
 from minixla.core.errors import ShapeError, TransformError
 from minixla.core.tracing import trace_to_graph
+from minixla_ops.evaluation import reference_graph
 from tests.harness import (
     check_batching,
     check_derivatives,
@@ -179,6 +180,91 @@ def test_members_do_not_see_the_branch_that_they_do_not_take():
     slope = mx.jit(mx.grad(lambda xs: mx.numpy.sum(mx.vmap(function)(xs))))
     np.testing.assert_allclose(slope(xs), [-1, 1 / 3, -1])
     np.testing.assert_allclose(mx.reference(slope)(xs[::2]), [-1, -1])
+
+
+def gated(x, w, u):
+    """For x > 0 only, the first branch ends and is a number."""
+
+    def grown(x, w, u):
+        doubled = mx.while_loop(lambda x: x < 8, lambda x: x + x, x)
+        return mx.numpy.log(doubled) * w + mx.numpy.sqrt(u)
+
+    return mx.cond(x > 0, grown, lambda x, w, u: x * w, x, w, u)
+
+
+def total(x, w, u):
+    return gated(x, w, u) ** 2
+
+
+#: Which of gated's operands each vmap maps, the outermost first.
+MAPPED = {
+    "all operands": [(1, 1, 1)] * 3,
+    "x alone": [(1, 0, 0)] * 3,
+    "one each": [(0, 1, 0), (0, 0, 1), (1, 0, 0)],
+    "the choice outside": [(1, 0, 0), (1, 1, 0), (0, 1, 1)],
+    "the choice in between": [(0, 1, 1), (1, 0, 0), (0, 1, 0), (1, 0, 1)],
+    "more outside": [(1, 1, 0), (1, 0, 1), (1, 0, 0)],
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_batches_of_batches_whose_members_choose_differently(name):
+    mapped, sizes = MAPPED[name], (3, 2, 4, 2)
+    draw = np.random.default_rng(0)
+    shapes = [
+        [size for size, flags in zip(sizes, mapped, strict=False) if flags[number]]
+        for number in range(3)
+    ]
+    x, w, u = draw.normal(size=shapes[0]), draw.normal(size=shapes[1]), draw.random(shapes[2])
+    x[-1:] = -np.abs(x[-1:])  # a batch no member of which takes the first branch
+    function, squares, slopes = gated, total, mx.grad(total, argnums=(0, 1, 2))
+    for flags in reversed(mapped):
+        axes = tuple(0 if flag else None for flag in flags)
+        function, squares = (mx.vmap(each, in_axes=axes) for each in (function, squares))
+    values, of_members = np.zeros(sizes[: len(mapped)]), [np.zeros(each) for each in shapes]
+    for index in np.ndindex(*values.shape):
+        own = [
+            tuple(i for i, flags in zip(index, mapped, strict=True) if flags[number])
+            for number in range(3)
+        ]
+        member = [each[at] for each, at in zip((x, w, u), own, strict=True)]
+        values[index] = mx.reference(gated)(*member)
+        for sums, at, slope in zip(of_members, own, mx.reference(slopes)(*member), strict=True):
+            sums[at] += slope
+    assert mx.make_graph(function)(x, w, u).stablehlo().count("stablehlo.if") == 2
+    sum_of = lambda *each: mx.numpy.sum(squares(*each))  # noqa: E731
+    whole = lambda *each: (function(*each), mx.grad(sum_of, argnums=(0, 1, 2))(*each))  # noqa: E731
+    for found in (mx.reference(whole)(x, w, u), mx.jit(whole)(x, w, u)):
+        for one, other in zip([found[0], *found[1]], [values, *of_members], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10)
+    again = mx.vmap(mx.grad(sum_of, argnums=(0, 1, 2)), in_axes=(0, None, 0))
+    found = mx.reference(again)(np.stack([x, -np.abs(x)]), w, np.stack([u, u]))
+    for one, other in zip(found, of_members, strict=True):
+        np.testing.assert_allclose(one[0], other, rtol=1e-10)
+
+
+def test_members_that_do_not_take_a_branch_show_nothing(capsys):
+    def shown(x):
+        mx.debug_print("{}", x)
+        return x * 2
+
+    function = lambda x: mx.cond(x > 0, shown, lambda x: x, x)  # noqa: E731
+    x = np.array([[[1.0, -1], [-1, -2]], [[-3, -4], [-5, 2]]])
+    mapped = mx.vmap(mx.vmap(mx.vmap(function)))
+    for run in (mx.reference(mapped), mx.jit(mapped)):
+        np.testing.assert_array_equal(run(x), np.where(x > 0, 2 * x, x))
+        assert sorted(capsys.readouterr().out.split()) == ["1.0", "2.0"]
+        np.testing.assert_array_equal(run(-np.abs(x)), -np.abs(x))
+        assert not capsys.readouterr().out
+
+
+def test_a_branch_that_computes_nothing_runs_without_a_choice():
+    branches = [lambda x: x, lambda x: mx.numpy.zeros(2), mx.numpy.sin, lambda x: marked(x)]
+    function = lambda i, x: mx.switch(i, branches, x)  # noqa: E731
+    graph = mx.make_graph(mx.vmap(function, in_axes=(0, None)))(np.arange(5, dtype=np.int32), X)
+    assert graph.stablehlo().count("stablehlo.if") == 2
+    found = reference_graph(graph, [np.arange(5, dtype=np.int32), X])[0]
+    np.testing.assert_allclose(found, [X, 0 * X, np.sin(X), X, X])
 
 
 def test_printing():

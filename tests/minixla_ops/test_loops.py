@@ -29,6 +29,12 @@ ZERO, ONE = np.int32(0), np.int32(1)
 X = np.array([0.5, -1.5, 2.0])
 
 
+@pytest.fixture
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
 def powers(n, x):
     """x, sin applied n times, and the sum of what came in between."""
     condition = lambda i, n, x, y: ops.lt(i, n)  # noqa: E731
@@ -170,6 +176,68 @@ def test_members_that_stop_at_different_times():
     assert result.tolist() == expected
     (empty,) = check_operation(lambda n, x: mx.vmap(function)(n, x), [counts[:0], values[:0]])
     assert empty.shape == (0,)
+
+
+def shrinking(x, w):
+    """x, brought below 1 in steps of w, and the logarithms of how far it stood above 1.
+
+    Below 1 a step has no logarithm, and with w = 0 there is no end.
+    """
+    return mx.while_loop(
+        lambda s: s[0] > 1,
+        lambda s: (s[0] - s[1], s[1], s[2] + ops.log(s[0] - 1)),
+        (x, w, np.float64(0)),
+    )[::2]
+
+
+#: Which of shrinking's values each vmap maps, the outermost first.
+MAPPED = {
+    "all values": [(1, 1)] * 3,
+    "x alone": [(1, 0)] * 3,
+    "w alone": [(0, 1)] * 3,
+    "one each": [(0, 1), (1, 0), (0, 1)],
+    "one, then both": [(1, 1), (1, 0), (1, 0)],
+}
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", MAPPED)
+def test_batches_of_batches_whose_members_stop_at_different_times(name):
+    mapped, sizes = MAPPED[name], (2, 3, 2)
+    draw = np.random.default_rng(0)
+    shapes = [
+        [size for size, flags in zip(sizes, mapped, strict=True) if flags[number]]
+        for number in range(2)
+    ]
+    x, w = draw.uniform(0.2, 4, size=shapes[0]), draw.uniform(0.3, 1, size=shapes[1])
+    if name == "all values":
+        w[x < 1] = 0
+    function = lambda x, w: mx.jvp(lambda x: shrinking(x, w), (x,), (x,))  # noqa: E731
+    expected = [np.zeros(sizes) for _ in range(4)]
+    batched = function
+    for flags in reversed(mapped):
+        batched = mx.vmap(batched, in_axes=tuple(0 if flag else None for flag in flags))
+    for index in np.ndindex(*sizes):
+        member = [
+            each[tuple(i for i, flags in zip(index, mapped, strict=True) if flags[number])]
+            for number, each in enumerate((x, w))
+        ]
+        leaves = jax.tree.leaves(mx.reference(function)(*member))
+        for array, one in zip(expected, leaves, strict=True):
+            array[index] = one
+    for run in (mx.reference(batched), mx.jit(batched)):
+        for one, other in zip(jax.tree.leaves(run(x, w)), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_loops_over_batches_grow_by_as_much_with_each():
+    function, lines = lambda x: shrinking(x, np.float64(2))[0], []
+    for levels in range(1, 9):
+        function = mx.vmap(function)
+        graph = mx.make_graph(function)(np.full((1,) * levels, 3.5))
+        lines.append(graph.stablehlo().count("\n"))
+    # Each batch repeats the numbers that the loop holds.
+    assert lines[-1] - lines[-2] == lines[2] - lines[1] < 10
 
 
 def test_only_what_differs_over_the_batch_is_batched():
