@@ -17,12 +17,9 @@ from minixla.core.graph import Graph, Value
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import bind, evaluate_graph, shape_of
-from minixla_ops.batching import move_batch
-from minixla_ops.bitwise import or_
-from minixla_ops.comparison import eq, gt, lt
 from minixla_ops.computations import check_computation
+from minixla_ops.conditional_batching import batch_of_choices, batch_of_guard, guarded_by
 from minixla_ops.evaluation import reference_graph
-from minixla_ops.loops import any_of, choose, shadowed
 from minixla_ops.nested import (
     RunsPrograms,
     as_given,
@@ -30,13 +27,10 @@ from minixla_ops.nested import (
     closed,
     in_front,
     leaves_of,
-    over_batch,
     program,
 )
-from minixla_ops.rules import array_shape, full_like, instantiate, operand_list, zeros
-from minixla_ops.selection import select
+from minixla_ops.rules import instantiate, operand_list
 from minixla_ops.tuples import without_tuples
-from minixla_ops.unary import not_
 
 __all__ = ["conditional"]
 
@@ -188,54 +182,16 @@ class Conditional(RunsPrograms):
         *,
         computations: tuple[Graph, ...],
     ) -> tuple[Any, Any]:
-        guarded = computations[0].memo.get("guarded")
-        if guarded is not None and guarded.grows(computations, dimensions):
-            return self._batch_of_guard(operands, dimensions, guarded, size)
+        guarded = guarded_by(computations)
+        if guarded is not None and guarded.grows(dimensions):
+            return batch_of_guard(self, operands, dimensions, guarded, size)
         if dimensions[0] is not None:
-            return self._batch_of_choices(operands, dimensions, computations, size)
+            return batch_of_choices(self, operands, dimensions, computations, size)
         batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in computations]
         flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
         branches = tuple(in_front(each, flags, size) for each in batched)
         results = bind(self, *operands, computations=branches)
         return results, tuple(0 if flag else None for flag in flags)
-
-    def _batch_of_choices(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        computations: tuple[Graph, ...],
-        size: int,
-    ) -> tuple[Any, Any]:
-        """Members that choose differently: each branch that one of them takes, and a selection."""
-        flags = tuple(at is not None for at in dimensions[1:])
-        moved = _moved(operands[1:], dimensions[1:], flags, size)
-        takers = _takers(operands[0], len(computations))
-        results: Sequence[Any] = ()
-        for takes, branch in zip(takers, computations, strict=True):
-            inner = over_batch(branch, flags, size)
-            if _computes(branch):
-                programs = _guard(inner, (size,), flags)
-                found = bind(self, any_of(takes), takes, *moved, computations=programs)
-            else:
-                found = evaluate_graph(inner, moved)
-            pairs = zip(found, results, strict=True) if results else ()
-            results = [choose(takes, *pair) for pair in pairs] if results else found
-        return tuple(results), (0,) * len(results)
-
-    def _batch_of_guard(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        guarded: _Guarded,
-        size: int,
-    ) -> tuple[Any, Any]:
-        """One guard for all batches, the members of which are those of each in turn."""
-        flags = (True, *guarded.flags)
-        takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
-        inner = over_batch(guarded.inner, guarded.flags, size)
-        programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
-        results = bind(self, any_of(takes), takes, *moved, computations=programs)
-        return results, (0,) * len(results)
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
@@ -253,76 +209,6 @@ def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
         inputs = [branch.inputs[number] for number in numbers]
         own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
         found = branch.memo["own_inputs"] = numbers, own
-    return found
-
-
-def _takers(index: Any, count: int) -> list[Any]:
-    """For each branch the members of a batch that take it, pred[size]."""
-    if array_shape(index).element_type.kind == "pred":
-        return [index, not_(index)]
-    last = full_like(index, count - 1)
-    outside = or_(lt(index, full_like(index, 0)), gt(index, last))
-    numbers = select(outside, last, index)
-    return [eq(numbers, full_like(numbers, number)) for number in range(count)]
-
-
-def _computes(branch: Graph) -> bool:
-    """Whether a branch does more than to give operands and constants."""
-    given = set(map(id, branch.inputs))
-    return any(
-        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
-        for step in branch.instructions
-    )
-
-
-def _moved(
-    operands: Sequence[Any], dimensions: Sequence[int | None], flags: Sequence[bool], size: int
-) -> list[Any]:
-    """Operands with the batch in front of those marked in `flags`."""
-    triples = zip(operands, dimensions, flags, strict=True)
-    return [move_batch(o, at, 0, size) if flag else o for o, at, flag in triples]
-
-
-class _Guarded(NamedTuple):
-    """What the first program of a guard, a Conditional, remembers of how it was made.
-
-    A guard runs a program over a batch where any member takes it, else gives zeros; nobody reads
-    what it gives for members that do not take it. Over a further batch it is one guard of all
-    members again. As a choice like any other it would run its program for members of members, each
-    batch with another operand that says whose; derivatives make such choices of guards.
-
-    Attributes:
-        inner: the program over the batch.
-        flags: which inputs of it are batched.
-        zeros: the other program of the guard.
-    """
-
-    inner: Graph
-    flags: Flags
-    zeros: Graph
-
-    def grows(self, computations: tuple[Graph, ...], dimensions: Sequence[int | None]) -> bool:
-        """Whether a further batch stands in the same operands, so that both are one."""
-        batched = tuple(at is not None for at in dimensions[2:])
-        return computations[1] is self.zeros and batched == self.flags
-
-
-def _guard(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
-    """A program over a batch where the first input says who takes it, and zeros in its place."""
-    key = ("guard", sizes, flags)
-    found = inner.memo.get(key)
-    if found is None:
-
-        def run(takes: Any, *values: Any) -> list[Any]:
-            return evaluate_graph(inner, shadowed(takes, values, flags))
-
-        def give_zeros(*_: Any) -> list[Any]:
-            return list(map(zeros, inner.output_shapes))
-
-        shapes = [Shape("pred", sizes), *inner.input_shapes]
-        found = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
-        found[0].memo["guarded"] = _Guarded(inner, flags, found[1])
-        inner.memo[key] = found
     return found
 
 
