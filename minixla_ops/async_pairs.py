@@ -203,7 +203,7 @@ class AsyncStart(_Start):
     def shape(
         self, *operands: AnyShape, computation: Graph, async_execution_thread: str
     ) -> TupleShape:
-        results = Call.instance.shape(*operands, computation=computation)
+        results = Call(computation).shape(*operands)
         if len(results) != 1:
             self.reject_attribute(
                 "C3",

@@ -37,7 +37,7 @@ class Composed(Operation):
         **attributes: Any,
     ) -> Sequence[str]:
         graph = _program(self, tuple(shapes), tuple(attributes.items()))
-        return Call.instance.stablehlo(emit, operands, shapes, results, computation=graph)
+        return Call(graph).stablehlo(emit, operands, shapes, results)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any

@@ -6,28 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minixla.core.attributes import Integer, Text
+from minixla.core.attributes import Int32, Text, attribute
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.stablehlo_text import quoted, real_text
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import shape_of
 from minixla_ops.calls import Call
 from minixla_ops.computations import computation_of
-from minixla_ops.nested import as_given, leaves_of, members
+from minixla_ops.nested import RunsPrograms, as_given, leaves_of, members
 from minixla_ops.tuples import without_tuples
-
-__all__ = ["composite_call", "optimization_barrier"]
-
-
-def _of_call(rule: str) -> Any:
-    """Call's rule, for the computation alone."""
-    method = getattr(Call, rule)
-
-    def apply(self: Call, *arguments: Any, computation: Graph, **_: Any) -> Any:
-        return method(self, *arguments, computation=computation)
-
-    return apply
 
 
 @register
@@ -38,7 +26,7 @@ class CompositeCall(Call):
 
     Attributes:
         computation: the Graph.
-        name: a dotted name, `namespace.operation`.
+        composite_name: a dotted name, `namespace.operation`.
         composite_attributes: a dictionary in MLIR's notation, `{n = 1 : i32}`.
         version: raised when the meaning of the name changes.
 
@@ -49,89 +37,53 @@ class CompositeCall(Call):
     """
 
     stablehlo_name = "composite"
-    attributes = {
-        **Call.attributes,
-        "name": Text(),
-        "composite_attributes": Text(default="{}"),
-        "version": Integer(0, 2**31 - 1, default=0),
-    }
+    composite_name: str = attribute(Text())
+    composite_attributes: str = attribute(Text(), default="{}")
+    version: int = attribute(Int32(0), default=0)
 
-    def shape(
-        self,
-        *operands: AnyShape,
-        computation: Graph,
-        name: str,
-        composite_attributes: str,
-        version: int,
-    ) -> tuple[AnyShape, ...]:
-        if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", name, re.ASCII):
+    def shape(self, *operands):
+        if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
             advice = "Give a namespace and a name, such as my_library.my_operation."
-            self.reject_attribute("C3", "the name is not a dotted name", [f"name {name!r}"], advice)
-        if not re.fullmatch(r"\{.*\}", composite_attributes, re.DOTALL):
-            given = [f"attributes {composite_attributes!r}"]
+            self.refuse_attribute(
+                "C3", f"the name {self.composite_name!r} is not a dotted name", advice
+            )
+        if not re.fullmatch(r"\{.*\}", self.composite_attributes, re.DOTALL):
             advice = "Give a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python one."
-            self.reject_attribute("C4", "the attributes are no dictionary", given, advice)
-        return super().shape(*operands, computation=computation)
+            self.refuse_attribute("C4", "the attributes are no dictionary", advice)
+        return super().shape(*operands)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        computation: Graph,
-        name: str,
-        composite_attributes: str,
-        version: int,
-    ) -> Sequence[str]:
-        given = {
-            "name": quoted(name),
-            "composite_attributes": composite_attributes,
-            "decomposition": emit.function(computation),
-            "version": f"{version} : i32",
-        }
-        is_threaded = computation.has_side_effect
-        if is_threaded:
-            operands, shapes = [emit.take_token(), *operands], [TOKEN, *shapes]
-            results = [TOKEN, *results]
-        names = emit.operation("stablehlo.composite", operands, shapes, results, **given)
-        return emit.give_token(names) if is_threaded else names
+    def stablehlo(self, emit, operands, shapes, results):
+        return RunsPrograms.stablehlo(self, emit, operands, shapes, results)
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        *,
-        computation: Graph,
-        name: str,
-        composite_attributes: str,
-        version: int,
-    ) -> str:
-        frontend = (
-            f"composite.name={quoted(name)},composite.attributes={composite_attributes},"
-            f'composite.version="{version}"'
+    def write(self, emit, operands, shapes, results, is_threaded):
+        return emit.operation(
+            "stablehlo.composite",
+            operands,
+            shapes,
+            results,
+            name=quoted(self.composite_name),
+            composite_attributes=self.composite_attributes,
+            decomposition=emit.function(self.computation),
+            version=f"{self.version} : i32",
         )
+
+    def hlo(self, emit, operands, shapes, result):
+        texts = [
+            f"composite.name={quoted(self.composite_name)}",
+            f"composite.attributes={self.composite_attributes}",
+            f'composite.version="{self.version}"',
+        ]
         return emit.instruction(
             "call",
             operands,
             result,
-            to_apply=computation,
+            to_apply=self.computation,
             is_composite=True,
-            frontend_attributes=f"{{{frontend}}}",
+            frontend_attributes=f"{{{','.join(texts)}}}",
         )
 
-    reference = _of_call("reference")
-    forward = _of_call("forward")
-    linearize = _of_call("linearize")
-    dependent = _of_call("dependent")
-    transpose = _of_call("transpose")
-    batch = _of_call("batch")
-    batch_within = _of_call("batch_within")
+    def of_derived(self, computation):
+        return Call(computation)
 
 
 def composite_call(
@@ -158,14 +110,11 @@ def composite_call(
         ShapeError, AttributeValueError: see CompositeCall.
         TransformError: the function reads traced values of the enclosing function.
     """
-    operation = CompositeCall.instance
     shapes = [shape_of(operand) for operand in operands]
-    graph = computation_of(computation, shapes, operation.builder_name)
-    text = _dictionary_text(attributes)
-    given = {"name": name, "composite_attributes": text, "version": version}
-    operation.infer(tuple(shapes), {"computation": graph, **given})
-    leaves = leaves_of(operands)
-    results = bind(operation, *leaves, computation=without_tuples(graph), **given)
+    graph = computation_of(computation, shapes, CompositeCall.builder_name)
+    operation = CompositeCall(graph, name, _dictionary_text(attributes), version)
+    operation.infer(tuple(shapes), {})
+    results = operation(*leaves_of(operands), computation=without_tuples(graph))
     values = as_given(graph.output_shapes, results)
     return values[0] if len(values) == 1 else tuple(values)
 
@@ -176,11 +125,14 @@ def _dictionary_text(attributes: Any) -> str:
         return attributes
     attributes = {} if attributes is None else attributes
     if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
-        given = [f"attributes = {attributes!r}"[:200]]
         advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
-        operation: Operation = CompositeCall.instance
-        operation.reject_attribute("C4", "attributes are no dictionary of names", given, advice)
+        raise _not_written("attributes are no dictionary of names", attributes, advice)
     return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in sorted(attributes.items()))}}}"
+
+
+def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
+    given = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
+    return explain(AttributeValueError, "composite_call", f"(C4) {problem}", given, advice)
 
 
 def _key(key: str) -> str:
@@ -196,10 +148,8 @@ def _value(value: Any) -> str:
         return f"{value} : i64"
     if isinstance(value, float):
         return f"{real_text(value)} : f64"
-    given = [f"a value of type {type(value).__name__}: {value!r}"[:200]]
     advice = "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
-    operation: Operation = CompositeCall.instance
-    operation.reject_attribute("C4", "an attribute has no notation", given, advice)
+    raise _not_written("an attribute has no notation", value, advice)
 
 
 @register
@@ -211,39 +161,31 @@ class OptimizationBarrier(Operation):
 
     stablehlo_name = "optimization_barrier"
     hlo_name = "opt-barrier"
-    operand_names = ("operand...",)
+    operands = ("operand...",)
     linear_operands = EVERY_OPERAND
 
-    def shape(self, *operand: AnyShape) -> tuple[AnyShape, ...]:
+    def shape(self, *operand):
         return operand
 
-    def reference(self, *operand: Any) -> tuple[Any, ...]:
+    def reference(self, *operand):
         return operand
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        **attributes: Any,
-    ) -> str:
+    def hlo(self, emit, operands, shapes, result):
         return emit.instruction(self.hlo_name, [emit.pack(operands, shapes)], result)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, **attributes: Any) -> Any:
+    def jvp(self, primals, tangents, results):
         return self._of_given(tangents)
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /, **attributes: Any) -> Any:
+    def transpose(self, cotangents, operands, linear):
         return self._of_given(cotangents)
 
     def _of_given(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The barrier for those values that are not None."""
-        found = iter(bind(self, *[each for each in values if each is not None]))
+        found = iter(self(*[each for each in values if each is not None]))
         return tuple(None if each is None else next(found) for each in values)
 
-    def batch(self, operands: Any, dimensions: Any, /, **attributes: Any) -> tuple[Any, Any]:
-        return bind(self, *operands), tuple(dimensions)
+    def batch(self, operands, dimensions):
+        return self(*operands), tuple(dimensions)
 
 
 def optimization_barrier(operand: Any) -> Any:
@@ -256,6 +198,6 @@ def optimization_barrier(operand: Any) -> Any:
     Returns:
         The same values, in the form of `operand` (for a sequence, a Python tuple).
     """
-    results = bind(OptimizationBarrier.instance, *leaves_of(operand))
+    results = OptimizationBarrier()(*leaves_of(operand))
     values = as_given([shape_of(each) for each in members(operand)], results)
     return tuple(values) if isinstance(operand, (list, tuple)) else values[0]

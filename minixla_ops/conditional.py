@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Instance
+from minixla.core.attributes import Instance, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
@@ -16,7 +16,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
-from minixla.core.tracing import bind, evaluate_graph, shape_of
+from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.computations import check_computation
 from minixla_ops.conditional_batching import batch_of_choices, batch_of_guard, guarded_by
 from minixla_ops.evaluation import reference_graph
@@ -31,8 +31,6 @@ from minixla_ops.nested import (
 )
 from minixla_ops.rules import instantiate, operand_list
 from minixla_ops.tuples import without_tuples
-
-__all__ = ["conditional"]
 
 Flags = tuple[bool, ...]
 
@@ -49,7 +47,7 @@ class Conditional(RunsPrograms):
     batch; in place of members that take another it sees one that takes it.
 
     Attributes:
-        computations: the Graph of each branch.
+        branches: the Graph of each.
 
     Checks:
         (C1) the first operand is pred[], and there are two branches, or s32[].
@@ -59,70 +57,51 @@ class Conditional(RunsPrograms):
     """
 
     stablehlo_name = "if"  # or `case`, for an index
-    operand_names = ("branch_index", "branch_operands...")
+    operands = ("branch_index", "branch_operands...")
     dynamic_operands = EVERY_OPERAND
-    attributes = {"computations": SequenceAttribute(Instance(Graph))}
+    branches: tuple[Graph, ...] = attribute(SequenceAttribute(Instance(Graph)))
 
-    def shape(
-        self, branch_index: AnyShape, *operands: AnyShape, computations: tuple[Graph, ...]
-    ) -> tuple[AnyShape, ...]:
-        count = len(computations)
-        given = [f"branch_index {branch_index}", f"{count} branches"]
-        if not computations:
-            self.reject("C4", "there is no branch", given, "Give one or more.")
-        if branch_index is not Shape("s32") and (branch_index is not Shape("pred") or count != 2):
-            advice = "It must be s32[], or pred[] to choose between two branches."
-            self.reject("C1", "the predicate or index has another type", given, advice)
-        outputs = computations[0].output_shapes
-        for number, branch in enumerate(computations):
+    def shape(self, branch_index, *operands):
+        branches = self.branches
+        if not branches:
+            self.refuse("C4", "there is no branch", "Give one or more.")
+        is_pred = branch_index is Shape("pred")
+        if branch_index is not Shape("s32") and (not is_pred or len(branches) != 2):
+            self.refuse(
+                "C1",
+                f"the predicate or index of {len(branches)} branches has another type",
+                "It must be s32[], or pred[] to choose between two branches.",
+            )
+        outputs = branches[0].output_shapes
+        for number, branch in enumerate(branches):
             name = f"branch {number}"
             check_computation(self, "C2", name, branch, operands, branch.output_shapes)
             check_computation(self, "C3", name, branch, operands, outputs)
         return outputs
 
-    def reference(
-        self, branch_index: Any, *operands: Any, computations: tuple[Graph, ...]
-    ) -> tuple[Any, ...]:
-        last = len(computations) - 1
+    def reference(self, branch_index, *operands):
+        last = len(self.branches) - 1
         if branch_index.dtype == np.bool_:
             number = 1 - int(branch_index)
         else:
             number = int(branch_index) if 0 <= branch_index <= last else last
-        return tuple(reference_graph(computations[number], operands))
+        return tuple(reference_graph(self.branches[number], operands))
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        computations: tuple[Graph, ...],
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         token = None
-        if any(branch.has_side_effect for branch in computations):
+        if any(branch.has_side_effect for branch in self.branches):
             token, results = "captured", [TOKEN, *results]
             emit.take_token()
         regions = [
-            emit.region(branch, token=token, operands=operands[1:]) for branch in computations
+            emit.region(branch, token=token, operands=operands[1:]) for branch in self.branches
         ]
         name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
         names = emit.operation(name, operands[:1], shapes[:1], results, regions)
         return emit.give_token(names) if token else names
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        *,
-        computations: tuple[Graph, ...],
-    ) -> str:
+    def hlo(self, emit, operands, shapes, result):
         packed, names = [], []
-        for branch in computations:
+        for branch in self.branches:
             numbers, own = _own_inputs(branch)
             section = [operands[1 + number] for number in numbers]
             packed.append(emit.pack(section, [shapes[1 + number] for number in numbers]))
@@ -133,26 +112,22 @@ class Conditional(RunsPrograms):
             programs = {"branch_computations": f"{{{', '.join(names)}}}"}
         return emit.instruction("conditional", [operands[0], *packed], result, **programs)
 
-    def forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, computations: tuple[Graph, ...]
-    ) -> tuple[Any, Any]:
-        count = len(computations[0].outputs)
+    def forward(self, primals, tangents):
+        count = len(self.branches[0].outputs)
         pairs = zip(primals[1:], tangents[1:], strict=True)
         active = tuple(t is not None and has_tangent(p) for p, t in pairs)
-        derived = [jvp_graph(branch, active) for branch in computations]
+        derived = [jvp_graph(branch, active) for branch in self.branches]
         moving = _any_of_each([each.active_outputs for each in derived])
         branches = tuple(carrying(each, moving) for each in derived)
         given = [t for t, flag in zip(tangents[1:], active, strict=True) if flag]
-        results = bind(self, *primals, *given, computations=branches)
+        results = Conditional(branches)(*primals, *given)
         found = iter(results[count:])
         return results[:count], tuple(next(found) if flag else None for flag in moving)
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool], *, computations: tuple[Graph, ...]
-    ) -> tuple[Any, Callable[..., Any]]:
+    def linearize(self, operands, active):
         index, *rest = operands
-        plan = _reverse_plan(computations, tuple(active[1:]))
-        everything = bind(self, index, *rest, computations=plan.forward)
+        plan = _reverse_plan(self.branches, tuple(active[1:]))
+        everything = Conditional(plan.forward)(index, *rest)
         results = everything[: len(plan.active_outputs)]
         kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
 
@@ -162,35 +137,25 @@ class Conditional(RunsPrograms):
                 for i, (result, flag) in enumerate(zip(results, plan.active_outputs, strict=True))
                 if flag
             ]
-            found = iter(bind(self, index, *kept, *given, computations=plan.backward))
+            found = iter(Conditional(plan.backward)(index, *kept, *given))
             return [None, *[next(found) if flag else None for flag in plan.active_inputs]]
 
         return results, pullback
 
-    def dependent(
-        self, variables: Sequence[bool], *, computations: tuple[Graph, ...]
-    ) -> Sequence[bool]:
+    def dependent(self, variables):
         active = tuple(variables[1:])
-        return _any_of_each([jvp_graph(each, active).active_outputs for each in computations])
+        return _any_of_each([jvp_graph(each, active).active_outputs for each in self.branches])
 
-    def batch_of(
-        self,
-        size: int,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        computations: tuple[Graph, ...],
-    ) -> tuple[Any, Any]:
-        guarded = guarded_by(computations)
+    def batch_of(self, size, operands, dimensions):
+        guarded = guarded_by(self.branches)
         if guarded is not None and guarded.grows(dimensions):
-            return batch_of_guard(self, operands, dimensions, guarded, size)
+            return batch_of_guard(operands, dimensions, guarded, size, Conditional)
         if dimensions[0] is not None:
-            return batch_of_choices(self, operands, dimensions, computations, size)
-        batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in computations]
+            return batch_of_choices(operands, dimensions, self.branches, size, Conditional)
+        batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in self.branches]
         flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
         branches = tuple(in_front(each, flags, size) for each in batched)
-        results = bind(self, *operands, computations=branches)
+        results = Conditional(branches)(*operands)
         return results, tuple(0 if flag else None for flag in flags)
 
 
@@ -350,15 +315,15 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         ShapeError: the operands do not fit (C1 to C4).
         TransformError: a function reads traced values of the enclosing function.
     """
-    operation = Conditional.instance
+    subject = Conditional.builder_name
     index, branches, branch_operands = _form_of(arguments, named)
-    computations = operand_list(branches, operation.builder_name, "branch_computations")
-    operands = operand_list(branch_operands, operation.builder_name, "branch_operands")
+    computations = operand_list(branches, subject, "branch_computations")
+    operands = operand_list(branch_operands, subject, "branch_operands")
     if len(computations) != len(operands):
-        problem = f"{len(operands)} operands for {len(computations)} branches"
-        operation.reject("C4", problem, [], "Give one operand for each branch.")
+        problem = f"(C4) {len(operands)} operands for {len(computations)} branches"
+        raise explain(ShapeError, subject, problem, advice="Give one operand for each branch.")
     pairs = zip(computations, operands, strict=True)
-    graphs = [closed(each, operand, operation.builder_name) for each, operand in pairs]
+    graphs = [closed(each, operand, subject) for each, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
     values: list[Any] = []
     numbers = []
@@ -366,11 +331,11 @@ def conditional(*arguments: Any, **named: Any) -> Any:
         leaves = leaves_of(operand)
         shapes = [shape_of(leaf) for leaf in leaves]
         name = f"branch {position}"
-        check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
+        check_computation(Conditional.instance, "C2", name, branch, shapes, branch.output_shapes)
         numbers.append(_numbered(leaves, values))
     shapes = [shape_of(value) for value in values]
     whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
-    results = bind(operation, index, *values, computations=tuple(whole))
+    results = Conditional(tuple(whole))(index, *values)
     given = as_given(graphs[0].output_shapes, results)
     return given[0] if len(given) == 1 else tuple(given)
 

@@ -9,13 +9,13 @@ whose; derivatives make such choices of guards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind, evaluate_graph
+from minixla.core.tracing import evaluate_graph
 from minixla_ops.batching import move_batch
 from minixla_ops.bitwise import or_
 from minixla_ops.comparison import eq, gt, lt
@@ -25,9 +25,8 @@ from minixla_ops.rules import array_shape, full_like, zeros
 from minixla_ops.selection import select
 from minixla_ops.unary import not_
 
-__all__ = ["Guarded", "batch_of_choices", "batch_of_guard", "guarded_by"]
-
 Flags = tuple[bool, ...]
+Choice = Callable[[tuple[Graph, ...]], Operation]
 
 
 class Guarded(NamedTuple):
@@ -55,20 +54,20 @@ def guarded_by(computations: tuple[Graph, ...]) -> Guarded | None:
 
 
 def batch_of_choices(
-    operation: Operation,
     operands: Sequence[Any],
     dimensions: Sequence[int | None],
     computations: tuple[Graph, ...],
     size: int,
+    choice: Choice,
 ) -> tuple[Any, Any]:
     """Each branch that a member takes, and a selection of what its members get.
 
     Args:
-        operation: Conditional.
         operands: the predicate or index, which is batched, and what the branches take.
         dimensions: where the batch is in each.
         computations: the branches.
         size: the number of members.
+        choice: Conditional.
 
     Returns:
         The results and where the batch is in each.
@@ -81,7 +80,7 @@ def batch_of_choices(
         inner = over_batch(branch, flags, size)
         if _computes(branch):
             programs = _guard(inner, (size,), flags)
-            found = bind(operation, any_of(takes), takes, *moved, computations=programs)
+            found = choice(programs)(any_of(takes), takes, *moved)
         else:
             found = evaluate_graph(inner, moved)
         pairs = zip(found, results, strict=True) if results else ()
@@ -90,20 +89,20 @@ def batch_of_choices(
 
 
 def batch_of_guard(
-    operation: Operation,
     operands: Sequence[Any],
     dimensions: Sequence[int | None],
     guarded: Guarded,
     size: int,
+    choice: Choice,
 ) -> tuple[Any, Any]:
     """The guard of a batch over a further batch: one guard of the members of all.
 
     Args:
-        operation: Conditional.
         operands: its predicate, which members take it, and what its program takes.
         dimensions: where the further batch is in each.
         guarded: what it guards.
         size: the number of members of the further batch.
+        choice: Conditional.
 
     Returns:
         The results and where the further batch is in each.
@@ -112,7 +111,7 @@ def batch_of_guard(
     takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
     inner = over_batch(guarded.inner, guarded.flags, size)
     programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
-    results = bind(operation, any_of(takes), takes, *moved, computations=programs)
+    results = choice(programs)(any_of(takes), takes, *moved)
     return results, (0,) * len(results)
 
 

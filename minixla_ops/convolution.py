@@ -255,7 +255,7 @@ class ConvGeneralDilated(Product):
         if emit.platform == "cpu":
             program = cpu_program(self, lhs, rhs, result, it)
             if program is not None:
-                return Call.instance.stablehlo(emit, operands, shapes, results, computation=program)
+                return Call(program).stablehlo(emit, operands, shapes, results)
         text = _attributes_text(it)
         if not result.element_type.is_complex:
             return [_emit_real(emit, operands, (lhs, rhs), result, text)]

@@ -313,7 +313,7 @@ class Fusion(Internal):
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
     def shape(self, *operands: AnyShape, computation: Graph, kind: str) -> tuple[AnyShape, ...]:
-        return Call.instance.shape(*operands, computation=computation)
+        return Call(computation).shape(*operands)
 
     def reference(self, *operands: Any, computation: Graph, kind: str) -> tuple[Any, ...]:
         return tuple(reference_graph(computation, operands))
@@ -329,7 +329,7 @@ class Fusion(Internal):
         computation: Graph,
         kind: str,
     ) -> Sequence[str]:
-        return Call.instance.stablehlo(emit, operands, shapes, results, computation=computation)
+        return Call(computation).stablehlo(emit, operands, shapes, results)
 
     def composition(self, *operands: Any, computation: Graph, kind: str) -> tuple[Any, ...]:
         return call(computation, *operands)
@@ -337,7 +337,7 @@ class Fusion(Internal):
     def linearize(
         self, operands: Sequence[Any], active: Sequence[bool], *, computation: Graph, **_: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        return Call.instance.linearize(operands, active, computation=computation)
+        return Call(computation).linearize(operands, active)
 
     def hlo_attributes(self, shapes: Any, /, *, computation: Graph, kind: str) -> dict[str, Any]:
         return {"kind": kind, "calls": computation}

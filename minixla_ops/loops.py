@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Instance
+from minixla.core.attributes import Instance, attribute
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape
-from minixla.core.tracing import bind, evaluate_graph, shape_of
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.batching import move_batch
 from minixla_ops.binary import min
 from minixla_ops.bitwise import or_
@@ -40,8 +40,6 @@ from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
-
-__all__ = ["any_of", "choose", "constants_of", "repeat", "shadowed", "while_"]
 
 
 @register
@@ -74,104 +72,66 @@ class While(RunsPrograms):
 
     stablehlo_name = "while"
     builder_name = "while_"
-    operand_names = ("init...",)
+    operands = ("init...",)
     dynamic_operands = EVERY_OPERAND
-    attributes = {"condition": Instance(Graph), "body": Instance(Graph)}
+    condition: Graph = attribute(Instance(Graph))
+    body: Graph = attribute(Instance(Graph))
 
-    def shape(self, *init: AnyShape, condition: Graph, body: Graph) -> tuple[AnyShape, ...]:
-        outputs = condition.output_shapes
-        check_computation(self, "C1", "the condition", condition, init, outputs)
-        check_computation(self, "C2", "the condition", condition, init, (Shape("pred"),))
-        check_computation(self, "C3", "the body", body, init, init)
+    def shape(self, *init):
+        outputs = self.condition.output_shapes
+        check_computation(self, "C1", "the condition", self.condition, init, outputs)
+        check_computation(self, "C2", "the condition", self.condition, init, (Shape("pred"),))
+        check_computation(self, "C3", "the body", self.body, init, init)
         return init
 
-    def reference(self, *init: Any, condition: Graph, body: Graph) -> tuple[Any, ...]:
+    def reference(self, *init):
         values: Sequence[Any] = init
-        while reference_graph(condition, values)[0]:
-            values = reference_graph(body, values)
+        while reference_graph(self.condition, values)[0]:
+            values = reference_graph(self.body, values)
         return tuple(values)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        condition: Graph,
-        body: Graph,
-    ) -> Sequence[str]:
-        is_threaded = condition.has_side_effect or body.has_side_effect
-        if is_threaded:
-            operands, shapes = [emit.take_token(), *operands], [TOKEN, *shapes]
-            results = [TOKEN, *results]
+    def write(self, emit, operands, shapes, results, is_threaded):
+        tokens = ("read", "parameter") if is_threaded else (None, None)
         regions = [
-            emit.region(condition, token="read" if is_threaded else None),
-            emit.region(body, token="parameter" if is_threaded else None),
+            emit.region(each, token=token)
+            for each, token in zip(self.computations, tokens, strict=True)
         ]
-        names = emit.operation("stablehlo.while", operands, shapes, results, regions)
-        return emit.give_token(names) if is_threaded else names
+        return emit.operation("stablehlo.while", operands, shapes, results, regions)
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        *,
-        condition: Graph,
-        body: Graph,
-    ) -> str:
-        programs = {"condition": condition, "body": body}
+    def hlo(self, emit, operands, shapes, result):
+        programs = {"condition": self.condition, "body": self.body}
         names = {key: emit.computation(each, by_tuple=True) for key, each in programs.items()}
         return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
 
-    def forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, condition: Graph, body: Graph
-    ) -> tuple[Any, Any]:
+    def forward(self, primals, tangents):
         given = [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
-        active, derived = _with_tangents(body, tuple(given))
+        active, derived = _with_tangents(self.body, tuple(given))
         carried = [
             instantiate(tangent, primal)
             for primal, tangent, flag in zip(primals, tangents, active, strict=True)
             if flag
         ]
-        condition = with_more_inputs(condition, derived.input_shapes[len(primals) :])
-        results = bind(self, *primals, *carried, condition=condition, body=derived)
+        condition = with_more_inputs(self.condition, derived.input_shapes[len(primals) :])
+        results = While(condition, derived)(*primals, *carried)
         found = iter(results[len(primals) :])
         return results[: len(primals)], tuple(next(found) if flag else None for flag in active)
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool], *, condition: Graph, body: Graph
-    ) -> tuple[Any, Callable[..., Any]]:
+    def linearize(self, operands, active):
         from minixla_ops.loop_reverse import linearize_while  # it is made of loops
 
-        return linearize_while(condition, body, operands, active)
+        return linearize_while(self.condition, self.body, operands, active)
 
-    def dependent(
-        self, variables: Sequence[bool], *, condition: Graph, body: Graph
-    ) -> Sequence[bool]:
-        return _with_tangents(body, tuple(variables))[0]
+    def dependent(self, variables):
+        return _with_tangents(self.body, tuple(variables))[0]
 
-    def batch_of(
-        self,
-        size: int,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        condition: Graph,
-        body: Graph,
-    ) -> tuple[Any, Any]:
+    def batch_of(self, size, operands, dimensions):
         given = tuple(dimension is not None for dimension in dimensions)
-        flags, condition, body = _batched(condition, body, given, size)
+        flags, condition, body = _batched(self.condition, self.body, given, size)
         moved = [
             move_batch(operand, dimension, 0, size) if flag else operand
             for operand, dimension, flag in zip(operands, dimensions, flags, strict=True)
         ]
-        results = bind(self, *moved, condition=condition, body=body)
+        results = While(condition, body)(*moved)
         return results, tuple(0 if flag else None for flag in flags)
 
 
@@ -376,11 +336,9 @@ def while_(
         ShapeError: the programs do not fit `init` (C1, C2, C3).
         TransformError: they read traced values of the enclosing function.
     """
-    operation = While.instance
-    programs = {
-        "condition": without_tuples(closed(condition, init, operation.builder_name)),
-        "body": without_tuples(closed(body, init, operation.builder_name)),
-    }
-    results = bind(operation, *leaves_of(init), **programs)
+    programs = [
+        without_tuples(closed(each, init, While.builder_name)) for each in (condition, body)
+    ]
+    results = While(*programs)(*leaves_of(init))
     values = as_given([shape_of(each) for each in members(init)], results)
     return tuple(values) if isinstance(init, (list, tuple)) else values[0]

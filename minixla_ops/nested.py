@@ -8,61 +8,55 @@ from typing import Any
 from minixla.core.derived import BatchedGraph, ForwardGraph, batched_graph
 from minixla.core.graph import Graph, Value, live_instructions
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import TOKEN, AnyShape
+from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import evaluate_graph, shape_of, trace_to_graph
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.computations import computation_of
 from minixla_ops.rules import instantiate, zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves
 
-__all__ = [
-    "RunsPrograms",
-    "as_given",
-    "carrying",
-    "closed",
-    "in_front",
-    "leaves_of",
-    "members",
-    "merged",
-    "over_batch",
-    "program",
-    "read_inputs",
-    "with_more_inputs",
-]
-
 
 class RunsPrograms(Operation):
     """Base class of operations that run programs and give several results.
 
-    Members give `forward`, `linearize`, `dependent` and `batch_of`.
+    Members give `write`, `forward`, `linearize`, `dependent` and `batch_of`.
     """
+
+    def stablehlo(self, emit, operands, shapes, results):
+        is_threaded = any(each.has_side_effect for each in self.computations)
+        if not is_threaded:
+            return self.write(emit, operands, shapes, results, False)
+        operands = [emit.take_token(), *operands]
+        names = self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results], True)
+        return emit.give_token(names)
+
+    def write(
+        self,
+        emit: Emitter,
+        operands: Sequence[str],
+        shapes: Sequence[AnyShape],
+        results: Sequence[AnyShape],
+        is_threaded: bool,
+    ) -> Sequence[str]:
+        """`stablehlo`; where `is_threaded`, the first operand and result are tokens."""
+        raise NotImplementedError
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         # Only a jvp rule applies programs to tangents, and such a rule is linear in them.
         return True
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        **attributes: Any,
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear, **attributes):
         # The reverse derivative of a linear function is its transpose, wherever it is taken.
         assert self.linearize is not None
         point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
         _, pullback = self.linearize(point, linear, **attributes)
         return pullback(dict(enumerate(cotangents)))
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, operands, dimensions, **attributes):
         return self.batch_of(batch_size(operands, dimensions), operands, dimensions, **attributes)
 
-    def batch_within(
-        self, trace: Any, operands: Any, dimensions: Any, **attributes: Any
-    ) -> tuple[Any, Any]:
+    def batch_within(self, trace, operands, dimensions, **attributes):
         return self.batch_of(trace.size, operands, dimensions, **attributes)
 
     def batch_of(
@@ -70,7 +64,6 @@ class RunsPrograms(Operation):
         size: int,
         operands: Sequence[Any],
         dimensions: Sequence[int | None],
-        /,
         **attributes: Any,
     ) -> tuple[Any, Any]:
         """`batch`; programs that draw random numbers need no batched operand."""

@@ -108,8 +108,7 @@ class ReduceWindow(Fold):
         is_small = math.prod(window.sizes) <= _MOST_ELEMENTS
         if is_small and monoid_of(computation) is None:
             program = self.program(tuple(shapes), computation=computation, **attributes)
-            call = Call.instance
-            return call.stablehlo(emit, operands, shapes, results, computation=program)
+            return Call(program).stablehlo(emit, operands, shapes, results)
         return emit.operation(
             "stablehlo.reduce_window",
             operands,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat as endless
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Instance, Integer, Optional
+from minixla.core.attributes import Boolean, Instance, Integer, attribute
 from minixla.core.derived import (
     call_vjp_graphs,
 )
@@ -15,7 +16,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, evaluate_graph, shape_of
+from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.composed import Composed
 from minixla_ops.computations import computation_of
@@ -32,7 +33,17 @@ from minixla_ops.scan_programs import (
     step_with_tangents,
 )
 
-__all__ = ["scan", "scan_all"]
+
+class _Dimension(Integer):
+    def hlo(self, value: int) -> tuple[int]:
+        """A list of one."""
+        return (value,)
+
+
+class _Promise(Boolean):
+    def hlo(self, value: bool) -> bool | None:
+        """Left out where it is the default."""
+        return value or None
 
 
 @register
@@ -65,151 +76,97 @@ class Scan(Composed):
         (C4) the outputs' elements have the dimensions before scan_dimension.
     """
 
-    operand_names = ("inputs and inits...",)
-    attributes = {
-        "to_apply": Instance(Graph),
-        "carries": Integer(0),
-        "length": Integer(0),
-        "scan_dimension": Integer(0, default=0),
-        "is_reverse": Boolean(default=False),
-        "is_associative": Optional(Boolean()),
-    }
+    operands = ("inputs and inits...",)
+    to_apply: Graph = attribute(Instance(Graph))
+    carries: int = attribute(Integer(0), hlo="num_carries")
+    length: int = attribute(Integer(0), hlo=None)
+    scan_dimension: int = attribute(_Dimension(0), default=0, hlo="dimensions")
+    is_reverse: bool = attribute(_Promise(), default=False)
+    is_associative: bool | None = attribute(Boolean(), default=None)
 
-    def shape(
-        self,
-        *operands: AnyShape,
-        to_apply: Graph,
-        carries: int,
-        length: int,
-        scan_dimension: int,
-        **_: Any,
-    ) -> tuple[AnyShape, ...]:
-        count = len(operands) - carries
+    def shape(self, *operands):
+        count, dimension = len(operands) - self.carries, self.scan_dimension
         inits, elements = operands[count:], []
         for index, each in enumerate(self.array_shapes(operands[:count])):
-            sizes = each.dimensions
-            if scan_dimension >= each.rank or sizes[scan_dimension] != length:
-                self.reject(
+            if dimension >= each.rank or each.dimensions[dimension] != self.length:
+                self.refuse(
                     "C1",
-                    f"input {index} has no {length} elements along dimension {scan_dimension}",
-                    [f"input {index} {each}", f"length = {length}"],
+                    f"input {index} has no {self.length} elements along dimension {dimension}",
                     "Inputs have one size along the dimension that is scanned.",
                 )
-            elements.append(each.without_dimension(scan_dimension))
-        taken, given = to_apply.input_shapes, to_apply.output_shapes
-        wanted = (*elements, *inits)
-        if taken != wanted:
-            self.reject(
+            elements.append(each.without_dimension(dimension))
+        taken, given = self.to_apply.input_shapes, self.to_apply.output_shapes
+        if taken != (*elements, *inits):
+            self.refuse(
                 "C2",
-                "to_apply takes other values than the elements and carries",
-                [f"it takes {_listed(taken)}", f"elements and carries: {_listed(wanted)}"],
+                "to_apply takes other values than the elements and carries: "
+                f"{_listed(taken)}, not {_listed((*elements, *inits))}",
                 "It takes one element of each input, without the dimension, then the carries.",
             )
-        outputs = given[: len(given) - carries]
+        outputs = given[: len(given) - self.carries]
         if given[len(outputs) :] != tuple(inits):
-            self.reject(
+            self.refuse(
                 "C3",
-                "to_apply gives other carries than it takes",
-                [f"it gives {_listed(given)}", f"carries: {_listed(inits)}"],
+                f"to_apply gives other carries than it takes: it gives {_listed(given)}, "
+                f"the carries are {_listed(inits)}",
                 "Its last results are the next carries, of the same shapes.",
             )
         stacked = []
         for index, each in enumerate(self.array_shapes(outputs)):
-            if each.rank < scan_dimension:
-                self.reject(
+            if each.rank < dimension:
+                self.refuse(
                     "C4",
-                    f"output {index} has too few dimensions to be stacked",
-                    [f"element {each}", f"scan_dimension = {scan_dimension}"],
+                    f"output {index}, with elements {each}, has too few dimensions to be stacked",
                     "The elements of outputs have the dimensions before scan_dimension.",
                 )
-            stacked.append(each.with_dimension(scan_dimension, length))
+            stacked.append(each.with_dimension(dimension, self.length))
         return (*stacked, *inits)
 
-    def reference(
-        self,
-        *operands: Any,
-        to_apply: Graph,
-        carries: int,
-        length: int,
-        scan_dimension: int,
-        is_reverse: bool,
-        **_: Any,
-    ) -> tuple[Any, ...]:
-        count = len(operands) - carries
-        rows = [np.moveaxis(each, scan_dimension, 0) for each in operands[:count]]
+    def reference(self, *operands):
+        count = len(operands) - self.carries
+        rows = [np.moveaxis(each, self.scan_dimension, 0) for each in operands[:count]]
         carried: Sequence[Any] = operands[count:]
-        shapes = to_apply.output_shapes[: len(to_apply.outputs) - carries]
+        shapes = self.to_apply.output_shapes[: len(self.to_apply.outputs) - self.carries]
         stacks = [
-            np.empty((length, *s.dimensions), s.dtype) for s in shapes if isinstance(s, Shape)
+            np.empty((self.length, *s.dimensions), s.dtype) for s in shapes if isinstance(s, Shape)
         ]
-        for index in reversed(range(length)) if is_reverse else range(length):
-            found = reference_graph(to_apply, [*[row[index] for row in rows], *carried])
+        for index in reversed(range(self.length)) if self.is_reverse else range(self.length):
+            found = reference_graph(self.to_apply, [*[row[index] for row in rows], *carried])
             for stack, element in zip(stacks, found, strict=False):
                 stack[index] = element
             carried = found[len(stacks) :]
-        return (*[np.moveaxis(stack, 0, scan_dimension) for stack in stacks], *carried)
+        return (*[np.moveaxis(stack, 0, self.scan_dimension) for stack in stacks], *carried)
 
-    def composition(
-        self,
-        *operands: Any,
-        to_apply: Graph,
-        carries: int,
-        length: int,
-        scan_dimension: int,
-        is_reverse: bool,
-        **_: Any,
-    ) -> tuple[Any, ...]:
-        count = len(operands) - carries
+    def composition(self, *operands):
+        count = len(operands) - self.carries
         inputs, inits = operands[:count], operands[count:]
-        fixed = fixed_carries(to_apply, carries)
+        fixed = fixed_carries(self.to_apply, self.carries)
         constants = [each for each, flag in zip(inits, fixed, strict=True) if flag]
         moving = [each for each, flag in zip(inits, fixed, strict=True) if not flag]
-        results = len(to_apply.outputs) - carries
+        results = len(self.to_apply.outputs) - self.carries
 
         def step(index: Any, carried: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-            at = np.int32(length - 1) - index if is_reverse else index
-            elements = [_element(each, at, scan_dimension) for each in given[:count]]
+            at = np.int32(self.length - 1) - index if self.is_reverse else index
+            elements = [_element(each, at, self.scan_dimension) for each in given[:count]]
             carry = merged(fixed, given[count:], carried[results:])
-            found = evaluate_graph(to_apply, [*elements, *carry])
+            found = evaluate_graph(self.to_apply, [*elements, *carry])
             stacks = [
-                _with_element(stack, element, at, scan_dimension)
+                _with_element(stack, element, at, self.scan_dimension)
                 for stack, element in zip(carried[:results], found, strict=False)
             ]
             next_carry = zip(found[results:], fixed, strict=True)
             return [*stacks, *[each for each, flag in next_carry if not flag]]
 
         empty = [
-            zeros(shape.with_dimension(scan_dimension, length))
-            for shape in to_apply.output_shapes[:results]
+            zeros(shape.with_dimension(self.scan_dimension, self.length))
+            for shape in self.to_apply.output_shapes[:results]
             if isinstance(shape, Shape)
         ]
-        found = repeat(length, step, [*empty, *moving], [*inputs, *constants])
+        found = repeat(self.length, step, [*empty, *moving], [*inputs, *constants])
         return (*found[:results], *merged(fixed, constants, found[results:]))
 
-    def hlo_attributes(
-        self,
-        shapes: Sequence[AnyShape],
-        /,
-        *,
-        to_apply: Graph,
-        carries: int,
-        scan_dimension: int,
-        is_reverse: bool,
-        is_associative: bool | None,
-        **_: Any,
-    ) -> dict[str, Any]:
-        return {
-            "to_apply": to_apply,
-            "dimensions": (scan_dimension,),
-            "num_carries": carries,
-            "is_reverse": "true" if is_reverse else None,
-            "is_associative": None if is_associative is None else str(is_associative).lower(),
-        }
-
-    def forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **attributes: Any
-    ) -> tuple[Any, Any]:
-        to_apply, carries = attributes["to_apply"], attributes["carries"]
+    def forward(self, primals, tangents):
+        to_apply, carries = self.to_apply, self.carries
         count = len(primals) - carries
         given = tuple(
             [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
@@ -219,26 +176,21 @@ class Scan(Composed):
         dotted = [instantiate(t, p) for p, t, flag in pairs if flag]
         first = sum(active[:count])
         operands = [*primals[:count], *dotted[:first], *primals[count:], *dotted[first:]]
-        attributes = {**attributes, "to_apply": derived}
-        attributes["carries"] = carries + len(dotted) - first
-        found = bind(self, *operands, **attributes)
+        found = self(*operands, to_apply=derived, carries=carries + len(dotted) - first)
         results = len(to_apply.outputs) - carries
         outputs, rest = found[:results], found[results:]
         dots = sum(moving)
-        found_dots = iter([*rest[:dots], *rest[dots + carries :]])
-        flags = (*moving, *active[count:])
-        tangents_out = tuple([next(found_dots) if flag else None for flag in flags])
-        return (*outputs, *rest[dots : dots + carries]), tangents_out
+        found_dots = [*rest[:dots], *rest[dots + carries :]]
+        tangents_out = merged((*moving, *active[count:]), found_dots, endless(None))
+        return (*outputs, *rest[dots : dots + carries]), tuple(tangents_out)
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool], **attributes: Any
-    ) -> tuple[Any, Callable[..., Any]]:
+    def linearize(self, operands, active):
         given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
         shapes = tuple(map(shape_of, operands))
-        key = ("scan_vjp", given, shapes, tuple(attributes.items())[1:])
-        memo = attributes["to_apply"].memo
+        key = ("scan_vjp", given, shapes, *list(self.values.values())[1:])
+        memo = self.to_apply.memo
         if key not in memo:
-            memo[key] = scan_vjp_graphs(self, shapes, given, attributes)
+            memo[key] = scan_vjp_graphs(self, shapes, given)
         results, pullback = call_vjp_graphs(
             memo[key], len(memo[key].active_outputs), list(operands)
         )
@@ -248,26 +200,16 @@ class Scan(Composed):
         # Only a jvp rule applies a scan to tangents, and such a rule is linear in them.
         return True
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        **attributes: Any,
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         # The reverse derivative of a linear function is its transpose, wherever it is taken.
         point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
-        _, pullback = self.linearize(point, linear, **attributes)
+        _, pullback = self.linearize(point, linear)
         return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, Any]:
-        to_apply, carries = attributes["to_apply"], attributes["carries"]
-        size, count = batch_size(operands, dimensions), len(operands) - carries
+    def batch(self, operands, dimensions):
+        size, count = batch_size(operands, dimensions), len(operands) - self.carries
         given = tuple([dimension is not None for dimension in dimensions])
-        flags, batched, out = batched_step(to_apply, carries, given, size)
+        flags, batched, out = batched_step(self.to_apply, self.carries, given, size)
         # The batch stands last in inputs and outputs, where it does not meet the scanned dimension.
         moved = []
         for index, (operand, at, flag) in enumerate(zip(operands, dimensions, flags, strict=True)):
@@ -275,7 +217,7 @@ class Scan(Composed):
             moved.append(
                 move_batch(operand, at, rank if index < count else 0, size) if flag else operand
             )
-        results = bind(self, *moved, **{**attributes, "to_apply": batched})
+        results = self(*moved, to_apply=batched)
         last = [array_shape(each).rank - 1 for each in results[: len(out)]]
         ends = [at if flag else None for at, flag in zip(last, out, strict=True)]
         return results, (*ends, *[0 if flag else None for flag in flags[count:]])
@@ -313,17 +255,8 @@ def scan_all(
     is_associative: bool | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """The outputs and the last carries of a scan of `length` steps; see Scan."""
-    found = bind(
-        Scan.instance,
-        *inputs,
-        *inits,
-        to_apply=to_apply,
-        carries=len(inits),
-        length=length,
-        scan_dimension=scan_dimension,
-        is_reverse=is_reverse,
-        is_associative=is_associative,
-    )
+    operation = Scan(to_apply, len(inits), length, scan_dimension, is_reverse, is_associative)
+    found = operation(*inputs, *inits)
     count = len(found) - len(inits)
     return list(found[:count]), list(found[count:])
 
@@ -352,18 +285,18 @@ def scan(
         TransformError: the function reads traced values of the enclosing function.
     """
     arrays, first = members(inputs), members(inits)
-    operation = Scan.instance
-    shapes = operation.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
-    scan_dimension = operation.canonical_attribute("scan_dimension", scan_dimension)
+    blank = Scan.instance
+    shapes = blank.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
+    scan_dimension = blank.canonical_attribute("scan_dimension", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
-        operation.reject(
+        blank.reject(
             "C1",
             f"the inputs have no dimension {scan_dimension}",
             [f"inputs: {_listed(shapes[: len(arrays)])}"],
             "Give at least one input; each must have the dimension that is scanned.",
         )
     elements = [shape.without_dimension(scan_dimension) for shape in shapes[: len(arrays)]]
-    step = computation_of(to_apply, [*elements, *shapes[len(arrays) :]], operation.builder_name)
+    step = computation_of(to_apply, [*elements, *shapes[len(arrays) :]], Scan.builder_name)
     length = shapes[0].dimensions[scan_dimension]
     outputs, carried = scan_all(
         step, arrays, first, length, scan_dimension, is_reverse, is_associative

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, evaluate_graph
+from minixla.core.tracing import evaluate_graph
 from minixla_ops.batching import move_batch
 from minixla_ops.nested import program
 from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate
 
-__all__ = ["batched_step", "fixed_carries", "scan_vjp_graphs", "step_with_tangents"]
+if TYPE_CHECKING:
+    from minixla_ops.scan import Scan
 
 
 def fixed_carries(to_apply: Graph, carries: int) -> list[bool]:
@@ -128,14 +128,11 @@ class _Residual(NamedTuple):
 
 
 def scan_vjp_graphs(
-    operation: Operation,
-    shapes: tuple[AnyShape, ...],
-    given: tuple[bool, ...],
-    attributes: dict[str, Any],
+    operation: Scan, shapes: tuple[AnyShape, ...], given: tuple[bool, ...]
 ) -> ReverseGraphs:
     """The two halves of the reverse derivative, each a scan."""
-    to_apply, carries = attributes["to_apply"], attributes["carries"]
-    length, dimension = attributes["length"], attributes["scan_dimension"]
+    to_apply, carries = operation.to_apply, operation.carries
+    length, dimension = operation.length, operation.scan_dimension
     count, results = len(given) - carries, len(to_apply.outputs) - carries
     active = _grown(given, carries, lambda flags: vjp_graphs(to_apply, flags).active_outputs)
     halves = vjp_graphs(to_apply, active)
@@ -160,7 +157,7 @@ def scan_vjp_graphs(
     shared = [index for index in used if index >= count]
 
     def first(*operands: Any) -> list[Any]:
-        found = bind(operation, *operands, **{**attributes, "to_apply": padded})
+        found = operation(*operands, to_apply=padded)
         outputs, stacks = found[:results], found[results : results + len(kept)]
         return [*outputs, *found[results + len(kept) :], *[operands[i] for i in used], *stacks]
 
@@ -175,15 +172,12 @@ def scan_vjp_graphs(
         stacks, cotangents = values[len(used) : split], list(values[split:])
         of_outputs, of_carries = cotangents[: sum(out_active)], cotangents[sum(out_active) :]
         scanned = [at[i] for i in used if i < count]
-        found = bind(
-            operation,
+        found = operation(
             *[*scanned, *stacks, *of_outputs],
             *[*of_carries, *[at[i] for i in shared]],
             to_apply=backward,
             carries=len(of_carries) + len(shared),
-            length=length,
-            scan_dimension=dimension,
-            is_reverse=not attributes["is_reverse"],
+            is_reverse=not operation.is_reverse,
             is_associative=None,
         )
         return list(found[: sum(active)])

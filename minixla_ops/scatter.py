@@ -9,10 +9,11 @@ import numpy as np
 
 from minixla.core.attributes import Boolean, Instance
 from minixla.core.graph import Graph
-from minixla.core.operation import operation_named, register
+from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, shape_of
 from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.calls import Call
 from minixla_ops.computations import check_computation, computation_of
 from minixla_ops.index_numbers import (
     NumbersAttribute,
@@ -213,8 +214,7 @@ class Scatter(IndexedWindows):
     ) -> Sequence[str]:
         program = program_for_xla(tuple(shapes), **attributes)
         if program is not None:
-            call = operation_named("Call")
-            return call.stablehlo(emit, operands, shapes, results, computation=program)
+            return Call(program).stablehlo(emit, operands, shapes, results)
         count = len(results)
         names, types = list(operands), list(shapes)
         names[count], types[count] = self.stablehlo_indices(emit, names[count], shapes[count])

@@ -155,8 +155,7 @@ class SelectAndScatter(Operation):
         is_tiling = not window.overlaps and math.prod(window.strides) <= _MOST_ELEMENTS
         if is_tiling:
             program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
-            call = Call.instance
-            return call.stablehlo(emit, operands, shapes, results, computation=program)
+            return Call(program).stablehlo(emit, operands, shapes, results)
         return emit.operation(
             "stablehlo.select_and_scatter",
             operands,

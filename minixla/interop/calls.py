@@ -33,7 +33,7 @@ def _composite(step: Step) -> Sequence[Value]:
     graph = step.module.function(step.get("decomposition"), step)
     attributes = step.raw("composite_attributes")
     given = {
-        "name": step.get("name"),
+        "composite_name": step.get("name"),
         "composite_attributes": str(attributes) if attributes is not None else "{}",
         "version": step.get("version", 0),
     }

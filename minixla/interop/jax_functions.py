@@ -8,21 +8,18 @@ from typing import Any
 import jax
 from jax.tree_util import tree_flatten, tree_unflatten
 
-from minixla.core.attributes import Attribute, Instance
+from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ImportError_, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, default_trace, shape_of, under
+from minixla.core.tracing import default_trace, shape_of, under
 from minixla.engine.float0 import float0_zeros
 from minixla.interop.jax_tracing import explaining, refuse_layouts, refuse_maps
 from minixla.interop.module import Module
 from minixla.interop.shardings import Shardings
-from minixla_ops.batching import batch_size
 from minixla_ops.calls import Call
-
-__all__ = ["JAX_CALL", "FlatFunction", "program_of"]
 
 # No backend: JAX writes what does without libraries of one.
 _PORTABLE = "minixla"
@@ -113,7 +110,7 @@ class FlatFunction:
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """The results under the current trace, as one instruction."""
-        return bind(JAX_CALL, *operands, computation=self.graph, function=self)
+        return JaxCall(self.graph, self)(*operands)
 
     def _make(
         self, key: Any, function: Callable[..., Any], shapes: Sequence[AnyShape], name: str
@@ -216,40 +213,11 @@ class JaxCall(Call):
     builder_name = "from_jax"
     hlo_name = "call"
     spec_names = ()
-    attributes = {"computation": Instance(Graph), "function": Attribute()}
+    function: FlatFunction = attribute(Attribute(), hlo=None)
 
-    def shape(self, *operands: AnyShape, computation: Graph, **_: Any) -> tuple[AnyShape, ...]:
-        """See Call."""
-        return super().shape(*operands, computation=computation)
-
-    def reference(self, *operands: Any, computation: Graph, **_: Any) -> tuple[Any, ...]:
-        """See Call."""
-        return super().reference(*operands, computation=computation)
-
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        computation: Graph,
-        **_: Any,
-    ) -> Sequence[str]:
-        """See Call."""
-        return super().stablehlo(emit, operands, shapes, results, computation=computation)
-
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, computation: Graph, **_: Any
-    ) -> dict[str, Any]:
-        """See Call."""
-        return super().hlo_attributes(shapes, computation=computation)
-
-    def forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, function: FlatFunction, **_: Any
-    ) -> tuple[Any, Any]:
+    def forward(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Results and tangents, by jax.jvp."""
-        active = tuple([t is not None for t in tangents])
+        function, active = self.function, tuple([t is not None for t in tangents])
         everything = function.jvp(active)(*primals, *[t for t in tangents if t is not None])
         count = len(function.graph.outputs)
         found = iter(everything[count:])
@@ -257,10 +225,10 @@ class JaxCall(Call):
         return everything[:count], moved
 
     def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool], *, function: FlatFunction, **_: Any
+        self, operands: Sequence[Any], active: Sequence[bool]
     ) -> tuple[Any, Callable[..., Any]]:
         """Results and pullback, by jax.vjp."""
-        flags = tuple(active)
+        function, flags = self.function, tuple(active)
         everything = function.forward(flags)(*operands)
         count = len(function.graph.outputs)
         results, residuals = everything[:count], everything[count:]
@@ -277,48 +245,16 @@ class JaxCall(Call):
 
         return results, pullback
 
-    def dependent(
-        self, variables: Sequence[bool], *, function: FlatFunction, **_: Any
-    ) -> Sequence[bool]:
+    def dependent(self, variables: Sequence[bool]) -> Sequence[bool]:
         """All results that have tangents."""
-        return function.moving
+        return self.function.moving
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        function: FlatFunction,
-        **_: Any,
-    ) -> Sequence[Any]:
-        """The reverse derivative, which for a linear function is its transpose."""
-        from minixla_ops.rules import zeros_like
-
-        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
-        _, pullback = self.linearize(point, linear, function=function)
-        return pullback(dict(enumerate(cotangents)))
-
-    def batch_within(
-        self, trace: Any, operands: Any, dimensions: Any, *, function: FlatFunction, **_: Any
+    def batch_of(
+        self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None], **_: Any
     ) -> tuple[Any, Any]:
         """The function over a batch, by jax.vmap."""
-        return self._vmapped(trace.size, operands, dimensions, function)
-
-    def batch(
-        self, operands: Any, dimensions: Any, *, function: FlatFunction, **_: Any
-    ) -> tuple[Any, Any]:
-        """The function over a batch, by jax.vmap."""
-        return self._vmapped(batch_size(operands, dimensions), operands, dimensions, function)
-
-    def _vmapped(
-        self, size: int, operands: Any, dimensions: Any, function: FlatFunction
-    ) -> tuple[Any, Any]:
-        at = tuple(dimensions)
+        function, at = self.function, tuple(dimensions)
         if not any(each is not None for each in at):
             return function(*operands), (None,) * len(function.graph.outputs)
         shapes = [shape_of(each) for each in operands]
         return function.batched(at, shapes, size)(*operands), (0,) * len(function.graph.outputs)
-
-
-JAX_CALL = JaxCall()

@@ -149,7 +149,7 @@ def _while(step: Step) -> Sequence[Value]:
 def _conditional(step: Step) -> Sequence[Value]:
     bodies, outer = step.regions()
     branches = tuple([body.graph(body.outputs) for body in bodies])
-    return _apply(step, "Conditional", [step.operands[0], *outer], computations=branches)
+    return _apply(step, "Conditional", [step.operands[0], *outer], branches=branches)
 
 
 def _scan(step: Step) -> Sequence[Value]:

@@ -52,7 +52,7 @@ def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
 
 
 def _of_branch(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    branches = step.given["computations"]
+    branches = step.given["branches"]
     index = np.asarray(operands[0])
     number = int(not index) if index.dtype == np.bool_ else int(index)
     if not 0 <= number < len(branches):

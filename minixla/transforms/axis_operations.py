@@ -162,7 +162,7 @@ class AxisOperation(Operation):
         own = {k: v for k, v in attributes.items() if k not in ("axis_name", "size", "is_checked")}
         graph = collective_program(self, shapes[0], partitions, tuple(own.items()))
         shapes, operands = shapes[:1], operands[:1]
-        return Call.instance.stablehlo(emit, operands, shapes, results, computation=graph)
+        return Call(graph).stablehlo(emit, operands, shapes, results)
 
 
 def _taken(value: Any, numbers: Sequence[int]) -> Any:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from minixla.core.attributes import Attribute, Boolean, Instance, Text, attribute
-from minixla.core.derived import batched_graph, jvp_graph
+from minixla.core.attributes import Attribute, Boolean, Text, attribute
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
 from minixla.core.linear import instantiate
@@ -17,7 +16,6 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import (
     Trace,
     _state,
-    bind,
     trace_to_graph,
     tracing,
     weak_type_of,
@@ -73,53 +71,16 @@ class CheckpointCall(Call):
 
     name = "Checkpoint"
     hlo_name = "call"
-    attributes = {
-        "computation": Instance(Graph),
-        "policy": Attribute(),
-        "prevent_cse": Boolean(),
-    }
-
-    def shape(self, *operands: Any, computation: Graph, **_: Any) -> Any:
-        """As Call."""
-        return super().shape(*operands, computation=computation)
-
-    def reference(self, *operands: Any, computation: Graph, **_: Any) -> Any:
-        """As Call."""
-        return super().reference(*operands, computation=computation)
-
-    def stablehlo(self, *args: Any, computation: Graph, **_: Any) -> Sequence[str]:
-        """As Call."""
-        return super().stablehlo(*args, computation=computation)
-
-    def hlo_attributes(self, shapes: Any, /, *, computation: Graph, **_: Any) -> dict[str, Any]:
-        """As Call."""
-        return {"to_apply": computation}
-
-    def forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, computation: Graph, **rest: Any
-    ) -> tuple[Any, Any]:
-        """As Call; the derivative is checkpointed, too."""
-        derived = jvp_graph(computation, tuple([each is not None for each in tangents]))
-        given = [each for each in tangents if each is not None]
-        everything = bind(self, *primals, *given, computation=derived.graph, **rest)
-        count = len(computation.outputs)
-        found = iter(everything[count:])
-        tangents_out = [next(found) if flag else None for flag in derived.active_outputs]
-        return everything[:count], tuple(tangents_out)
+    policy: Policy = attribute(Attribute(), hlo=None)
+    prevent_cse: bool = attribute(Boolean(), hlo=None)
 
     def linearize(
-        self,
-        operands: Sequence[Any],
-        active: Sequence[bool],
-        *,
-        computation: Graph,
-        policy: Policy,
-        prevent_cse: bool,
+        self, operands: Sequence[Any], active: Sequence[bool]
     ) -> tuple[Any, Callable[..., Any]]:
         """Results; the pullback computes again what the policy did not keep."""
-        kept, backward, wanted = _halves(computation.pruned(), policy, tuple(active))
+        kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
         everything = call(kept, *operands)
-        count = len(computation.outputs)
+        count = len(self.computation.outputs)
         results = everything[:count]
 
         def pullback(cotangents: Any) -> list[Any]:
@@ -129,7 +90,7 @@ class CheckpointCall(Call):
                 if has_tangent(result)
             ]
             again = [*operands, *everything[count:]]
-            if prevent_cse:
+            if self.prevent_cse:
                 from minixla_ops import optimization_barrier
 
                 # The cotangents, too: the second computation waits for them.
@@ -139,24 +100,6 @@ class CheckpointCall(Call):
             return [next(found) if flag else None for flag in wanted]
 
         return results, pullback
-
-    def dependent(self, variables: Sequence[bool], *, computation: Graph, **_: Any) -> Any:
-        """As Call."""
-        return super().dependent(variables, computation=computation)
-
-    def transpose(self, *args: Any, computation: Graph, **_: Any) -> Sequence[Any]:
-        """As Call."""
-        return super().transpose(*args, computation=computation)
-
-    def batch_within(
-        self, trace: Any, operands: Any, dimensions: Any, *, computation: Graph, **rest: Any
-    ) -> tuple[Any, Any]:
-        """As Call; the batched call is checkpointed, too."""
-        batched = batched_graph(computation, tuple(dimensions), trace.size)
-        return bind(self, *operands, computation=batched.graph, **rest), batched.dimensions
-
-
-CHECKPOINT = CheckpointCall()
 
 
 class _Recalling(Trace):
@@ -410,14 +353,8 @@ def checkpoint(
 
         name = getattr(fun, "__name__", "checkpoint")
         staged = stage(rebuilt, tree, shapes, [weak_type_of(leaf) for leaf in leaves], name)
-        results = bind(
-            CHECKPOINT,
-            *staged.read,
-            *leaves,
-            computation=staged.graph,
-            policy=policy or nothing_saveable,
-            prevent_cse=prevent_cse,
-        )
+        operation = CheckpointCall(staged.graph, policy or nothing_saveable, prevent_cse)
+        results = operation(*staged.read, *leaves)
         return staged.results(results)
 
     return named_after(checkpointed, fun)

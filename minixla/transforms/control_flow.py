@@ -11,7 +11,7 @@ from jax.tree_util import tree_map, tree_structure, tree_unflatten
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import _state, bind, shape_of, weak_type_of
+from minixla.core.tracing import _state, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
@@ -134,7 +134,7 @@ def _branches(
     if any(list(each.graph.output_shapes) != types for each in staged):
         staged = [stage(_converting(function, types), tree, shapes, weak) for function in functions]
     graphs, read = reading_all(staged)
-    results = bind(Conditional.instance, choice, *read, *leaves, computations=tuple(graphs))
+    results = Conditional(tuple(graphs))(choice, *read, *leaves)
     flags = [all(column) for column in zip(*[each.weak for each in staged], strict=True)]
     return staged[0]._replace(weak=flags).results(results)
 
@@ -239,7 +239,7 @@ def _while_loop(
         )
     graphs, read = reading_all([test, body])
     carried = _returning(graphs[1], len(read))
-    results = bind(While.instance, *read, *leaves, condition=graphs[0], body=carried)
+    results = While(graphs[0], carried)(*read, *leaves)
     return body.results(results[len(read) :])
 
 

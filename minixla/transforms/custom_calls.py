@@ -172,7 +172,7 @@ class CustomDerivativeCall(Operation):
         **_: Any,
     ) -> Sequence[str]:
         """A call of the computation."""
-        return Call.instance.stablehlo(emit, operands, shapes, results, computation=computation)
+        return Call(computation).stablehlo(emit, operands, shapes, results)
 
     def hlo_attributes(
         self, shapes: Sequence[AnyShape], *, computation: Graph, **_: Any

@@ -170,14 +170,14 @@ class _Search:
             number += 1
         return None
 
-    def branch(self, operands: Sequence[Any], *, computations: tuple[Graph, ...]) -> Any:
+    def branch(self, operands: Sequence[Any], *, branches: tuple[Graph, ...]) -> Any:
         """The maker in the branch that a Conditional takes."""
-        index, last = np.asarray(operands[0]), len(computations) - 1
+        index, last = np.asarray(operands[0]), len(branches) - 1
         if index.dtype == np.bool_:
             number = 1 - int(index)
         else:
             number = int(index) if 0 <= index <= last else last
-        return self.program(computations[number], operands[1:], f"in branch {number}")[0]
+        return self.program(branches[number], operands[1:], f"in branch {number}")[0]
 
     def scan(
         self,

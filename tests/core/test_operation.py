@@ -295,9 +295,9 @@ def test_equal_programs_keep_their_names_and_lines():
     assert one == other
     call = operation_named("Call")
     for graph in (one, other, one):
-        shape, attributes = call.infer((VECTOR,), {"computation": graph})
-        assert shape == (VECTOR,)
-        assert attributes["computation"] is graph
+        operation = type(call)(graph)
+        assert operation.infer((VECTOR,), {})[0] == (VECTOR,)
+        assert operation.computation is graph
 
 
 def test_errors_are_not_cached():

@@ -42,7 +42,7 @@ def test_results():
 def test_a_graph_is_called_as_it_is():
     graph, _ = trace_to_graph(body, [Shape("f32", (3,)), Shape("s32", (2,))], "body")
     caller = graph_of(lambda x, i: ops.call(graph, x, i), [X, PAIR])
-    assert caller.instructions[0].attributes["computation"] == graph
+    assert caller.instructions[0].op.computation == graph
     assert caller.input_shapes == graph.input_shapes
 
 

@@ -124,7 +124,7 @@ REJECTED = {
     ),
     "C4 value": (
         lambda x: ops.composite_call(ops.neg, x, name="a.b", attributes={"n": [1]}),
-        AttributeValueError, "a value of type list",
+        AttributeValueError, "of type list: [1]",
     ),
 }  # fmt: skip
 

@@ -235,7 +235,7 @@ def test_the_cotangent_of_a_stack_that_is_written_once_stays_as_it_is():
     graph = mx.make_graph(mx.grad(total(scan)))(np.ones((4, 3)), X)
     backward = graph.instructions[-1].computations[0]
     (loop,) = [each for each in backward.instructions if each.op.name == "While"]
-    body = loop.attributes["body"]
+    body = loop.op.body
     same = [str(a.shape) for a, b in zip(body.inputs, body.outputs, strict=True) if a is b]
     assert "f64[4,3]" in same
 

@@ -153,7 +153,7 @@ def test_forward_derivative_finds_who_gets_tangents():
         graph = mx.make_graph(lambda x: mx.jvp(function, (x,), (x,))[1][1:])(X[0])
     (loop,) = [each for each in graph.pruned().instructions if each.op.name == "While"]
     assert len(loop.operands) == 8  # five values, three of them with tangents
-    body = loop.attributes["body"]
+    body = loop.op.body
     assert body.outputs[5] is body.inputs[5]  # the tangent of a constant is one
 
 

@@ -186,19 +186,23 @@ REJECTED = {
     ),
     "C1, sizes": (
         lambda x: ops.scan([x, x[:2]], np.int32(0), lambda a, b, c: (a, c)),
-        ["(C1)", "input 1 has no 3 elements along dimension 0", "input 1 s32[2,4]"],
+        ["(C1)", "input 1 has no 3 elements along dimension 0", "inputs and inits[1] s32[2,4]"],
     ),
     "C2": (
         lambda x: ops.scan(x, np.int32(0), mx.make_graph(lambda a, c: (a, c))(X, X)),
-        ["(C2)", "to_apply takes other values", "elements and carries: s32[4], s32[]"],
+        [
+            "(C2)",
+            "to_apply takes other values",
+            "elements and carries: s32[3,4], s32[3,4], not s32[4], s32[]",
+        ],
     ),
     "C3": (
         lambda x: ops.scan(x, np.int32(0), lambda a, c: (c, a)),
-        ["(C3)", "gives other carries than it takes", "carries: s32[]"],
+        ["(C3)", "gives other carries than it takes", "the carries are s32[]"],
     ),
     "C4": (
         lambda x: ops.scan(x, np.int32(0), lambda a, c: (c, c), 1),
-        ["(C4)", "output 0 has too few dimensions", "element s32[]"],
+        ["(C4)", "output 0, with elements s32[], has too few dimensions"],
     ),
 }
 

@@ -117,7 +117,7 @@ def _conditional(step: Step) -> Nest:
         _of_all(branch, section, everything)
         for branch, section in zip(branches, given, strict=True)
     ]
-    attributes = {"computations": tuple(programs)}
+    attributes = {"branches": tuple(programs)}
     return step.apply(REGISTRY["Conditional"], [index, *everything], attributes)
 
 
@@ -149,7 +149,7 @@ def _call(step: Step) -> Nest:
         name, version = fields.get("composite.name"), fields.get("composite.version", "0")
         if name is not None and version.isdecimal() and len(version) < 10:
             given = {
-                "name": name,
+                "composite_name": name,
                 "composite_attributes": _composite_attributes(step),
                 "version": int(version),
             }

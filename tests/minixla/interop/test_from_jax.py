@@ -43,7 +43,7 @@ def test_it_is_one_instruction_with_the_name_of_the_function():
     function: Any = mx.from_jax(attention)
     graph = mx.make_graph(lambda x: function(x) + 1)(X)
     assert [step.op.builder_name for step in graph.instructions][:1] == ["from_jax"]
-    assert graph.instructions[0].attributes["computation"].name == "attention"
+    assert graph.instructions[0].op.computation.name == "attention"
     assert function.graph(X).output_shapes == graph.output_shapes
     assert "func.call @attention" in graph.stablehlo()
     assert function.__name__ == "attention"

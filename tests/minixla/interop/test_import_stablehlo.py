@@ -220,7 +220,7 @@ func.func private @twice(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
     program = mx.import_stablehlo(text)
     (step,) = program.graph.instructions
     assert step.op.name == "CompositeCall"
-    assert (step.attributes["name"], step.attributes["version"]) == ("my.twice", 2)
+    assert (step.op.composite_name, step.op.version) == ("my.twice", 2)
     np.testing.assert_array_equal(mx.jit(program)(X), 2 * X)
     assert mx.import_stablehlo(program.graph.stablehlo()).graph == program.graph
 

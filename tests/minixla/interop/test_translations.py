@@ -226,7 +226,7 @@ def test_names_of_composites_may_have_signs_after_the_first_dot():
     func.func private @d(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
     %r = stablehlo.abs %x : tensor<2x3xf32>""")
     program = mx.import_stablehlo(text)
-    assert program.graph.instructions[0].attributes["name"] == "f00._.$"
+    assert program.graph.instructions[0].op.composite_name == "f00._.$"
     assert mx.import_stablehlo(program.graph.stablehlo()).graph == program.graph
     x = -np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(mx.jit(program)(x), -x)

@@ -274,8 +274,8 @@ def test_a_nested_jit_is_a_call():
     graph = mx.make_graph(lambda x: nested(nested(x)))(X)
     assert operations(graph) == ["Call", "Call"]
     first, second = graph.instructions
-    assert first.attributes["computation"] is second.attributes["computation"]
-    assert operations(first.attributes["computation"]) == ["Tanh", "Neg"]
+    assert first.op.computation is second.op.computation
+    assert operations(first.op.computation) == ["Tanh", "Neg"]
 
 
 def test_the_derivative_of_a_nested_jit_is_two_calls():

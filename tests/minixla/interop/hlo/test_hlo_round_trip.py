@@ -143,6 +143,8 @@ def graph_with(name, operands, /, **attributes):
     """A graph of one instruction of the operation."""
     inputs = [Value(shape, None, index) for index, shape in enumerate(operands)]
     operation = REGISTRY[name]
+    if operation.fields:
+        operation, attributes = type(operation)(**attributes), {}
     results, attributes = operation.infer(tuple(operands), attributes)
     step = Instruction(operation, tuple(inputs), attributes, results, None)
     return Graph(inputs, [step], step.results)
