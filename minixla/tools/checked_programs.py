@@ -10,11 +10,12 @@ import numpy as np
 from jax.tree_util import keystr, tree_unflatten
 
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import ADDRESS_SPACE, Shape
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.check_report import Row
+from minixla.tools.differences import random_direction
 from minixla.tools.graph_parts import inlined, is_inexact
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.gradients import jvp, vjp
@@ -41,6 +42,10 @@ class CheckedProgram(NamedTuple):
     graph: Graph
     operands: list[np.ndarray]
     names: list[str]
+
+    def named_outputs(self) -> list[tuple[str, Value]]:
+        """What each output is called, and it."""
+        return list(zip(self.names, self.graph.outputs, strict=True))
 
 
 class Missing(NamedTuple):
@@ -134,7 +139,8 @@ class CheckedFunction:
         return [shape for shape in shapes if isinstance(shape, Shape)]
 
     def _directions(self, generator: np.random.Generator, shapes: Sequence[Any]) -> list[Any]:
-        return [_direction(generator, shape) for shape in shapes if is_inexact(shape)]
+        inexact = [shape for shape in shapes if is_inexact(shape)]
+        return [random_direction(generator, each).astype(each.dtype) for each in inexact]
 
     @property
     def has_derivatives(self) -> bool:
@@ -263,11 +269,3 @@ class CheckedFunction:
 
 def _chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [value for value, flag in zip(values, flags, strict=True) if flag]
-
-
-def _direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Numbers whose real and imaginary parts are between 1/2 and 1 in size."""
-    parts = generator.uniform(0.5, 1, (2, *shape.dimensions))
-    parts *= generator.choice([-1, 1], parts.shape)
-    numbers = parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0]
-    return np.asarray(numbers).astype(shape.dtype)

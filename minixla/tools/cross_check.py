@@ -15,8 +15,14 @@ from minixla.core.tracebacks import api_boundary
 from minixla.tools.check_report import CrossCheckReport, Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram, Missing, Opinion
 from minixla.tools.comparison import Comparison, compared, relative_error
-from minixla.tools.derivative_check import DIFFERENCES, check_derivatives
-from minixla.tools.evaluators import EVALUATORS, NotEvaluated, known_gap, users_evaluators
+from minixla.tools.derivative_check import check_derivatives
+from minixla.tools.evaluators import (
+    DIFFERENCES,
+    EVALUATORS,
+    NotEvaluated,
+    known_gap,
+    users_evaluators,
+)
 from minixla.tools.graph_parts import showing
 from minixla.tools.localization import Search, known_error, wrong_step
 from minixla.tools.opinions import REFERENCE, Opinions

@@ -1,25 +1,35 @@
-"""The derivatives of a checked function, in double, against difference quotients."""
+"""The derivatives of a checked function, in double, against difference quotients.
+
+Where one differs, each of its instructions is checked in the same way, alone. At corners, jumps and
+infinities of a function no derivative is expected to equal its quotients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph
 from minixla.tools.check_report import Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram
-from minixla.tools.derivative_parts import Agreement, Quotients, pairing, wrong_derivative
-from minixla.tools.graph_parts import inlined, showing
+from minixla.tools.differences import Agreement, Leaf, Point, Space
+from minixla.tools.evaluators import DIFFERENCES
+from minixla.tools.graph_parts import alone_at, inlined, is_array, is_call, is_inexact, showing
+from minixla.tools.inner_programs import inner_runs
+from minixla.tools.localization import describe_step, wrong_alone
 from minixla.tools.opinions import Opinions
-from minixla.tools.rounding import in_double
+from minixla.tools.rounding import declared_values, in_double
+from minixla.transforms.custom_calls import STOP_GRADIENT, CustomDerivativeCall
 
-__all__ = ["DIFFERENCES", "check_derivatives"]
-
-#: What reports call the evaluator.
-DIFFERENCES = "finite differences"
+_STEP = 1e-6
+# A step is at least so much of a number, some units of its last place.
+_LEAST = 2.0**-46
+_TOLERANCE = 1e-5
+_ROUNDINGS = 64
 
 
 def check_derivatives(
@@ -35,43 +45,16 @@ def check_derivatives(
     Returns:
         A row for each derivative, and a finding for each rule that is wrong.
     """
-    graph = _answering(function)
-    directions = _directions(function)
-    # All quotients start from the same values.
-    quotients_along = partial(
-        Quotients, graph, function.operands, here=in_double(graph, function.operands)
-    )
     rows = []
-    forward, reverse = function.program("jvp"), function.program("vjp")
-    if isinstance(forward, CheckedProgram):
-        quotients = quotients_along(directions)
-        tangents = in_double(forward.graph, forward.operands)
-        for index, (name, tangent) in enumerate(zip(forward.names, tangents, strict=True)):
-            agreement = quotients.agreement(index, tangent)
-            rows.append(_row(name, graph.outputs[index].shape, agreement))
-    if isinstance(reverse, CheckedProgram):
-        gradients = in_double(reverse.graph, reverse.operands)
-        pulled = iter(zip(reverse.names, gradients, strict=True))
-        for index, direction in enumerate(directions):
-            if direction is not None:
-                name, gradient = next(pulled)
-                say(f"finite differences: {name}")
-                only = [each if i == index else None for i, each in enumerate(directions)]
-                own = quotients_along(only)
-                agreement = pairing(own, function.cotangents, gradient, direction)
-                rows.append(_row(name, graph.inputs[index].shape, agreement))
+    for _, name, value, agreement in _agreements(function):
+        say(f"{DIFFERENCES}: {name}")
+        verdict = "parts" if agreement.excess > 1 else "ok"
+        shares = agreement.relative, agreement.excess
+        rows.append(Row(name, str(value.shape), DIFFERENCES, None, *shares, None, verdict))
     if all(row.verdict == "ok" for row in rows):
         return rows, []
     say("looking for wrong derivative rules")
-    return _explained(function, rows, opinions)
-
-
-def _explained(
-    function: CheckedFunction, rows: list[Row], opinions: Opinions
-) -> tuple[list[Row], list[Finding]]:
-    """The rows, after a search for the rules that are wrong, and those."""
-    graph = inlined(function.graph, lambda step: False)
-    found = wrong_derivative(graph, function.operands, opinions)
+    found = _wrong_derivatives(function.graph, function.operands, opinions)
     wrong = [finding for finding in found if finding.suspects != ("stop_gradient",)]
     if wrong or not found:
         return rows, wrong
@@ -80,18 +63,147 @@ def _explained(
     return meant, found
 
 
-def _answering(function: CheckedFunction) -> Graph:
-    outputs = zip(function.graph.outputs, function.answering, strict=True)
-    kept = showing(function.graph, [value for value, flag in outputs if flag])
-    return inlined(kept.silent()).pruned()
+def _agreements(function: CheckedFunction) -> Iterator[tuple[str, str, Value, Agreement]]:
+    """For each derivative that there is: "forward" or "reverse", its name, it, how it compares."""
+    point = _point(function)
+    inputs, outputs = point.inputs, point.outputs
+    generator = np.random.default_rng(1)
+    direction, cotangent = inputs.random(generator), outputs.random(generator)
+
+    def derivatives(program: CheckedProgram, given: Sequence[Any]) -> list[np.ndarray]:
+        return in_double(program.graph, [*function.operands, *given])
+
+    forward, reverse = function.program("jvp"), function.program("vjp")
+    if isinstance(forward, CheckedProgram):
+        found = point.along(direction)
+        tangents = outputs.vector(derivatives(forward, inputs.arrays(found.tangent)))
+        for each, part in zip(forward.named_outputs(), outputs.parts, strict=True):
+            yield "forward", *each, found.forward(tangents, part)
+    if isinstance(reverse, CheckedProgram):
+        gradients = inputs.vector(derivatives(reverse, outputs.arrays(cotangent)))
+        for each, part in zip(reverse.named_outputs(), inputs.parts, strict=True):
+            own = np.zeros_like(direction)
+            own[part] = direction[part]
+            yield "reverse", *each, point.along(own).reverse(cotangent, gradients)
 
 
-def _directions(function: CheckedFunction) -> list[np.ndarray | None]:
-    found = iter(function.tangents)
-    return [next(found) if flag else None for flag in function.moving]
+def _point(function: CheckedFunction) -> Point:
+    """The function of its floats and complex numbers that gives such, in double."""
+    graph = showing(function.graph, [v for v in function.graph.outputs if is_inexact(v.shape)])
+    graph = inlined(graph.silent()).pruned()
+    inputs, outputs = _space(graph.inputs), _space(graph.outputs)
+    pairs = list(zip(function.operands, function.moving, strict=True))
+    values = inputs.vector([each for each, flag in pairs if flag])
+
+    def call(*given: np.ndarray) -> list[np.ndarray]:
+        found = iter(given)
+        return in_double(graph, [next(found) if flag else each for each, flag in pairs])
+
+    def tolerance(quotients: np.ndarray) -> np.ndarray:
+        sizes = [np.abs(quotients[part]) for part in outputs.parts]
+        largest = [each.max(initial=0, where=np.isfinite(each)) for each in sizes]
+        return _TOLERANCE * (outputs.spread(largest) + 1e-6)
+
+    results = outputs.vector(in_double(graph, function.operands))
+    scale = np.maximum(1, np.abs(values) * (_LEAST / _STEP))
+    options = _STEP, scale, tolerance, _ROUNDINGS
+    return Point(inputs, outputs, values, results, call, *options, is_smooth=False)
 
 
-def _row(name: str, shape: Any, agreement: Agreement) -> Row:
-    verdict = "parts" if agreement.excess > 1 else "ok"
-    shares = agreement.relative, agreement.excess
-    return Row(name, str(shape), DIFFERENCES, None, *shares, None, verdict)
+def _space(values: Sequence[Value]) -> Space:
+    """The floats and complex numbers among the values, in double."""
+    shapes: list[Any] = [value.shape for value in values if is_inexact(value.shape)]
+    kinds = ["c128" if shape.element_type.is_complex else "f64" for shape in shapes]
+    pairs = zip(kinds, shapes, strict=True)
+    return Space([Leaf("", Shape(kind, shape.dimensions)) for kind, shape in pairs])
+
+
+def _wrong_derivatives(
+    graph: Graph, operands: Sequence[np.ndarray], opinions: Opinions
+) -> list[Finding]:
+    """The instructions whose derivative rules differ from difference quotients.
+
+    Quotients are of what the reference computes: where its rule is wrong, the finding says so.
+
+    Args:
+        graph: the function that was differentiated; calls with the user's own derivative are kept.
+        operands: where.
+        opinions: the evaluators.
+    """
+    graph = inlined(graph.silent(), _is_plain_call).pruned()
+    values = declared_values(graph, operands)
+    findings = []
+    for number, step in enumerate(graph.instructions):
+        given = [values[id(value)] for value in step.operands]
+        found = _wrong_rule(step, given, number)
+        if found is not None:
+            inside = _wrong_inside(step, given, opinions)
+            findings.extend(inside or [_wrong_reference(step, given, number, opinions) or found])
+    return findings
+
+
+def _wrong_reference(
+    step: Instruction, operands: list[np.ndarray], number: int, opinions: Opinions
+) -> Finding | None:
+    if _declared_by(step) is not None:
+        return None
+    found = wrong_alone("result", step, operands, number, opinions)
+    return found if found is not None and "reference rule" in found.suspects else None
+
+
+def _wrong_inside(step: Instruction, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
+    """What is wrong in the first program that an instruction runs in which something is."""
+    runs = inner_runs(step, operands) or ()
+    return next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), [])
+
+
+def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) -> Finding | None:
+    program = alone_at(step, operands)
+    if program is None or not all(map(is_array, program[0].inputs)):
+        return None
+    graph, given = program
+    function = CheckedFunction(lambda *values: evaluate_graph(graph, values), given)
+    if function.has_derivatives:
+        for mode, _, value, agreement in _agreements(function):
+            if agreement.excess > 1:
+                return _finding(step, number, mode, value, agreement)
+    return None
+
+
+def _finding(step: Instruction, number: int, mode: str, value: Value, wrong: Agreement) -> Finding:
+    suspect = _declared_by(step) or "derivative rule"
+    text = (
+        f"the {mode} derivative of {step.op.builder_name} differs from finite differences by "
+        f"{wrong.relative:.1e} of its size{_REASONS[suspect]}"
+    )
+    where, values = None, {}
+    if mode == "forward":
+        shape: Any = value.shape
+        where = tuple(map(int, np.unravel_index(wrong.element, shape.dimensions)))
+        values = {"rule": str(wrong.derivative), "differences": str(wrong.difference)}
+    return describe_step("derivative", "result", step, number, (suspect,), text, where, values)
+
+
+_REASONS = {
+    "derivative rule": "",
+    "custom rule": ": the function's own rule, or one that it calls, says so",
+    "stop_gradient": ", as stop_gradient asks",
+}
+
+
+def _declared_by(step: Instruction) -> str | None:
+    """Who asks for another derivative, there or in a program that runs there."""
+    found = None
+    pending = [step]
+    while pending:
+        each = pending.pop()
+        if isinstance(each.op, CustomDerivativeCall):
+            return "custom rule"
+        if each.op is STOP_GRADIENT:
+            found = "stop_gradient"
+        pending.extend([inner for graph in each.computations for inner in graph.instructions])
+    return found
+
+
+def _is_plain_call(step: Instruction) -> bool:
+    return is_call(step) and not isinstance(step.op, CustomDerivativeCall)

@@ -203,8 +203,10 @@ EVALUATORS = (
 #: by, and tells a wrong one from a wrong reference.
 HLO_FORM = Evaluator("HLO form", _by_hlo)
 
+#: What reports call difference quotients.
+DIFFERENCES = "finite differences"
 #: Names in reports that no evaluator of the user's may have.
-_TAKEN = (*[each.name for each in EVALUATORS], HLO_FORM.name, "JAX", "finite differences", "all")
+_TAKEN = (*[each.name for each in EVALUATORS], HLO_FORM.name, "JAX", DIFFERENCES, "all")
 
 
 def users_evaluators(given: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from minixla.core.errors import AttributeValueError, DerivativeError, GradientCh
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla.tools.difference_check import Leaf, Mode, Point, check_derivative
+from minixla.tools.differences import Agreement, Leaf, Point, Quotients, Space
+from minixla.tools.graph_parts import is_inexact
+from minixla.tools.rounding import precision_of
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.evaluation import reference
 from minixla.transforms.gradients import jvp, vjp
@@ -30,6 +33,15 @@ _EVALUATORS: dict[str | None, Callable[..., Any]] = {
 #: How far derivatives and differences may be apart; JAX's tolerances for gradients.
 _TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
 _WIDEST_TOLERANCE = 1e-1
+# The function's values are taken to be rounded by this many times their type's precision.
+_ROUNDINGS = 4
+# How many elements are looked at one by one to find the worst.
+_MOST_ELEMENTS = 64
+_WAYS = {"fwd": "forward derivative", "rev": "reverse derivative", "lin": "linearized function"}
+_ADVICE = (
+    "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the function is "
+    "not smooth within the step: choose another point, another eps, or wider tolerances."
+)
 
 
 class _Function(NamedTuple):
@@ -103,7 +115,7 @@ def check_grads(
     for depth in range(1, order + 1):
         for each in functions:
             _check(each, depth, modes, (atol, rtol, eps), _EVALUATORS[evaluate])
-        functions = [_MODES[name][1](each) for each in functions for name in modes]
+        functions = [_derivative(each, mode) for each in functions for mode in modes]
 
 
 def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> None:
@@ -131,7 +143,7 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
     shapes = [shape_of(leaf, "check_grads") for leaf in leaves]
-    moving = [_is_inexact(shape) for shape in shapes]
+    moving = [is_inexact(shape) for shape in shapes]
     inputs, values = [], []
     for (path, leaf), shape, flag in zip(listed, shapes, moving, strict=True):
         if flag:
@@ -145,50 +157,12 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         found = iter(given)
         full = [next(found) if f else x for x, f in zip(leaves, moving, strict=True)]
         results = tree_flatten_with_path(fun(*tree_unflatten(tree, full), **kwargs))[0]
-        kept = [(path, x) for path, x in results if _is_inexact(shape_of(x, "check_grads"))]
+        kept = [(path, x) for path, x in results if is_inexact(shape_of(x, "check_grads"))]
         outputs[:] = [Leaf(f"result{keystr(path)}", shape_of(x)) for path, x in kept]  # type: ignore[arg-type]  # inexact: an array
         return [x for _, x in kept]
 
     name = getattr(fun, "__name__", "the function")
     return _Function(name, call, inputs, values, outputs)
-
-
-def _is_inexact(shape: Any) -> bool:
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
-
-
-# How each mode takes a derivative, and the function of that derivative that the next order checks.
-
-
-def _with_tangents(derive: Callable[..., tuple[Any, Any]]) -> Callable[[_Function], _Function]:
-    def derivative(function: _Function) -> _Function:
-        count = len(function.inputs)
-
-        def call(*given: Any) -> list[Any]:
-            results, tangents = derive(function.call, given[:count], given[count:])
-            return [*results, *tangents]
-
-        tangents = [x._replace(name=f"tangent of {x.name}") for x in function.inputs]
-        dots = [x._replace(name=f"tangent of {x.name}") for x in function.outputs]
-        return _Function(
-            f"the forward derivative of {function.name}",
-            call,
-            [*function.inputs, *tangents],
-            [*function.values, *function.values],
-            [*function.outputs, *dots],
-        )
-
-    return derivative
-
-
-def _with_cotangents(function: _Function) -> _Function:
-    def call(*given: Any) -> list[Any]:
-        results, pullback = vjp(function.call, *given)
-        return list(pullback(results))
-
-    cotangents = [x._replace(name=f"cotangent of {x.name}") for x in function.inputs]
-    name = f"the reverse derivative of {function.name}"
-    return function._replace(name=name, call=call, outputs=cotangents)
 
 
 def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -201,11 +175,150 @@ def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[An
     return results, list(pullback(list(cotangents)))
 
 
-_MODES: dict[str, tuple[Callable[..., Any], Callable[[_Function], _Function]]] = {
-    "fwd": (jvp, _with_tangents(jvp)),
-    "rev": (_pulled, _with_cotangents),
-    "lin": (_linearized, _with_tangents(_linearized)),
-}
+#: How each mode takes a derivative.
+_MODES: dict[str, Callable[..., tuple[Any, Any]]] = {"fwd": jvp, "rev": _pulled, "lin": _linearized}
+
+
+def _derivative(function: _Function, mode: str) -> _Function:
+    """The function of a mode's derivative that the next order checks."""
+
+    def pushed(*given: Any) -> list[Any]:
+        count = len(function.inputs)
+        results, tangents = _MODES[mode](function.call, given[:count], given[count:])
+        return [*results, *tangents]
+
+    def pulled(*given: Any) -> list[Any]:
+        results, pullback = vjp(function.call, *given)
+        return list(pullback(results))
+
+    named = lambda kind, leaves: [x._replace(name=f"{kind} of {x.name}") for x in leaves]  # noqa: E731
+    if mode == "rev":
+        name, cotangents = f"the reverse derivative of {function.name}", function.inputs
+        return function._replace(name=name, call=pulled, outputs=named("cotangent", cotangents))
+    return _Function(
+        f"the forward derivative of {function.name}",
+        pushed,
+        [*function.inputs, *named("tangent", function.inputs)],
+        [*function.values, *function.values],
+        [*function.outputs, *named("tangent", function.outputs)],
+    )
+
+
+class _Derivative(NamedTuple):
+    """A derivative that is checked at a point.
+
+    Attributes:
+        mode: "fwd", "rev" or "lin".
+        order: of the derivative, counted from the user's function.
+        function: what is differentiated.
+        run: from values and their tangents (or cotangents) to results and theirs.
+        point: the function at its values.
+        tolerances: the absolute and the relative one.
+    """
+
+    mode: str
+    order: int
+    function: _Function
+    run: Callable[..., tuple[Any, Any]]
+    point: Point
+    tolerances: tuple[float, float]
+
+    def check(self) -> None:
+        """Compares along a random direction; where it differs, looks for the worst elements."""
+        inputs, outputs = self.point.inputs, self.point.outputs
+        generator = np.random.default_rng(0)
+        direction = inputs.random(generator)
+        cotangent = outputs.rounded(outputs.random(generator))
+        pulled = self._pulled(cotangent) if self.mode == "rev" else None
+        if self._compared(self.point.along(direction), cotangent, pulled).excess > 1:
+            raise self._difference(*self._worst(direction, cotangent, pulled))
+
+    def _run(self, given: Sequence[Any]) -> Sequence[Any]:
+        results, derivatives = self.run(tuple(self.function.values), tuple(given))
+        self._check_results(results)
+        return derivatives
+
+    def _pulled(self, cotangent: np.ndarray) -> np.ndarray:
+        return self.point.inputs.vector(self._run(self.point.outputs.arrays(cotangent)))
+
+    def _compared(
+        self, found: Quotients, cotangent: np.ndarray, pulled: np.ndarray | None
+    ) -> Agreement:
+        if pulled is not None:
+            return found.reverse(cotangent, pulled)
+        tangents = self._run(self.point.inputs.arrays(found.tangent))
+        return found.forward(self.point.outputs.vector(tangents))
+
+    def _check_results(self, results: Sequence[Any]) -> None:
+        """Compares the results that come with the derivative with the function's."""
+        outputs = self.point.outputs
+        for leaf, ours in zip(outputs.leaves, results, strict=True):
+            if shape_of(ours) is not leaf.shape:
+                problem = f"{self.mode} gives {leaf.name} in another shape than the function"
+                given = [f"{self.mode} {shape_of(ours)}", f"function {leaf.shape}"]
+                raise self._error(problem, given)
+        ours, known = outputs.vector(results), self.point.results
+        atol, rtol = self.tolerances
+        for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
+            numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
+            problem = f"the value that comes with {self._text()} is not the function's"
+            raise self._error(problem, [outputs.name(at), numbers])
+
+    def _worst(
+        self, direction: np.ndarray, cotangent: np.ndarray, pulled: np.ndarray | None
+    ) -> tuple[str, str, Agreement]:
+        """The worst derivative of a result's element by an argument's.
+
+        In reverse first the argument's element for all results together, then the result's.
+        """
+        point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
+
+        def of_arguments(some: Sequence[int]) -> Agreement:
+            found = point.along(inputs.only(some, direction))
+            return self._compared(found, cotangent, pulled)
+
+        def of_results(some: Sequence[int]) -> Agreement:
+            given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
+            return found.reverse(given, self._pulled(given))
+
+        argument = _worst_of(inputs.coordinates, of_arguments)
+        worst = of_arguments([argument])
+        result = worst.element
+        if pulled is not None:
+            found = point.along(inputs.only([argument]))
+            result = _worst_of(outputs.coordinates, of_results)
+            worst = of_results([result])
+        return outputs.name(result), inputs.name(argument), worst
+
+    def _text(self) -> str:
+        return f"the {_WAYS[self.mode]} of {self.function.name}"
+
+    def _error(self, problem: str, given: Sequence[str]) -> GradientCheckError:
+        lines = [*given, f"mode {self.mode}, order {self.order}: {self._text()}"]
+        return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
+
+    def _difference(self, result: str, argument: str, worst: Agreement) -> GradientCheckError:
+        ours, theirs = worst.derivative, worst.difference
+        atol, rtol = self.tolerances
+        lines = [
+            f"{result} with respect to {argument}:",
+            f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
+            f"apart by {abs(ours - theirs):.3g}, allowed {worst.allowed:.2g}",
+            f"step {self.point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
+        ]
+        if worst.excess <= 1:
+            lines.insert(
+                0, "no element alone is beyond the tolerance, all together are; the worst:"
+            )
+        return self._error(f"{self._text()} differs from finite differences", lines)
+
+
+def _worst_of(some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]) -> int:
+    """The coordinate that is wrong most: by halves until they are few enough to look at each."""
+    while len(some) > _MOST_ELEMENTS:
+        halves = some[: len(some) // 2], some[len(some) // 2 :]
+        some = max(halves, key=lambda half: compare(half).excess)
+    return max(some, key=lambda each: compare([each]).excess)
 
 
 def _check(
@@ -219,23 +332,24 @@ def _check(
     results = value(*function.values)
     _refuse_nans(function, results)
     atol, rtol, eps = options
-    leaves = [*function.inputs, *function.outputs]
-    step = eps or max(leaf.precision for leaf in leaves) ** (1 / 3)
+    inputs, outputs = Space(function.inputs), Space(function.outputs)
+    leaves = [*inputs.leaves, *outputs.leaves]
+    tolerances = _tolerance(atol, leaves), _tolerance(rtol, leaves)
+    values = inputs.vector(function.values)
     point = Point(
-        function.inputs,
-        function.outputs,
-        function.values,
-        results,
+        inputs,
+        outputs,
+        values,
+        outputs.vector(results),
         value,
-        step,
-        _tolerance(atol, leaves),
-        _tolerance(rtol, leaves),
-        atol is rtol is None,
+        eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
+        np.maximum(1, np.abs(values)),
+        lambda quotients: tolerances[0] + tolerances[1] * np.abs(quotients),
+        _ROUNDINGS if atol is rtol is None else 0,
     )
-    for name in modes:
-        derive = _MODES[name][0]
-        run = evaluator(lambda primals, given, d=derive: d(function.call, primals, given))
-        check_derivative(point, Mode(name, order, function.name, name == "rev", run))
+    for mode in modes:
+        run = evaluator(partial(_MODES[mode], function.call))
+        _Derivative(mode, order, function, run, point, tolerances).check()
 
 
 def _refuse_nans(function: _Function, results: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ from minixla.core.tracing import closed_graph
 
 __all__ = [
     "alone",
+    "alone_at",
     "composition_of",
     "copied",
     "inlined",
@@ -114,6 +115,19 @@ def alone(step: Instruction) -> tuple[Graph, list[Value]]:
             values[id(value)] = inputs[-1]
     steps.append(copied(step, [values[id(value)] for value in step.operands]))
     return Graph(inputs, steps, steps[-1].results, step.op.builder_name), needed
+
+
+def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
+    """An instruction as a program that gives arrays, and its inputs; None where it gives none.
+
+    Args:
+        step: the instruction.
+        operands: what it is given.
+    """
+    graph, inputs = alone(step)
+    known = dict(zip(map(id, step.operands), operands, strict=True))
+    arrays = [value for value in graph.outputs if is_array(value)]
+    return (showing(graph, arrays), [known[id(value)] for value in inputs]) if arrays else None
 
 
 def composition_of(step: Instruction) -> Graph:

@@ -16,7 +16,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error
 from minixla.tools.evaluators import Evaluator, NotEvaluated, known_gap
-from minixla.tools.graph_parts import alone, composition_of, inlined, is_array, showing
+from minixla.tools.graph_parts import alone_at, composition_of, inlined, is_array, showing
 from minixla.tools.inner_programs import inner_runs
 from minixla.tools.opinions import REFERENCE, Judgement, Opinions, compared_at
 from minixla.tools.rounding import Measured, declared_values, precision_of
@@ -191,7 +191,7 @@ def known_error(
 def _known_there(
     kind: str, step: Instruction, operands: list[Any], number: int, opinions: Opinions
 ) -> Finding | None:
-    program = _alone_at(step, operands)
+    program = alone_at(step, operands)
     judgement = None if program is None else opinions.known(*program)
     if judgement is not None:
         return _described(kind, step, number, judgement)
@@ -258,24 +258,12 @@ def wrong_alone(
         number: its place in the program.
         opinions: the evaluators.
     """
-    program = _alone_at(step, operands)
+    program = alone_at(step, operands)
     if program is None:
         return None
     has_gap = known_gap(step) is not None
     judgement = opinions.judged(*program, has_gap)
     return None if judgement is None else _described(kind, step, number, judgement)
-
-
-def _alone_at(
-    step: Instruction, operands: Sequence[np.ndarray]
-) -> tuple[Graph, list[np.ndarray]] | None:
-    """An instruction as a program, and its inputs; None where no result is an array."""
-    if not any(map(is_array, step.results)):
-        return None
-    graph, inputs = alone(step)
-    known = dict(zip(map(id, step.operands), operands, strict=True))
-    arrays = [value for value in graph.outputs if is_array(value)]
-    return showing(graph, arrays), [known[id(value)] for value in inputs]
 
 
 def _described(kind: str, step: Instruction, number: int, judgement: Judgement) -> Finding:

@@ -66,6 +66,11 @@ AGREEING = {
     "no derivative here": (lambda x: mx.stop_gradient(x) * x, [random(3)]),
     "denormal numbers": (lambda x: x * 0.5, [np.full(3, 2e-38, "f4")]),
     "overflow": (lambda x: mnp.exp(x).sum(), [np.full(3, 88.7, "f4")]),
+    # Where a step of difference quotients is a few units in the last place.
+    "large arguments": (lambda x: (mnp.sin(x), x - 1e10), [np.array([1e4, 1e7, 1e10], "f4")]),
+    "a large argument beside small ones": (lambda x: x * x, [np.array([1e10, 1, -1e-3], "f4")]),
+    "not finite in some places": (lambda x, y: mnp.log(x) * y, [np.array([-1, 0, 1], "f4"), 2.0]),
+    "real and complex": (lambda x, z: (x * z, mnp.sin(x)), [random(3), random(3) * (1 + 2j)]),
     "a collective": (mx.vmap(lambda x: mx.psum(x, "i"), axis_name="i"), [random(2, 3)]),
     "inside jit": (mx.jit(lambda x: mx.jit(mnp.tanh)(x) * 2), [random(3)]),
 }

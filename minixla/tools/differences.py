@@ -1,0 +1,246 @@
+"""Difference quotients of a function of arrays at a point, and derivatives compared with them.
+
+The arrays that a function takes are one vector in double here, and so are those that it gives: a
+derivative is then compared along a direction, or by its product with a cotangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.shapes import Shape
+from minixla.tools.comparison import relative_error
+from minixla.tools.rounding import precision_of
+from minixla.tools.ulp import wide
+
+
+def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Numbers whose real and imaginary parts are between 1/2 and 1 in size, in double."""
+    parts = generator.uniform(0.5, 1, (2, *shape.dimensions))
+    parts *= generator.choice([-1, 1], parts.shape)
+    return np.asarray(parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0])
+
+
+class Leaf(NamedTuple):
+    """An array of floats or complex numbers that a function takes or gives.
+
+    Attributes:
+        name: what messages call it, `args[0]['w']`.
+        shape: its shape.
+        is_number: whether it is a Python number.
+    """
+
+    name: str
+    shape: Shape
+    is_number: bool = False
+
+
+class Space:
+    """Arrays as one vector, of which each has a part.
+
+    Attributes:
+        leaves: the arrays.
+        parts: where each lies.
+    """
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self.leaves = list(leaves)
+        self._sizes = [leaf.shape.size for leaf in leaves]
+        ends = np.cumsum(self._sizes, dtype=int)
+        self.parts = [slice(end - size, end) for end, size in zip(ends, self._sizes, strict=True)]
+
+    def vector(self, arrays: Sequence[Any]) -> np.ndarray:
+        """The arrays in double, one after the other."""
+        return np.concatenate([np.zeros(0), *[wide(np.asarray(each)).ravel() for each in arrays]])
+
+    def arrays(self, vector: np.ndarray) -> list[Any]:
+        """The arrays that a vector holds, rounded to their types."""
+        found = []
+        for leaf, part in zip(self.leaves, self.parts, strict=True):
+            kind = leaf.shape.element_type
+            numbers = vector[part] if kind.is_complex else np.real(vector[part])
+            array = numbers.astype(kind.dtype).reshape(leaf.shape.dimensions)
+            found.append(array.item() if leaf.is_number else array)
+        return found
+
+    def rounded(self, vector: np.ndarray) -> np.ndarray:
+        """The vector with each element rounded to the type of its array."""
+        return self.vector(self.arrays(vector))
+
+    def spread(self, numbers: Sequence[float]) -> np.ndarray:
+        """A number for each array, as one for each element."""
+        return np.repeat(np.asarray(numbers, float), self._sizes)
+
+    @property
+    def precision(self) -> np.ndarray:
+        """The precision of each element's type."""
+        return self.spread([precision_of(leaf.shape.element_type) for leaf in self.leaves])
+
+    def random(self, generator: np.random.Generator) -> np.ndarray:
+        """A vector of which no element is small."""
+        return self.vector([random_direction(generator, leaf.shape) for leaf in self.leaves])
+
+    @property
+    def coordinates(self) -> list[int]:
+        """The numbers of the real coordinates: of all elements, then of their imaginary parts."""
+        is_complex = self.spread([leaf.shape.element_type.is_complex for leaf in self.leaves])
+        size = len(is_complex)
+        return [*range(size), *(size + int(each) for each in np.flatnonzero(is_complex))]
+
+    def only(self, coordinates: Sequence[int], vector: np.ndarray | None = None) -> np.ndarray:
+        """A vector that is zero but for some coordinates: a single one is 1, others `vector`'s."""
+        size = sum(self._sizes)
+        kept = np.zeros(2 * size)
+        if vector is None or len(coordinates) == 1:
+            kept[coordinates] = 1
+        else:
+            kept[coordinates] = np.concatenate([np.real(vector), np.imag(vector)])[coordinates]
+        return kept[:size] + 1j * kept[size:]
+
+    def name(self, coordinate: int) -> str:
+        """What messages call a coordinate: `args[0]['w'][2, 3]`."""
+        is_imaginary, element = divmod(int(coordinate), sum(self._sizes))
+        pairs = zip(self.leaves, self.parts, strict=True)
+        leaf, part = next(pair for pair in pairs if element < pair[1].stop)
+        index = np.unravel_index(element - part.start, leaf.shape.dimensions)
+        place = str(list(map(int, index))) if index else ""
+        return f"{leaf.name}{place}{' along 1j' if is_imaginary else ''}"
+
+
+class Agreement(NamedTuple):
+    """How a derivative compares with a difference quotient.
+
+    Attributes:
+        derivative, difference: the two numbers where they are worst, for a direction of length 1.
+        allowed: how far they may be apart.
+        excess: the error over what is allowed: more than 1 is too much.
+        relative: the largest error over the largest number.
+        element: where they are worst, of the part that is compared.
+    """
+
+    derivative: Any
+    difference: Any
+    allowed: float
+    excess: float
+    relative: float
+    element: int = 0
+
+
+_NOTHING = Agreement(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class Quotients(NamedTuple):
+    """Difference quotients along a direction, an element for each of the results.
+
+    Attributes:
+        tangent: the direction, as rounding has left it.
+        middle: the quotients over both sides.
+        allowed: how far a derivative may be from them; errors of the elements are independent.
+        corners: how much farther it may be where those of both sides differ; infinity where there
+            is nothing to compare with.
+    """
+
+    tangent: np.ndarray
+    middle: np.ndarray
+    allowed: np.ndarray
+    corners: np.ndarray
+
+    def forward(self, derivative: np.ndarray, part: slice = slice(None)) -> Agreement:
+        """How the derivative along the direction, or a part of it, compares."""
+        ours, theirs, known = derivative[part], self.middle[part], self.corners[part] < np.inf
+        if not theirs.size:
+            return _NOTHING
+        with np.errstate(all="ignore"):
+            error = np.where((ours == theirs) | ~known, 0.0, np.abs(ours - theirs))
+            allowed = (self.allowed + self.corners)[part]
+            largest = np.where(known, np.maximum(np.abs(ours), np.abs(theirs)), 0.0)
+        excess = _excess(error, allowed)
+        at = int(np.argmax(excess))
+        numbers = np.array([ours[at], theirs[at]])
+        one, other = numbers if np.iscomplex(numbers).any() else np.real(numbers)
+        relative = relative_error(error, largest)
+        return self._agreement(one, other, allowed[at], excess[at], relative, at)
+
+    def reverse(self, cotangent: np.ndarray, pulled: np.ndarray) -> Agreement:
+        """How a pullback compares: Re sum(cotangent * quotients) = Re sum(pulled * tangent)."""
+        weights = np.abs(cotangent)
+        with np.errstate(all="ignore"):
+            ours, theirs = _product(self.tangent, pulled), _product(cotangent, self.middle)
+            corners = _product(weights, self.corners)
+            allowed = np.sqrt(_product(weights**2, self.allowed**2)) + corners
+            error = 0.0 if ours == theirs else abs(ours - theirs)
+            size = _product(weights, np.abs(self.middle)) or 1.0
+        if corners == np.inf:
+            return _NOTHING
+        return self._agreement(ours, theirs, allowed, _excess(error, allowed), error / size)
+
+    def _agreement(
+        self, ours: Any, theirs: Any, allowed: Any, excess: Any, relative: float, element: int = 0
+    ) -> Agreement:
+        length = float(np.linalg.norm(self.tangent)) or 1.0
+        numbers = ours / length, theirs / length, float(allowed) / length
+        return Agreement(*numbers, float(excess), relative, element)
+
+
+def _product(first: np.ndarray, second: np.ndarray) -> float:
+    """Re sum(x * y), over what the first is not zero for."""
+    return float(np.sum(np.real(first * second)[first != 0]))
+
+
+def _excess(error: Any, allowed: Any) -> Any:
+    """The error in units of what is allowed; NaN counts as infinite."""
+    with np.errstate(all="ignore"):
+        ratio = np.divide(error, np.maximum(allowed, 1e-300))
+    return np.where(np.isnan(error), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A function of arrays at a point, and how it is compared with its differences.
+
+    Attributes:
+        inputs, outputs: what the arrays are.
+        values, results: the point, and the function there.
+        call: the function, of the arrays one by one.
+        step: of the differences.
+        scale: for each element how much larger its step is.
+        tolerance: how far derivatives may be from quotients, besides rounding.
+        roundings: how often results are taken to be rounded.
+        is_smooth: whether corners, jumps and infinities count as errors.
+    """
+
+    inputs: Space
+    outputs: Space
+    values: np.ndarray
+    results: np.ndarray
+    call: Callable[..., Sequence[Any]]
+    step: float
+    scale: np.ndarray
+    tolerance: Callable[[np.ndarray], np.ndarray]
+    roundings: float
+    is_smooth: bool = True
+
+    def along(self, direction: np.ndarray) -> Quotients:
+        """The difference quotients along a direction, from values on both sides."""
+        values, step = self.values, self.step
+        with np.errstate(all="ignore"):
+            moved = self.inputs.rounded(values + step * self.scale * direction)
+            # As far to the other side: most often that needs no rounding.
+            shift = np.where(np.isfinite(values), moved - values, 0)
+            after, before = self.inputs.arrays(values + shift), self.inputs.arrays(values - shift)
+            way = (self.inputs.vector(after) - self.inputs.vector(before)) / (2 * step)
+            tangent = self.inputs.rounded(np.where(np.isfinite(values), way, 0))
+            high, low = (self.outputs.vector(self.call(*each)) for each in (after, before))
+            middle = np.where(high == low, 0, high - low) / (2 * step)
+            largest = np.maximum(np.abs(high), np.abs(low))
+            rounding = self.roundings * self.outputs.precision * largest / step
+            allowed = self.tolerance(middle) + (rounding if self.roundings else 0)
+            corners = np.zeros(len(middle))
+            if not self.is_smooth:
+                corners = 2 * np.abs(high - 2 * self.results + low) / step
+                corners[~np.isfinite(middle + allowed + corners)] = np.inf
+        return Quotients(tangent, middle, allowed, corners)
