@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from minixla.interop import export, from_jax, import_hlo, import_stablehlo
     from minixla.tools.cross_check import cross_check
+    from minixla.tools.evaluators import register_evaluator
     from minixla.tools.gradient_check import check_grads
     from minixla.transforms import (
         all_gather,
@@ -163,6 +164,7 @@ __all__ = [
     "psum",
     "psum_scatter",
     "reference",
+    "register_evaluator",
     "scan",
     "shape_of",
     "simulate",
@@ -182,6 +184,7 @@ __version__ = "0.1.0"
 _HOMES = (
     "minixla.core",
     "minixla.transforms",
+    "minixla.tools.evaluators",
     "minixla.tools.gradient_check",
     "minixla.interop",
     "minixla.tools.cross_check",

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from minixla.tools.evaluators import EVALUATORS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def standing_evaluators() -> Iterator[None]:
+    """Pages may register evaluators; other tests do not meet them."""
+    before = dict(EVALUATORS)
+    yield
+    EVALUATORS.clear()
+    EVALUATORS.update(before)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -2,7 +2,8 @@
 
 Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong;
 130, Ctrl-C has ended it.
-Neither JAX nor NumPy is loaded before the words and the names of files have been looked at.
+Neither JAX nor NumPy is loaded before the words and the names of files have been looked at, but by
+files that `--load` names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 
 import minixla
 from minixla.tools.commands import check, convert, cost, run, show, table
-from minixla.tools.commands.options import BadInput, look_for_files
+from minixla.tools.commands.options import BadInput, load_scripts, look_for_files
 from minixla.tools.interrupts import INTERRUPTED, end_on_interrupt
 
 __all__ = ["main"]
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         end_on_interrupt()
     name = "minixla"
     try:
+        load_scripts(arguments)
         options = _parsed(arguments)
         name = f"minixla {options.command}"
         look_for_files(options)

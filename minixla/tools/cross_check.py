@@ -14,18 +14,12 @@ from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.check_report import CrossCheckReport, Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram, Missing, Opinion
-from minixla.tools.comparison import Comparison, compared, relative_error
+from minixla.tools.comparison import Comparison, relative_error
 from minixla.tools.derivative_check import check_derivatives
-from minixla.tools.evaluators import (
-    DIFFERENCES,
-    EVALUATORS,
-    NotEvaluated,
-    known_gap,
-    users_evaluators,
-)
+from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
 from minixla.tools.graph_parts import showing
 from minixla.tools.localization import Search, known_error, wrong_step
-from minixla.tools.opinions import REFERENCE, Opinions
+from minixla.tools.opinions import Opinions, compared_at
 from minixla.tools.progress import shown_progress
 from minixla.tools.rounding import Measured, precision_of
 from minixla.tools.ulp import real_part_info
@@ -33,7 +27,6 @@ from minixla.transforms.arguments import checked_function
 
 __all__ = ["cross_check"]
 
-_JAX = "JAX"
 # Times the spread of rounding in double: what is smaller may be zero.
 _FEW = 64
 
@@ -65,8 +58,8 @@ def cross_check(
         against: a JAX function of the same arguments that should give the same.
         gradients: whether derivatives are checked, where there are any. A function with a
             `custom_vjp` has none forwards, which the report says.
-        evaluators: more evaluators by name, functions of a Graph and a list of NumPy arrays, its
-            operands, that return an array for each of its outputs, or raise NotImplementedError.
+        evaluators: more evaluators by name, functions as `register_evaluator` takes them, which
+            adds one to every check.
         progress: called with the name of each step; default: they are shown where standard error
             is a terminal, and in notebooks.
 
@@ -78,7 +71,7 @@ def cross_check(
             evaluator gives other results than the graph has.
     """
     checked_function(fun, "cross_check")
-    opinions = Opinions([*EVALUATORS, *users_evaluators(evaluators)])
+    opinions = Opinions(all_evaluators(evaluators))
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
@@ -113,7 +106,7 @@ def _check(
         compared_rows, wrong = check_derivatives(function, opinions, say)
         rows += compared_rows
         findings += wrong
-    if any(row.evaluator == _JAX and row.verdict == "parts" for row in rows) and not findings:
+    if any(row.evaluator == JAX and row.verdict == "parts" for row in rows) and not findings:
         findings.append(_jax_differs(rows))
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
 
@@ -175,19 +168,14 @@ class _Checked:
             except NotEvaluated as error:
                 found[evaluator.name] = str(error)
         if theirs is not None:
-            found[_JAX] = theirs
+            found[JAX] = theirs
         return found
 
     def _output(self, index: int) -> Value:
         return self.program.graph.outputs[index]
 
     def _compare(self, index: int, result: np.ndarray) -> Comparison:
-        return self._comparison(self._output(index), result)
-
-    def _comparison(self, value: Value, result: np.ndarray) -> Comparison:
-        truth = self.measured.truth[id(value)]
-        is_inexact = id(value) in self.measured.spread
-        return compared(result, truth, self.measured.bound(value) if is_inexact else None)
+        return compared_at(self.measured, self._output(index), result)
 
     def _find_wrong(self, comparisons: dict[str, list[Comparison]]) -> bool:
         """Looks for an instruction that one evaluator gets wrong, if any is off."""
@@ -224,11 +212,11 @@ class _Checked:
         value = self._output(index)
         is_off = comparison.excess > 1
         loses = not is_off and self._loses_digits(value, comparison)
-        if (is_off or loses) and evaluator == "interpreter" and not self._accused("interpreter"):
-            gap = self._gap(value)
+        if (is_off or loses) and not self._accused(evaluator):
+            gap = self._gap(value, evaluator)
             if gap is not None:
                 return "not evaluated", gap
-        if is_off and (self._is_wrong or evaluator == _JAX):
+        if is_off and (self._is_wrong or evaluator == JAX):
             return "parts", ""
         if is_off and self._is_right_in_parts(value, evaluator):
             return "parts", "as a whole only"
@@ -247,7 +235,11 @@ class _Checked:
         """Whether the evaluator is off only while it may leave out intermediate values."""
         search = self._searched()
         found = search.values.get(evaluator, {}).get(id(value))
-        if found is None or evaluator == "reference" or self._comparison(value, found).excess > 1:
+        if (
+            found is None
+            or evaluator == REFERENCE
+            or compared_at(self.measured, value, found).excess > 1
+        ):
             return False
         text = (
             f"{evaluator} gives {self.program.names[self._number(value)]} right where all "
@@ -266,10 +258,12 @@ class _Checked:
     def _accused(self, evaluator: str) -> bool:
         return any(evaluator in finding.suspects for finding in self.findings)
 
-    def _gap(self, value: Value) -> str | None:
-        """Why the interpreter may be wrong about what a value is computed from."""
+    def _gap(self, value: Value, evaluator: str) -> str | None:
+        """Why an evaluator may be wrong about what a value is computed from."""
         steps = showing(self.program.graph, [value]).pruned().instructions
-        return next((why for why in map(known_gap, steps) if why is not None), None)
+        asked = [each for each in self._opinions.evaluators if each.name == evaluator]
+        reasons = (each.gap(step) for each in asked for step in steps)
+        return next((why for why in reasons if why is not None), None)
 
     def _decided(self, evaluator: str) -> str:
         finding = self._searched().decision(evaluator)
@@ -314,14 +308,14 @@ class _Checked:
 
 
 def _jax_differs(rows: Sequence[Row]) -> Finding:
-    names = [row.value for row in rows if row.evaluator == _JAX and row.verdict == "parts"]
+    names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
     others = (
         "all others agree, finite differences too"
         if any(row.evaluator == DIFFERENCES for row in rows)
         else "all others agree"
     )
     text = f"the JAX function gives other values of {', '.join(names[:4])}; {others}"
-    return Finding("whole", "result", None, None, "", (_JAX,), None, {}, None, text)
+    return Finding("whole", "result", None, None, "", (JAX,), None, {}, None, text)
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:

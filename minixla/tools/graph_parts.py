@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minixla.core.graph import Graph, Instruction, Value
@@ -139,6 +139,15 @@ def composition_of(step: Instruction) -> Graph:
         operation.builder_name,
         operation.builder_name,
     )
+
+
+def every_step(graph: Graph) -> Iterator[Instruction]:
+    """The instructions of a graph and of the programs that they run."""
+    pending = [graph]
+    while pending:
+        for step in pending.pop().instructions:
+            yield step
+            pending.extend(step.computations)
 
 
 def showing(graph: Graph, values: Sequence[Value]) -> Graph:

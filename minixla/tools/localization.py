@@ -15,10 +15,10 @@ import numpy as np
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error
-from minixla.tools.evaluators import Evaluator, NotEvaluated, known_gap
+from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
 from minixla.tools.graph_parts import alone_at, composition_of, inlined, is_array, showing
 from minixla.tools.inner_programs import inner_runs
-from minixla.tools.opinions import REFERENCE, Judgement, Opinions, compared_at
+from minixla.tools.opinions import Judgement, Opinions, compared_at
 from minixla.tools.rounding import Measured, declared_values, precision_of
 from minixla.tools.ulp import absolute_error
 from minixla_ops.composed import Composed
@@ -261,8 +261,7 @@ def wrong_alone(
     program = alone_at(step, operands)
     if program is None:
         return None
-    has_gap = known_gap(step) is not None
-    judgement = opinions.judged(*program, has_gap)
+    judgement = opinions.judged(*program, step)
     return None if judgement is None else _described(kind, step, number, judgement)
 
 

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.graph import Graph, Value
+from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.shapes import Shape
 from minixla.tools.comparison import Comparison, compared, shown_element
-from minixla.tools.evaluators import HLO_FORM, Evaluator, NotEvaluated
+from minixla.tools.evaluators import (
+    HLO_FORM,
+    INTERPRETER,
+    REFERENCE,
+    Evaluator,
+    NotEvaluated,
+    loaded,
+)
+from minixla.tools.graph_parts import is_array
 from minixla.tools.rounding import Measured
 from minixla.tools.ulp import wide
-
-__all__ = ["REFERENCE", "Judgement", "Opinions", "compared_at"]
-
-REFERENCE = "reference"
-#: Those who read the StableHLO form.
-_READERS = ("interpreter", "XLA")
 
 
 class Judgement(NamedTuple):
@@ -43,15 +48,60 @@ class Judgement(NamedTuple):
     explanation: str
 
 
+def evaluate(
+    evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """What an evaluator gives: an array for each output, of its type and shape.
+
+    Raises:
+        NotEvaluated: it cannot be asked.
+        TransformError: it gives something else.
+    """
+    try:
+        results = list(map(np.asarray, loaded(evaluator.function)(graph, list(operands))))
+    except (MinixlaError, NotImplementedError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise NotEvaluated(lines[0][:160]) from error
+    pairs = zip(graph.outputs, results, strict=False)
+    if len(results) == len(graph.outputs) and all(starmap(_fits, pairs)):
+        return results
+    raise explain(
+        TransformError,
+        "cross_check",
+        f"evaluator {evaluator.name!r} gives other results than the graph has",
+        [
+            f"evaluator: {', '.join(map(_in_words, results))}",
+            f"graph: {', '.join(map(str, graph.output_shapes))}",
+        ],
+        "It returns an array for each output, of its type and shape; where it cannot, it raises "
+        "NotImplementedError.",
+    )
+
+
+def _fits(value: Value, array: np.ndarray) -> bool:
+    shape: Any = value.shape
+    given = array.dtype, array.shape
+    return not is_array(value) or given == (shape.dtype, shape.dimensions)
+
+
+def _in_words(array: np.ndarray) -> str:
+    try:
+        return str(Shape(array.dtype, array.shape))
+    except MinixlaError:
+        return f"{array.dtype}{list(array.shape)}"
+
+
 class Opinions:
     """Evaluators, each of which reads equal programs once and judges equal instructions once.
 
     Attributes:
         evaluators: who is asked, the reference first.
+        readers: the names of those who read the StableHLO form.
     """
 
     def __init__(self, evaluators: Sequence[Evaluator]) -> None:
         self.evaluators = tuple(evaluators)
+        self.readers = frozenset(each.name for each in evaluators if each.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}
         self._judged: dict[Any, Judgement | None] = {}
 
@@ -63,25 +113,25 @@ class Opinions:
         Raises:
             NotEvaluated: it cannot be asked.
         """
-        return evaluator.run(self._same(graph), operands)
+        return evaluate(evaluator, self._same(graph), operands)
 
     def _same(self, graph: Graph) -> Graph:
         """The first program that does the same: XLA has compiled it."""
         return self._graphs.setdefault(graph, graph)
 
     def judged(
-        self, graph: Graph, operands: Sequence[np.ndarray], has_gap: bool
+        self, graph: Graph, operands: Sequence[np.ndarray], step: Instruction
     ) -> Judgement | None:
         """Who is wrong about a program of one instruction, or None.
 
         Args:
             graph: the program.
             operands: its inputs.
-            has_gap: whether the interpreter is known to be wrong about it.
+            step: the instruction.
         """
         key = _key(graph, operands)
         if key not in self._judged:
-            self._judged[key] = self._judge(Measured(graph, operands), has_gap)
+            self._judged[key] = self._judge(Measured(graph, operands), step)
         return self._judged[key]
 
     @property
@@ -93,19 +143,26 @@ class Opinions:
         """What has been found out about a program of one instruction before."""
         return self._judged.get(_key(graph, operands))
 
-    def _judge(self, measured: Measured, has_gap: bool) -> Judgement | None:
+    def _judge(self, measured: Measured, step: Instruction) -> Judgement | None:
         asked: dict[str, _Opinion] = {}
         for evaluator in self.evaluators:
-            if not (has_gap and evaluator.name == "interpreter"):
-                self._add(asked, evaluator, measured)
+            self._add(asked, evaluator, measured, step)
         off = [name for name, each in asked.items() if each.is_off]
         if not off:
             return None
-        if REFERENCE not in off and "XLA" in off and not has_gap:
-            self._add(asked, HLO_FORM, measured)
-        return _judgement(asked, off, measured)
+        if REFERENCE not in off and self.readers.difference([INTERPRETER]).intersection(off):
+            self._add(asked, HLO_FORM, measured, step)
+        return _judgement(asked, off, measured, _suspects(asked, self.readers))
 
-    def _add(self, asked: dict[str, _Opinion], evaluator: Evaluator, measured: Measured) -> None:
+    def _add(
+        self,
+        asked: dict[str, _Opinion],
+        evaluator: Evaluator,
+        measured: Measured,
+        step: Instruction,
+    ) -> None:
+        if evaluator.gap(step) is not None:
+            return
         try:
             results = self.ask(evaluator, measured.graph, measured.operands)
         except NotEvaluated:
@@ -155,8 +212,9 @@ def compared_at(measured: Measured, value: Value, actual: np.ndarray) -> Compari
     return compared(actual, truth, bound)
 
 
-def _judgement(asked: dict[str, _Opinion], off: Sequence[str], measured: Measured) -> Judgement:
-    suspects = _suspects(asked)
+def _judgement(
+    asked: dict[str, _Opinion], off: Sequence[str], measured: Measured, suspects: tuple[str, ...]
+) -> Judgement:
     worst = max([asked[name] for name in off], key=lambda each: each.comparison.excess)
     where = worst.comparison.worst
     truth = measured.truth[id(measured.graph.outputs[worst.output])]
@@ -172,20 +230,21 @@ def _judgement(asked: dict[str, _Opinion], off: Sequence[str], measured: Measure
     return Judgement(suspects, where, values, text)
 
 
-def _suspects(asked: dict[str, _Opinion]) -> tuple[str, ...]:
+def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
     """What is wrong, by majority; all who may be where there is none."""
-    camps = _camps(asked)
-    votes = [len(camp) - ({*_READERS} <= {*camp}) for camp in camps]
+    camps = _camps(asked, readers)
+    # Those who read one text have one voice.
+    votes = [len(camp) - max(len(readers.intersection(camp)) - 1, 0) for camp in camps]
     votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
     winners = [camp for camp, each in zip(camps, votes, strict=True) if each == max(votes)]
     wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
-    found = [suspect for camp in wrong for suspect in _blamed(camp, asked)]
+    found = [suspect for camp in wrong for suspect in _blamed(camp, readers.intersection(asked))]
     if camps[0] in wrong:  # near the program in double, which the reference's rules compute
         found = ["reference rule", *found]
     return tuple(dict.fromkeys(found))
 
 
-def _camps(asked: dict[str, _Opinion]) -> list[list[str]]:
+def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str]]:
     """Who agrees with whom; the first are those who are near the truth."""
     camps = [[name for name, each in asked.items() if not each.is_off]]
     for name, each in asked.items():
@@ -193,18 +252,22 @@ def _camps(asked: dict[str, _Opinion]) -> list[list[str]]:
             friends = [
                 camp
                 for camp in camps[1:]
-                if each.agrees(asked[camp[0]]) or (name in _READERS and {*camp} & {*_READERS})
+                if each.agrees(asked[camp[0]]) or (name in readers and readers.intersection(camp))
             ]
             friends[0].append(name) if friends else camps.append([name])
     return camps
 
 
-def _blamed(camp: Sequence[str], asked: dict[str, _Opinion]) -> list[str]:
-    """What those of a camp may have wrong in common, or each by itself."""
+def _blamed(camp: Sequence[str], readers: frozenset[str]) -> list[str]:
+    """What those of a camp may have wrong in common, or each by itself.
+
+    Args:
+        camp: who.
+        readers: all who were asked and read the StableHLO form.
+    """
     names = {REFERENCE: "reference rule"}
-    readers = [name for name in camp if name in _READERS]
-    if len(readers) == 2:
-        names |= dict.fromkeys(readers, "StableHLO form")
-    elif readers == ["XLA"] and "interpreter" not in asked:
-        return ["StableHLO form", *[names.get(name, name) for name in camp]]
-    return [names.get(name, name) for name in camp]
+    wrong = readers.intersection(camp)
+    if len(wrong) > 1:
+        names |= dict.fromkeys(wrong, "StableHLO form")
+    found = [names.get(name, name) for name in camp]
+    return ["StableHLO form", *found] if wrong and len(readers) == 1 else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import importlib.util
 import io
 import json
 import math
@@ -28,6 +29,7 @@ __all__ = [
     "add_program",
     "argument_arrays",
     "check_is_array",
+    "load_scripts",
     "look_for_files",
     "named_outputs",
     "print_data",
@@ -75,6 +77,29 @@ def add_argument_options(command: argparse.ArgumentParser) -> None:
         default=0,
         help="of generated arguments: floats are normal, integers 0 to 7 (default 0)",
     )
+    command.add_argument(
+        "--load",
+        metavar="FILE.py",
+        action="append",
+        help="run first: it may add evaluators by mx.register_evaluator",
+    )
+
+
+def load_scripts(arguments: Sequence[str] | None) -> None:
+    """Runs the files that `--load` names, which may add to what other words mean.
+
+    Raises:
+        BadInput, OSError: one cannot be run.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--load", action="append", nargs="?", default=[])
+    for name in filter(None, parser.parse_known_args(arguments)[0].load):
+        _check_file(name)
+        spec = importlib.util.spec_from_file_location(f"loaded {name}", name)
+        if spec is None or spec.loader is None:
+            raise BadInput(f"--load: {name} is no file of Python's: its name does not end in .py")
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
 
 
 def _seed(text: str) -> int:
@@ -96,8 +121,7 @@ def look_for_files(options: argparse.Namespace) -> None:
     """
     for name in [getattr(options, "program", "-"), *getattr(options, "arguments", ())]:
         if name != "-":
-            os.stat(name)
-            _check_access(name, os.R_OK)
+            _check_file(name)
     output = getattr(options, "output", None)
     if output is not None:
         folder = os.path.dirname(output) or os.curdir
@@ -107,6 +131,11 @@ def look_for_files(options: argparse.Namespace) -> None:
             _check_access(output, os.W_OK)
         elif not os.access(folder, os.W_OK):
             raise _refused(errno.EACCES, output)
+
+
+def _check_file(name: str) -> None:
+    os.stat(name)
+    _check_access(name, os.R_OK)
 
 
 def _check_access(name: str, mode: int) -> None:

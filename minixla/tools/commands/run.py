@@ -20,6 +20,7 @@ from minixla.tools.commands.options import (
     read_program,
     sixty_four_bits,
 )
+from minixla.tools.evaluators import EVALUATORS, NotEvaluated, backend
 from minixla.tools.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from minixla.core.shapes import AnyShape, Shape
 
 __all__ = ["add"]
-
-_BACKENDS = {"reference": "reference", "xla": "XLA", "interpreter": "interpreter"}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,7 +61,10 @@ def _add(
     add_program(command)
     add_argument_options(command)
     command.add_argument(
-        "--backend", choices=list(_BACKENDS), default="xla", help="what evaluates (default xla)"
+        "--backend",
+        choices=list(map(backend, EVALUATORS)),
+        default="xla",
+        help="what evaluates (default xla)",
     )
     command.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
     command.add_argument(
@@ -186,17 +188,17 @@ def _template(shape: Shape) -> Any:
 
 def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str]) -> int:
     """Evaluates a program and shows its results, or prints the program."""
-    from minixla.tools.evaluators import EVALUATORS, NotEvaluated
+    from minixla.tools.opinions import evaluate
 
     if options.emit is not None:
         print(graph.stablehlo() if options.emit == "stablehlo" else str(graph), end="")
         return 0
     operands, origins = argument_arrays(options, graph.input_shapes)
-    run = {each.name: each.run for each in EVALUATORS}[_BACKENDS[options.backend]]
+    evaluator = next(each for each in EVALUATORS.values() if backend(each.name) == options.backend)
     try:
         with shown_progress(f"minixla {options.command}") as say:
             say(options.backend)
-            results = run(graph, operands)
+            results = evaluate(evaluator, graph, operands)
     except NotEvaluated as error:
         raise BadInput(f"{options.backend} cannot evaluate it: {error}") from None
     if options.output is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 
 import jax.numpy as jnp
@@ -13,12 +12,10 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
-from minixla.tools import evaluators
-from minixla.tools.evaluators import Evaluator
+from minixla.tools import built_in_evaluators
+from minixla.tools.evaluators import EVALUATORS
 from minixla_ops.evaluation import reference_graph
 
-# The name in the package is the function.
-cross_check = importlib.import_module("minixla.tools.cross_check")
 generator = np.random.default_rng(0)
 
 
@@ -270,11 +267,9 @@ def test_who_is_out_of_line_is_named(monkeypatch, who):
         monkeypatch.setattr(type(REGISTRY["Tanh"]), "reference", wrong_rule)
     if "StableHLO form" in wrong:
         monkeypatch.setattr(type(REGISTRY["Tanh"]), "stablehlo", wrong_form)
-    standing = [
-        Evaluator(each.name, with_tanh(wrong_rule)) if each.name in wrong else each
-        for each in evaluators.EVALUATORS
-    ]
-    monkeypatch.setattr(cross_check, "EVALUATORS", standing)
+    for name, each in EVALUATORS.items():
+        if name in wrong:
+            monkeypatch.setitem(EVALUATORS, name, each._replace(function=with_tanh(wrong_rule)))
     mine = with_tanh(wrong_rule if "mine" in wrong else right_rule)
     check_planted(planted, suspects, gradients=False, evaluators={"mine": mine})
 
@@ -307,14 +302,14 @@ def test_a_wrong_reverse_rule_of_the_users():
 
 
 def test_an_error_of_the_whole_program_alone(monkeypatch):
-    right = evaluators.run_graph
+    right = built_in_evaluators.run_graph
 
     def wrong(graph, operands):
         results = right(graph, operands)
         is_whole = len(graph.outputs) == 1 and len(graph.instructions) == 2
         return [each * 1.5 for each in results] if is_whole else results
 
-    monkeypatch.setattr(evaluators, "run_graph", wrong)
+    monkeypatch.setattr(built_in_evaluators, "run_graph", wrong)
     report = mx.cross_check(lambda x: mnp.sin(mnp.exp(x)), random(3), gradients=False)
     assert [row.evaluator for row in report.rows if row.verdict == "parts"] == ["XLA"]
     (finding,) = report.findings
