@@ -181,14 +181,12 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first; other names are submodules.
-_HOMES = (
-    "minixla.core",
-    "minixla.transforms",
-    "minixla.tools.evaluators",
-    "minixla.tools.gradient_check",
-    "minixla.interop",
-    "minixla.tools.cross_check",
-)
+_HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
+_TOOLS = {
+    "check_grads": "minixla.tools.gradient_check",
+    "cross_check": "minixla.tools.cross_check",
+    "register_evaluator": "minixla.tools.evaluators",
+}
 _MODULES = {"ops": "minixla_ops"} | {
     name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
 }
@@ -199,6 +197,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'minixla' has no attribute {name!r}")
     if name in _MODULES:
         value: Any = importlib.import_module(_MODULES[name])
+    elif name in _TOOLS:
+        value = getattr(importlib.import_module(_TOOLS[name]), name)
     else:
         homes = (importlib.import_module(home) for home in _HOMES)
         value = next(getattr(home, name) for home in homes if name in home.__all__)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minixla.tools.tables import html_page, html_table, shown_number, text_table
-
-__all__ = ["CrossCheckReport", "Finding", "Row"]
+from minixla.tools.tables import html_page, html_table, plain_number, shown_number, text_table
 
 
 class Row(NamedTuple):
@@ -137,12 +134,7 @@ class CrossCheckReport:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
-
-        def plain(value: Any) -> Any:
-            is_odd = isinstance(value, float) and not math.isfinite(value)
-            return str(value) if is_odd else value
-
-        rows = [{key: plain(each) for key, each in row._asdict().items()} for row in self.rows]
+        rows = [{key: plain_number(x) for key, x in row._asdict().items()} for row in self.rows]
         findings = [
             {**each._asdict(), "element": each.element and list(each.element)}
             for each in self.findings

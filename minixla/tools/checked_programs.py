@@ -20,8 +20,6 @@ from minixla.tools.graph_parts import inlined, is_inexact
 from minixla.transforms.evaluation import make_graph
 from minixla.transforms.gradients import jvp, vjp
 
-__all__ = ["CheckedFunction", "CheckedProgram", "Missing", "Opinion"]
-
 _SUBJECT = "cross_check"
 
 #: What an evaluator makes of a program: its results, or why there are none.

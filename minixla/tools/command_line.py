@@ -19,8 +19,6 @@ from minixla.tools.commands import check, convert, cost, run, show, table
 from minixla.tools.commands.options import BadInput, load_scripts, look_for_files
 from minixla.tools.interrupts import INTERRUPTED, end_on_interrupt
 
-__all__ = ["main"]
-
 #: In the order in which the help shows them.
 _COMMANDS = (run, check, show, cost, table, convert)
 

@@ -9,8 +9,6 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.tools.ulp import absolute_error, ulp_distance, ulp_size
 
-__all__ = ["Comparison", "compared", "relative_error", "shown_element"]
-
 
 class Comparison(NamedTuple):
     """How far an array is from what it should be.

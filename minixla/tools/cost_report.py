@@ -14,8 +14,6 @@ from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost
 from minixla.tools.graph_parts import inlined
 from minixla.tools.tables import html_page, html_table, shown_number, text_table
 
-__all__ = ["CostReport", "CostRow", "cost_report", "peak_bytes"]
-
 
 class CostRow(NamedTuple):
     """What all instructions of one operation cost.

@@ -18,15 +18,6 @@ from minixla_ops.elementwise import Elementwise
 from minixla_ops.loop_trips import known_trips
 from minixla_ops.transcendental import FloatUnary
 
-__all__ = [
-    "Cost",
-    "byte_count",
-    "element_count",
-    "graph_cost",
-    "instruction_cost",
-    "operations_per_element",
-]
-
 
 class Cost(NamedTuple):
     """What running something costs.

@@ -25,8 +25,6 @@ from minixla.tools.rounding import Measured, precision_of
 from minixla.tools.ulp import real_part_info
 from minixla.transforms.arguments import checked_function
 
-__all__ = ["cross_check"]
-
 # Times the spread of rounding in double: what is smaller may be zero.
 _FEW = 64
 
@@ -102,7 +100,7 @@ def _check(
         rows += checked.rows
         findings += checked.findings
     if has_derivatives:
-        say("finite differences")
+        say(DIFFERENCES)
         compared_rows, wrong = check_derivatives(function, opinions, say)
         rows += compared_rows
         findings += wrong

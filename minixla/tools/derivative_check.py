@@ -46,8 +46,7 @@ def check_derivatives(
         A row for each derivative, and a finding for each rule that is wrong.
     """
     rows = []
-    for _, name, value, agreement in _agreements(function):
-        say(f"{DIFFERENCES}: {name}")
+    for _, name, value, agreement in _agreements(function, say):
         verdict = "parts" if agreement.excess > 1 else "ok"
         shares = agreement.relative, agreement.excess
         rows.append(Row(name, str(value.shape), DIFFERENCES, None, *shares, None, verdict))
@@ -63,7 +62,9 @@ def check_derivatives(
     return meant, found
 
 
-def _agreements(function: CheckedFunction) -> Iterator[tuple[str, str, Value, Agreement]]:
+def _agreements(
+    function: CheckedFunction, say: Callable[[str], None] = lambda step: None
+) -> Iterator[tuple[str, str, Value, Agreement]]:
     """For each derivative that there is: "forward" or "reverse", its name, it, how it compares."""
     point = _point(function)
     inputs, outputs = point.inputs, point.outputs
@@ -82,6 +83,7 @@ def _agreements(function: CheckedFunction) -> Iterator[tuple[str, str, Value, Ag
     if isinstance(reverse, CheckedProgram):
         gradients = inputs.vector(derivatives(reverse, outputs.arrays(cotangent)))
         for each, part in zip(reverse.named_outputs(), inputs.parts, strict=True):
+            say(f"{DIFFERENCES}: {each[0]}")
             own = np.zeros_like(direction)
             own[part] = direction[part]
             yield "reverse", *each, point.along(own).reverse(cotangent, gradients)

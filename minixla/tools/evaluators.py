@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from minixla.core.graph import Instruction
 
-__all__ = ["register_evaluator"]
-
 #: What reports call difference quotients, and the function given as `against=`.
 DIFFERENCES, JAX = "finite differences", "JAX"
 #: Those who stand for something besides their own answers.

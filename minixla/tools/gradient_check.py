@@ -23,8 +23,6 @@ from minixla.transforms.gradients import jvp, vjp
 from minixla.transforms.jacobians import linearize
 from minixla.transforms.jit import jit
 
-__all__ = ["check_grads"]
-
 _EVALUATORS: dict[str | None, Callable[..., Any]] = {
     None: lambda fun: fun,
     "jit": jit,

@@ -9,19 +9,6 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 
-__all__ = [
-    "alone",
-    "alone_at",
-    "composition_of",
-    "copied",
-    "inlined",
-    "is_array",
-    "is_call",
-    "is_inexact",
-    "showing",
-]
-
-
 _CALLS = ("call", "composite-call", "fusion")
 
 

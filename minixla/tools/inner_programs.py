@@ -12,8 +12,6 @@ from minixla.tools.graph_parts import composition_of
 from minixla_ops.composed import Composed
 from minixla_ops.evaluation import reference_graph
 
-__all__ = ["inner_runs"]
-
 #: Of a loop, the first iterations are followed.
 _MOST_TRIPS = 8
 

@@ -34,8 +34,6 @@ import numpy as np
 
 from minixla.tools.worker import Worker
 
-__all__ = ["run_stablehlo"]
-
 _worker = Worker("StableHLO's interpreter", "minixla.tools.interpreter_worker")
 
 

@@ -12,8 +12,6 @@ import sys
 import threading
 import time
 
-__all__ = ["INTERRUPTED", "end_on_interrupt"]
-
 #: The exit status of a process that Ctrl-C has ended, as shells have it.
 INTERRUPTED = 128 + signal.SIGINT
 # How long what is being done has to end in order.

@@ -24,8 +24,6 @@ from minixla.tools.ulp import absolute_error
 from minixla_ops.composed import Composed
 from minixla_ops.evaluation import reference_graph
 
-__all__ = ["Search", "describe_step", "known_error", "wrong_alone", "wrong_step"]
-
 _MOST_TRIED = 200
 
 

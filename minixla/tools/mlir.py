@@ -13,8 +13,6 @@ from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.shapes import Shape
 
-__all__ = ["check_arguments", "find_main", "input_types", "make_context", "next_context"]
-
 
 def make_context() -> ir.Context:
     """An MLIR context with the dialects that the interpreter evaluates and those JAX writes."""

@@ -12,8 +12,6 @@ from minixla_ops.composed import Composed
 from minixla_ops.elementwise import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
 
-__all__ = ["Row", "as_json", "as_markdown", "as_text", "operation_rows"]
-
 
 class Row(NamedTuple):
     """One entry and what is there for it; an empty cell is a rule that is missing.

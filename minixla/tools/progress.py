@@ -8,8 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-__all__ = ["shown_progress"]
-
 
 @contextlib.contextmanager
 def shown_progress(title: str) -> Iterator[Callable[[str], None]]:

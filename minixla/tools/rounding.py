@@ -29,8 +29,6 @@ from minixla.tools.costs import operations_per_element
 from minixla.tools.graph_parts import is_inexact
 from minixla.tools.ulp import real_part_info, ulp_size, wide
 
-__all__ = ["Measured", "declared_values", "in_double", "precision_of"]
-
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
 #: and rounded once; the elementary functions of wide ones are a few ulp off.
 _FACTORS = {16: 8.0, 32: 64.0, 64: 64.0}

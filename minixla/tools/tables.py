@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
-
-__all__ = ["html_page", "html_table", "shown_number", "text_table"]
+from typing import Any
 
 _NUMERIC = set("0123456789.+-e")
+
+
+def plain_number(value: Any) -> Any:
+    """The value as JSON holds it: infinities and NaN as strings."""
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if is_odd else value
 
 
 def shown_number(value: float | None) -> str:

@@ -10,18 +10,6 @@ import numpy.typing as npt
 
 from minixla.core.element_types import element_type
 
-__all__ = [
-    "absolute_error",
-    "bit_width",
-    "describe",
-    "flush_denormals",
-    "is_float",
-    "real_part_info",
-    "ulp_distance",
-    "ulp_size",
-    "wide",
-]
-
 _E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)  # It has no sign.
 
 

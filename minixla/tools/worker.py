@@ -20,8 +20,6 @@ import numpy as np
 
 from minixla.core.children import end_child, start_child
 
-__all__ = ["OracleCrash", "OracleError", "Worker", "serve"]
-
 
 class OracleError(RuntimeError):
     """An oracle refused a program or its arguments: it does not parse, verify, compile or fit."""

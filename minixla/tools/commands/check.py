@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from minixla.tools.commands.options import (
+    Commands,
     add_argument_options,
-    add_json,
-    add_program,
+    add_command,
     argument_arrays,
     print_json,
     read_program,
@@ -16,20 +16,15 @@ from minixla.tools.commands.options import (
 )
 from minixla.tools.progress import shown_progress
 
-__all__ = ["add"]
 
-
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
-    command = commands.add_parser("check", help=text, description=f"Checks {text}.")
-    add_program(command)
+    text = "Checks whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
+    command = add_command(commands, "check", text, _check)
     add_argument_options(command)
     command.add_argument(
         "--no-gradients", action="store_true", help="leaves the derivatives unchecked"
     )
-    add_json(command)
-    command.set_defaults(run=_check)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from minixla.tools.commands.options import (
     BadInput,
-    add_json,
-    add_program,
+    Commands,
+    add_command,
     print_data,
     print_json,
     read_program,
@@ -19,8 +19,6 @@ from minixla.tools.commands.options import (
 
 if TYPE_CHECKING:
     from minixla.core.graph import Graph
-
-__all__ = ["add"]
 
 _FORMS = ("stablehlo", "bytecode", "portable", "hlo", "exported")
 _SUFFIXES = {
@@ -32,11 +30,9 @@ _SUFFIXES = {
 }
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "a program in another form"
-    command = commands.add_parser("convert", help=text, description=f"Writes {text}.")
-    add_program(command)
+    command = add_command(commands, "convert", "Writes a program in another form", _convert)
     command.add_argument(
         "--to",
         choices=_FORMS,
@@ -45,8 +41,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "(.jax, .bin). Default: what the output's name ends in, else stablehlo",
     )
     command.add_argument("--output", metavar="FILE", help="default: standard output")
-    add_json(command)
-    command.set_defaults(run=_convert)
 
 
 def _convert(options: argparse.Namespace) -> int:

@@ -5,25 +5,20 @@ from __future__ import annotations
 import argparse
 
 from minixla.tools.commands.options import (
-    add_json,
-    add_program,
+    Commands,
+    add_command,
     print_json,
     read_program,
     sixty_four_bits,
 )
 from minixla.tools.progress import shown_progress
 
-__all__ = ["add"]
 
-
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "arithmetic, bytes and memory of a program, by operation and in total"
-    command = commands.add_parser("cost", help=text, description=f"Counts {text}.")
-    add_program(command)
+    text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
+    command = add_command(commands, "cost", text, _cost)
     command.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
-    add_json(command)
-    command.set_defaults(run=_cost)
 
 
 def _cost(options: argparse.Namespace) -> int:

@@ -8,13 +8,14 @@ import errno
 import importlib.util
 import io
 import json
-import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from minixla.tools.tables import plain_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,29 +23,31 @@ if TYPE_CHECKING:
     from minixla.core.graph import Graph
     from minixla.core.shapes import AnyShape, Shape
 
-__all__ = [
-    "BadInput",
-    "add_argument_options",
-    "add_json",
-    "add_program",
-    "argument_arrays",
-    "check_is_array",
-    "load_scripts",
-    "look_for_files",
-    "named_outputs",
-    "print_data",
-    "print_json",
-    "read_program",
-    "sixty_four_bits",
-]
-
 
 class BadInput(Exception):
     """Words or files that a command cannot use; the message says why."""
 
 
-def add_program(command: argparse.ArgumentParser) -> None:
-    """Adds the program's file."""
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """Adds a command on a program in a file.
+
+    Args:
+        commands: those that there are.
+        name: its name.
+        text: what it does, in a sentence.
+        run: from its options to the exit code.
+    """
+    what = text.split(" ", 1)[1]
+    command = commands.add_parser(name, help=what, description=f"{text}.")
+    command.set_defaults(run=run)
     command.add_argument(
         "program",
         help="a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
@@ -58,6 +61,8 @@ def add_program(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read a program for several devices without what it says of their shares",
     )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return command
 
 
 def add_argument_options(command: argparse.ArgumentParser) -> None:
@@ -106,11 +111,6 @@ def _seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
-
-
-def add_json(command: argparse.ArgumentParser) -> None:
-    """Adds the option for JSON."""
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def look_for_files(options: argparse.Namespace) -> None:
@@ -322,9 +322,7 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if isinstance(value, complex):
         return [_plain(value.real), _plain(value.imag)]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+    return plain_number(value)
 
 
 def named_outputs(graph: Graph, stem: str) -> list[str]:

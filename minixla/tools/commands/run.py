@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from minixla.tools.commands.options import (
     BadInput,
+    Commands,
     add_argument_options,
-    add_json,
-    add_program,
+    add_command,
     argument_arrays,
     check_is_array,
     named_outputs,
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from minixla.core.graph import Graph
     from minixla.core.shapes import AnyShape, Shape
 
-__all__ = ["add"]
 
-
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: Commands) -> None:
     """Adds the commands."""
     _add(commands, "run", "the results of a program", _run)
     grad = _add(commands, "grad", "the gradient of a program's results, summed up", _grad)
@@ -54,11 +52,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: Any
-) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=text, description=f"Computes {text}.")
-    add_program(command)
+def _add(commands: Commands, name: str, text: str, run: Any) -> argparse.ArgumentParser:
+    command = add_command(commands, name, f"Computes {text}", run)
     add_argument_options(command)
     command.add_argument(
         "--backend",
@@ -70,8 +65,6 @@ def _add(
     command.add_argument(
         "--emit", choices=("hlo", "stablehlo"), help="prints the program instead of evaluating it"
     )
-    add_json(command)
-    command.set_defaults(run=run)
     return command
 
 

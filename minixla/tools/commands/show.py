@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from minixla.tools.commands.options import (
     BadInput,
-    add_json,
-    add_program,
+    Commands,
+    add_command,
     print_data,
     print_json,
     read_program,
@@ -20,26 +20,21 @@ from minixla.tools.commands.options import (
 if TYPE_CHECKING:
     from minixla.core.graph import Graph
 
-__all__ = ["add"]
-
 _PICTURES = ("svg", "png")
 _FORMS = ("hlo", "stablehlo", "dot", *_PICTURES)
 _SUFFIXES = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".gv": "dot"}
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "a program as text, or as a picture where Graphviz is installed"
-    command = commands.add_parser("show", help=text, description=f"Shows {text}.")
-    add_program(command)
+    text = "Shows a program as text, or as a picture where Graphviz is installed"
+    command = add_command(commands, "show", text, _show)
     command.add_argument(
         "--form",
         choices=_FORMS,
         help="default: what the output's name ends in, else hlo",
     )
     command.add_argument("--output", metavar="FILE", help="default: standard output")
-    add_json(command)
-    command.set_defaults(run=_show)
 
 
 def _show(options: argparse.Namespace) -> int:
