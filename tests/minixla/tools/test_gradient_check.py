@@ -129,6 +129,10 @@ def test_complex_numbers():
         message = failure(function, (z,), modes=(mode,))
         assert "] along 1j:" in message
     assert "fwd 0+2j, differences 4+0j" in failure(function, (z[:1],))
+    # What is real stays so beside what is complex.
+    message = failure(lambda x, z: (z * z, rotated(1.1)(x)), (X, z))
+    assert "result[1][1] with respect to args[0][1]:" in message
+    assert "fwd 0.3985935, differences" in message
 
 
 def test_arguments_without_a_derivative_are_ignored():
