@@ -71,6 +71,11 @@ class Finding(NamedTuple):
     source: str | None
     explanation: str
 
+    @classmethod
+    def of_whole(cls, program: str, suspect: str, text: str) -> Finding:
+        """That only the program as a whole parts."""
+        return cls("whole", program, None, None, "", (suspect,), None, {}, None, text)
+
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]
         if self.operation is not None:

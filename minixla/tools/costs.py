@@ -7,6 +7,7 @@ counted apart, and what only moves values costs bytes.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -36,18 +37,13 @@ class Cost(NamedTuple):
 
     def plus(self, other: Cost) -> Cost:
         """The cost of both."""
-        return Cost(
-            self.flops + other.flops,
-            self.transcendentals + other.transcendentals,
-            self.bytes + other.bytes,
-            self.is_bound and other.is_bound,
-        )
+        flops, transcendentals, moved = map(operator.add, self[:3], other[:3])
+        return Cost(flops, transcendentals, moved, self.is_bound and other.is_bound)
 
     def times(self, count: int) -> Cost:
         """The cost of doing it `count` times."""
-        return Cost(
-            self.flops * count, self.transcendentals * count, self.bytes * count, self.is_bound
-        )
+        flops, transcendentals, moved = [each * count for each in self[:3]]
+        return Cost(flops, transcendentals, moved, self.is_bound)
 
 
 def element_count(shapes: Sequence[AnyShape]) -> int:

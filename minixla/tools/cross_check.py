@@ -138,19 +138,24 @@ class _Checked:
         self._search: Search | None = None
         given = self._given(theirs)
         comparisons = {
-            name: [self._compare(index, each) for index, each in enumerate(results)]
+            name: [
+                compared_at(self.measured, *pair)
+                for pair in zip(program.graph.outputs, results, strict=True)
+            ]
             for name, results in given.items()
             if not isinstance(results, str)
         }
         self._is_wrong = self._find_wrong(comparisons)
-        for index, name in enumerate(program.names):
+        for index, (name, value) in enumerate(program.named_outputs()):
             for evaluator, results in given.items():
+                place = name, str(value.shape), evaluator
                 if isinstance(results, str):
-                    shape = str(self._output(index).shape)
-                    self.rows.append(Row.unasked(name, shape, evaluator, results))
-                else:
-                    comparison = comparisons[evaluator][index]
-                    self.rows.append(self._row(index, name, evaluator, comparison))
+                    self.rows.append(Row.unasked(*place, results))
+                    continue
+                found = comparisons[evaluator][index]
+                numbers = found.ulp, found.relative, found.excess, found.bound
+                verdict = self._verdict(name, value, evaluator, found)
+                self.rows.append(Row(*place, *numbers, *verdict))
 
     def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
         """The results of each evaluator, or why there are none."""
@@ -169,12 +174,6 @@ class _Checked:
             found[JAX] = theirs
         return found
 
-    def _output(self, index: int) -> Value:
-        return self.program.graph.outputs[index]
-
-    def _compare(self, index: int, result: np.ndarray) -> Comparison:
-        return compared_at(self.measured, self._output(index), result)
-
     def _find_wrong(self, comparisons: dict[str, list[Comparison]]) -> bool:
         """Looks for an instruction that one evaluator gets wrong, if any is off."""
         if not any(each.excess > 1 for row in comparisons.values() for each in row):
@@ -192,22 +191,10 @@ class _Checked:
             self._search = Search(self.program.kind, self.measured, self._opinions)
         return self._search
 
-    def _row(self, index: int, name: str, evaluator: str, comparison: Comparison) -> Row:
-        verdict, note = self._verdict(index, evaluator, comparison)
-        return Row(
-            name,
-            str(self._output(index).shape),
-            evaluator,
-            comparison.ulp,
-            comparison.relative,
-            comparison.excess,
-            comparison.bound,
-            verdict,
-            note,
-        )
-
-    def _verdict(self, index: int, evaluator: str, comparison: Comparison) -> tuple[str, str]:
-        value = self._output(index)
+    def _verdict(
+        self, name: str, value: Value, evaluator: str, comparison: Comparison
+    ) -> tuple[str, str]:
+        """What the report says of an output in an evaluator, and why."""
         is_off = comparison.excess > 1
         loses = not is_off and self._loses_digits(value, comparison)
         if (is_off or loses) and not self._accused(evaluator):
@@ -216,7 +203,7 @@ class _Checked:
                 return "not evaluated", gap
         if is_off and (self._is_wrong or evaluator == JAX):
             return "parts", ""
-        if is_off and self._is_right_in_parts(value, evaluator):
+        if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
         if id(value) not in self.measured.spread:
             return ("parts", self._decided(evaluator)) if is_off else ("ok", "")
@@ -229,7 +216,7 @@ class _Checked:
             return "inaccurate", "half of the digits are lost"
         return "ok", "rounding adds up" if is_off else ""
 
-    def _is_right_in_parts(self, value: Value, evaluator: str) -> bool:
+    def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
         """Whether the evaluator is off only while it may leave out intermediate values."""
         search = self._searched()
         found = search.values.get(evaluator, {}).get(id(value))
@@ -240,18 +227,11 @@ class _Checked:
         ):
             return False
         text = (
-            f"{evaluator} gives {self.program.names[self._number(value)]} right where all "
+            f"{evaluator} gives {name} right where all "
             "intermediate values are asked for, and otherwise not"
         )
-        suspects = (evaluator,)
-        finding = Finding(
-            "whole", self.program.kind, None, None, "", suspects, None, {}, None, text
-        )
-        self.findings.append(finding)
+        self.findings.append(Finding.of_whole(self.program.kind, evaluator, text))
         return True
-
-    def _number(self, value: Value) -> int:
-        return next(i for i, each in enumerate(self.program.graph.outputs) if each is value)
 
     def _accused(self, evaluator: str) -> bool:
         return any(evaluator in finding.suspects for finding in self.findings)
@@ -313,7 +293,7 @@ def _jax_differs(rows: Sequence[Row]) -> Finding:
         else "all others agree"
     )
     text = f"the JAX function gives other values of {', '.join(names[:4])}; {others}"
-    return Finding("whole", "result", None, None, "", (JAX,), None, {}, None, text)
+    return Finding.of_whole("result", JAX, text)
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:

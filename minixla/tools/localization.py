@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import relative_error
@@ -92,21 +93,17 @@ class Search:
             f"each instruction is right on the operands that it gets, but in {step.op.builder_name}"
             f" a relative error of {before:.1e} in its operands becomes {after:.1e}"
         )
-        return self._finding("cancellation", step, (), text, None, {})
+        return self._finding("cancellation", step, text)
 
     def _errors(self, step: Instruction, values: dict[int, np.ndarray]) -> tuple[float, float]:
         """The largest relative errors of an instruction's operands and of its results."""
         kinds = [each for each in step.results if self._error_at(each, values) is not None]
         if not kinds:
             return 0.0, 0.0
-        precision = max(self._precision(each) for each in kinds)
+        precision = max(precision_of(_element_type(each)) for each in kinds)
         before = [self._error_at(each, values) or 0.0 for each in step.operands]
         after = [self._error_at(each, values) or 0.0 for each in kinds]
         return max([precision, *before]), max(after)
-
-    def _precision(self, value: Value) -> float:
-        shape: Any = value.shape
-        return precision_of(shape.element_type)
 
     def _error_at(self, value: Value, values: dict[int, np.ndarray]) -> float | None:
         """The relative error of a value; by disturbance, where double is all that there is."""
@@ -116,8 +113,7 @@ class Search:
             return None
         truth = measured.truth[id(value)]
         error = absolute_error(values[id(value)], truth)
-        shape: Any = value.shape
-        if shape.element_type.real.bits == 64:
+        if _element_type(value).real.bits == 64:
             error = np.maximum(error, spread)
         return relative_error(error, truth)
 
@@ -129,20 +125,17 @@ class Search:
                     f"rounding decides {step.op.builder_name} otherwise in {name}; on the same "
                     "operands all agree"
                 )
-                return self._finding("decision", step, (), text, None, {})
+                return self._finding("decision", step, text)
         return None
 
-    def _finding(
-        self,
-        kind: str,
-        step: Instruction,
-        suspects: tuple[str, ...],
-        text: str,
-        element: tuple[int, ...] | None,
-        values: dict[str, str],
-    ) -> Finding:
+    def _finding(self, kind: str, step: Instruction, text: str) -> Finding:
         number = self.measured.graph.instructions.index(step)
-        return describe_step(kind, self.kind, step, number, suspects, text, element, values)
+        return describe_step(kind, self.kind, step, number, (), text)
+
+
+def _element_type(value: Value) -> ElementType:
+    shape: Any = value.shape
+    return shape.element_type
 
 
 def describe_step(
