@@ -58,8 +58,9 @@ def register_evaluator(
         name: what reports call it; the command line calls it so in small letters.
         function: takes a Graph and a list of NumPy arrays, its operands, and returns an array of
             the right type and shape for each output. What it cannot evaluate it refuses by
-            NotImplementedError; other errors are the caller's to see. `"module:function"` names
-            one that is loaded when it is first asked.
+            NotImplementedError, or by the error of this library that `graph.stablehlo()` gave;
+            other errors are the caller's to see. `"module:function"` names one that is loaded when
+            it is first asked.
         reads_stablehlo: whether it evaluates `graph.stablehlo()`: where all who do are wrong
             together, the text is suspected.
         known_gap: says of an Instruction why the evaluator may be wrong about it, or None; where
