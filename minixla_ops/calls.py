@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import repeat
 from typing import Any
 
 from minixla.core.attributes import Instance, attribute
-from minixla.core.derived import batched_graph, call_vjp_graphs, jvp_graph, vjp_graphs
+from minixla.core.derived import batched_graph, call_vjp_graphs, entered_graph, vjp_graphs
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.tracing import shape_of
 from minixla_ops.computations import computation_of
 from minixla_ops.evaluation import reference_graph
-from minixla_ops.nested import RunsPrograms, merged
+from minixla_ops.nested import RunsPrograms
 from minixla_ops.tuples import from_leaves, tuple_leaves, without_tuples
 
 
@@ -70,21 +69,14 @@ class Call(RunsPrograms):
         emit.line(f"{target}func.call {symbol}({', '.join(operands)}) : ({types}) -> ({outcome})")
         return names
 
-    def forward(self, primals, tangents):
-        derived = jvp_graph(self.computation, tuple(tangent is not None for tangent in tangents))
-        given = (tangent for tangent in tangents if tangent is not None)
-        everything = self.of_derived(derived.graph)(*primals, *given)
-        count = len(self.computation.outputs)
-        tangents_out = merged(derived.active_outputs, everything[count:], repeat(None))
-        return everything[:count], tuple(tangents_out)
+    def entered(self, trace, known):
+        made = entered_graph(self.computation, trace, known)
+        return self.of_derived(made.graph), known, made.known
 
     def linearize(self, operands, active):
         graphs = vjp_graphs(self.computation, tuple(active))
         results, pullback = call_vjp_graphs(graphs, len(self.computation.outputs), list(operands))
         return tuple(results), pullback
-
-    def dependent(self, variables):
-        return jvp_graph(self.computation, tuple(variables)).active_outputs
 
     def batch_of(self, size, operands, dimensions):
         batched = batched_graph(self.computation, tuple(dimensions), size)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minixla.core.attributes import Instance, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
-from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
+from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
-from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
@@ -23,7 +23,6 @@ from minixla_ops.evaluation import reference_graph
 from minixla_ops.nested import (
     RunsPrograms,
     as_given,
-    carrying,
     closed,
     in_front,
     leaves_of,
@@ -112,17 +111,22 @@ class Conditional(RunsPrograms):
             programs = {"branch_computations": f"{{{', '.join(names)}}}"}
         return emit.instruction("conditional", [operands[0], *packed], result, **programs)
 
-    def forward(self, primals, tangents):
-        count = len(self.branches[0].outputs)
-        pairs = zip(primals[1:], tangents[1:], strict=True)
-        active = tuple(t is not None and has_tangent(p) for p, t in pairs)
-        derived = [jvp_graph(branch, active) for branch in self.branches]
-        moving = _any_of_each([each.active_outputs for each in derived])
-        branches = tuple(carrying(each, moving) for each in derived)
-        given = [t for t, flag in zip(tangents[1:], active, strict=True) if flag]
-        results = Conditional(branches)(*primals, *given)
-        found = iter(results[count:])
-        return results[:count], tuple(next(found) if flag else None for flag in moving)
+    def entered(self, trace, known):
+        made = [entered_graph(branch, trace, known) for branch in self.branches]
+        columns = zip(*[each.known for each in made], strict=True)
+        joint = tuple([reduce(trace.joined, column) for column in columns])
+        branches = [
+            each.graph if each.known == joint else entered_graph(branch, trace, known, joint).graph
+            for each, branch in zip(made, self.branches, strict=True)
+        ]
+        return Conditional(tuple(branches)), known, joint
+
+    def enter(self, trace, operands):
+        (index, *_), _ = trace.taken_apart(operands[0])
+        return self._enter(trace, [index], operands[1:])
+
+    def dependent(self, variables):
+        return super().dependent(variables[1:])
 
     def linearize(self, operands, active):
         index, *rest = operands
@@ -141,10 +145,6 @@ class Conditional(RunsPrograms):
             return [None, *[next(found) if flag else None for flag in plan.active_inputs]]
 
         return results, pullback
-
-    def dependent(self, variables):
-        active = tuple(variables[1:])
-        return _any_of_each([jvp_graph(each, active).active_outputs for each in self.branches])
 
     def batch_of(self, size, operands, dimensions):
         guarded = guarded_by(self.branches)

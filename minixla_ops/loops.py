@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.attributes import Instance, attribute
-from minixla.core.derived import batched_graph, jvp_graph
-from minixla.core.forward import has_tangent
+from minixla.core.derived import batched_graph, entered_graph
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
@@ -27,17 +26,15 @@ from minixla_ops.evaluation import reference_graph
 from minixla_ops.nested import (
     RunsPrograms,
     as_given,
-    carrying,
     closed,
     leaves_of,
     members,
     over_batch,
     program,
-    with_more_inputs,
 )
 from minixla_ops.reduction import reduce
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape, instantiate
+from minixla_ops.rules import array_shape
 from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
 
@@ -103,26 +100,23 @@ class While(RunsPrograms):
         names = {key: emit.computation(each, by_tuple=True) for key, each in programs.items()}
         return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
 
-    def forward(self, primals, tangents):
-        given = [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
-        active, derived = _with_tangents(self.body, tuple(given))
-        carried = [
-            instantiate(tangent, primal)
-            for primal, tangent, flag in zip(primals, tangents, active, strict=True)
-            if flag
-        ]
-        condition = with_more_inputs(self.condition, derived.input_shapes[len(primals) :])
-        results = While(condition, derived)(*primals, *carried)
-        found = iter(results[len(primals) :])
-        return results[: len(primals)], tuple(next(found) if flag else None for flag in active)
+    def entered(self, trace, known):
+        while True:
+            step = entered_graph(self.body, trace, known)
+            grown = tuple(map(trace.joined, known, step.known))
+            if grown == known:
+                break
+            known = grown
+        if step.known != known:
+            step = entered_graph(self.body, trace, known, known)
+        test = entered_graph(self.condition, trace, known).graph
+        condition = Graph(test.inputs, test.instructions, test.outputs[:1], test.name).pruned()
+        return While(condition, step.graph), known, known
 
     def linearize(self, operands, active):
         from minixla_ops.loop_reverse import linearize_while  # it is made of loops
 
         return linearize_while(self.condition, self.body, operands, active)
-
-    def dependent(self, variables):
-        return _with_tangents(self.body, tuple(variables))[0]
 
     def batch_of(self, size, operands, dimensions):
         given = tuple(dimension is not None for dimension in dimensions)
@@ -139,18 +133,6 @@ def constants_of(body: Graph) -> list[bool]:
     """Which values a loop's body returns as it takes them."""
     pairs = zip(body.inputs, body.outputs, strict=True)
     return [given is returned for given, returned in pairs]
-
-
-def _with_tangents(body: Graph, active: tuple[bool, ...]) -> tuple[tuple[bool, ...], Graph]:
-    """Which values get tangents in the course of the loop, and the body that carries these too."""
-    found = body.memo.get(("while_jvp", active))
-    if found is None:
-        flags, derived = active, jvp_graph(body, active)
-        while any(new and not old for new, old in zip(derived.active_outputs, flags, strict=True)):
-            flags = _either(flags, derived.active_outputs)
-            derived = jvp_graph(body, flags)
-        found = body.memo["while_jvp", active] = flags, carrying(derived, flags)
-    return found
 
 
 def _either(first: Sequence[bool], second: Sequence[bool]) -> tuple[bool, ...]:

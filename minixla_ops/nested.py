@@ -5,23 +5,74 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minixla.core.derived import BatchedGraph, ForwardGraph, batched_graph
+from minixla.core.derived import BatchedGraph, batched_graph
+from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph, Value, live_instructions
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.stablehlo_text import Emitter
-from minixla.core.tracing import evaluate_graph, shape_of, trace_to_graph
+from minixla.core.tracing import (
+    Trace,
+    _state,
+    evaluate_graph,
+    shape_of,
+    trace_to_graph,
+    under,
+)
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.computations import computation_of
-from minixla_ops.rules import instantiate, zeros_like
+from minixla_ops.rules import zeros_like
 from minixla_ops.tuples import from_leaves, tuple_leaves
 
 
 class RunsPrograms(Operation):
     """Base class of operations that run programs and give several results.
 
-    Members give `write`, `forward`, `linearize`, `dependent` and `batch_of`.
+    Members give `write`, `entered`, `linearize` and `batch_of`.
     """
+
+    def entered(
+        self, trace: Trace, known: tuple[Any, ...]
+    ) -> tuple[Operation, tuple[Any, ...], tuple[Any, ...]]:
+        """The operation with its programs as a trace makes them, by `derived.entered_graph`.
+
+        Args:
+            trace: the trace.
+            known: what it knows of each operand that the programs take.
+
+        Returns:
+            The operation; what is known of the operands in the end, as after many iterations; and
+            what is known of the results.
+        """
+        raise NotImplementedError
+
+    def enter(self, trace, operands):
+        return self._enter(trace, (), operands)
+
+    def _enter(self, trace: Trace, before: Sequence[Any], operands: Sequence[Any]) -> Any:
+        shapes, _ = self.infer(tuple(map(shape_of, (*before, *operands))), {})
+        with under(trace.parent, is_level=False):
+            taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
+            operation, taken, known = self.entered(trace, taken)
+            pairs = zip(operands, taken, strict=True)
+            values = [value for pair in pairs for value in trace.as_known(*pair)]
+            results = iter(operation(*before, *values))
+        assert isinstance(shapes, tuple)
+        parts = [
+            ([next(results) for _ in trace.shapes_of(shape, each)], each)
+            for shape, each in zip(shapes, known, strict=True)
+        ]
+        return tuple([trace.put_together(*part) for part in parts])
+
+    def forward(self, primals, tangents):
+        trace = ForwardTrace(_state.trace)
+        pairs = zip(primals, tangents, strict=True)
+        operands = [p if t is None else ForwardTracer(trace, p, t) for p, t in pairs]
+        found = [trace.taken_apart(each)[0] for each in self.enter(trace, operands)]
+        return tuple([p for p, *_ in found]), tuple([t[0] if t else None for _, *t in found])
+
+    def dependent(self, variables):
+        return self.entered(ForwardTrace(None), tuple(variables))[2]
 
     def stablehlo(self, emit, operands, shapes, results):
         is_threaded = any(each.has_side_effect for each in self.computations)
@@ -109,35 +160,11 @@ def program(function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], 
     return graph.pruned()
 
 
-def with_more_inputs(graph: Graph, shapes: Sequence[AnyShape]) -> Graph:
-    """The program with inputs after its own that it does not read."""
-    count = len(graph.inputs)
-    unread = [Value(shape, None, count + index) for index, shape in enumerate(shapes)]
-    return Graph([*graph.inputs, *unread], graph.instructions, graph.outputs, graph.name)
-
-
 def read_inputs(graph: Graph, outputs: Sequence[Value]) -> set[int]:
     """The numbers of the inputs that some of the outputs (and side effects) depend on."""
     live = live_instructions(graph.instructions, outputs)
     read = {id(value) for value in (*outputs, *(o for each in live for o in each.operands))}
     return {number for number, value in enumerate(graph.inputs) if id(value) in read}
-
-
-def carrying(derived: ForwardGraph, flags: tuple[bool, ...]) -> Graph:
-    """A jvp graph that gives a tangent, zero where need be, for each result marked in `flags`."""
-    graph, moving = derived
-    if moving == flags:
-        return graph
-    count = len(flags)
-
-    def function(*values: Any) -> list[Any]:
-        outputs = evaluate_graph(graph, values)
-        found = iter(outputs[count:])
-        tangents = [next(found) if flag else None for flag in moving]
-        pairs = zip(outputs[:count], tangents, flags, strict=True)
-        return outputs[:count] + [instantiate(t, primal) for primal, t, flag in pairs if flag]
-
-    return program(function, graph.input_shapes, graph.name)
 
 
 def in_front(batched: BatchedGraph, flags: Sequence[bool], size: int) -> Graph:

@@ -18,11 +18,11 @@ from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.tracer import named_operand
 from minixla.core.tracing import (
     Tracer,
     bind,
     current_trace,
-    named_operand,
     not_a_value,
     one_program,
     weak_type_of,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import repeat as endless
 from typing import Any
 
 import numpy as np
@@ -11,26 +10,26 @@ import numpy as np
 from minixla.core.attributes import Boolean, Instance, Integer, attribute
 from minixla.core.derived import (
     call_vjp_graphs,
+    entered_graph,
 )
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
-from minixla_ops.batching import batch_size, move_batch
+from minixla_ops.batching import move_batch
 from minixla_ops.composed import Composed
 from minixla_ops.computations import computation_of
 from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.loops import repeat
-from minixla_ops.nested import members, merged
+from minixla_ops.nested import RunsPrograms, members, merged
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape, instantiate, zeros, zeros_like
+from minixla_ops.rules import array_shape, zeros
 from minixla_ops.scan_programs import (
     batched_step,
     fixed_carries,
     scan_vjp_graphs,
-    step_with_tangents,
 )
 
 
@@ -47,7 +46,7 @@ class _Promise(Boolean):
 
 
 @register
-class Scan(Composed):
+class Scan(RunsPrograms, Composed):
     """Calls `to_apply` with the elements of each step and the carry. XLA: Scan.
 
         for i in 0 ... N-1 (reversed: N-1 ... 0):
@@ -165,24 +164,23 @@ class Scan(Composed):
         found = repeat(self.length, step, [*empty, *moving], [*inputs, *constants])
         return (*found[:results], *merged(fixed, constants, found[results:]))
 
-    def forward(self, primals, tangents):
-        to_apply, carries = self.to_apply, self.carries
-        count = len(primals) - carries
-        given = tuple(
-            [t is not None and has_tangent(p) for p, t in zip(primals, tangents, strict=True)]
-        )
-        active, derived, moving = step_with_tangents(to_apply, carries, given)
-        pairs = list(zip(primals, tangents, active, strict=True))
-        dotted = [instantiate(t, p) for p, t, flag in pairs if flag]
-        first = sum(active[:count])
-        operands = [*primals[:count], *dotted[:first], *primals[count:], *dotted[first:]]
-        found = self(*operands, to_apply=derived, carries=carries + len(dotted) - first)
-        results = len(to_apply.outputs) - carries
-        outputs, rest = found[:results], found[results:]
-        dots = sum(moving)
-        found_dots = [*rest[:dots], *rest[dots + carries :]]
-        tangents_out = merged((*moving, *active[count:]), found_dots, endless(None))
-        return (*outputs, *rest[dots : dots + carries]), tuple(tangents_out)
+    def entered(self, trace, known):
+        count, results = len(known) - self.carries, len(self.to_apply.outputs) - self.carries
+        while True:
+            step = entered_graph(self.to_apply, trace, known)
+            carried = tuple(map(trace.joined, known[count:], step.known[results:]))
+            if carried == known[count:]:
+                break
+            known = (*known[:count], *carried)
+        out = (*step.known[:results], *carried)
+        if step.known != out:
+            step = entered_graph(self.to_apply, trace, known, out)
+        pairs = zip(self.to_apply.input_shapes[count:], carried, strict=True)
+        carries = sum([len(trace.shapes_of(*pair)) for pair in pairs])
+        return self.replace(to_apply=step.graph, carries=carries), known, out
+
+    def stablehlo(self, emit, operands, shapes, results):
+        return Composed.stablehlo(self, emit, operands, shapes, results)
 
     def linearize(self, operands, active):
         given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
@@ -196,18 +194,8 @@ class Scan(Composed):
         )
         return tuple(results), pullback
 
-    def is_linear_in(self, variables: Sequence[bool]) -> bool:
-        # Only a jvp rule applies a scan to tangents, and such a rule is linear in them.
-        return True
-
-    def transpose(self, cotangents, operands, linear):
-        # The reverse derivative of a linear function is its transpose, wherever it is taken.
-        point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
-        _, pullback = self.linearize(point, linear)
-        return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
-
-    def batch(self, operands, dimensions):
-        size, count = batch_size(operands, dimensions), len(operands) - self.carries
+    def batch_of(self, size, operands, dimensions):
+        count = len(operands) - self.carries
         given = tuple([dimension is not None for dimension in dimensions])
         flags, batched, out = batched_step(self.to_apply, self.carries, given, size)
         # The batch stands last in inputs and outputs, where it does not meet the scanned dimension.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
+from minixla.core.derived import ReverseGraphs, batched_graph, vjp_graphs
 from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
@@ -40,47 +40,6 @@ def _grown(
         if grown == flags:
             return flags
         flags = grown
-
-
-def step_with_tangents(
-    to_apply: Graph, carries: int, given: tuple[bool, ...]
-) -> tuple[tuple[bool, ...], Graph, tuple[bool, ...]]:
-    """Which operands have tangents, the step that carries them, and which outputs have some."""
-    key = ("scan_jvp", carries, given)
-    found = to_apply.memo.get(key)
-    if found is not None:
-        return found
-    active = _grown(given, carries, lambda flags: jvp_graph(to_apply, flags).active_outputs)
-    derived = jvp_graph(to_apply, active)
-    count, results = len(active) - carries, len(to_apply.outputs) - carries
-    moving = derived.active_outputs[:results]
-    first = sum(active[:count])
-
-    def step(*values: Any) -> list[Any]:
-        # (elements, their tangents, carries, their tangents) in and out.
-        a, b = count + first, count + first + carries
-        primals = [*values[:count], *values[a:b]]
-        outputs = evaluate_graph(derived.graph, [*primals, *values[count:a], *values[b:]])
-        plain = outputs[: len(to_apply.outputs)]
-        dots = iter(outputs[len(plain) :])
-        tangents = [next(dots) if flag else None for flag in derived.active_outputs]
-        carried = [
-            instantiate(t, p)
-            for t, p, flag in zip(tangents[results:], plain[results:], active[count:], strict=True)
-            if flag
-        ]
-        stacked = [t for t in tangents[:results] if t is not None]
-        return [*plain[:results], *stacked, *plain[results:], *carried]
-
-    shapes = to_apply.input_shapes
-    dots = [shape for shape, flag in zip(shapes, active, strict=True) if flag]
-    ordered = [*shapes[:count], *dots[:first], *shapes[count:], *dots[first:]]
-    found = to_apply.memo[key] = (
-        active,
-        program(step, ordered, f"jvp_{to_apply.name}"),
-        tuple(moving),
-    )
-    return found
 
 
 def batched_step(

@@ -26,7 +26,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
 from minixla.core.processes import transfer_from_outfeed, transfer_to_infeed
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, parse_shape
-from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of
+from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of, under
 
 __all__ = [
     "ELEMENT_TYPES",
@@ -72,4 +72,5 @@ __all__ = [
     "shape_of",
     "transfer_from_outfeed",
     "transfer_to_infeed",
+    "under",
 ]

@@ -13,29 +13,6 @@ from minixla.core.element_types import ElementType, canonical_element_type, elem
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.snapshots import snapshot
 
-__all__ = [
-    "REQUIRED",
-    "Attribute",
-    "Field",
-    "Boolean",
-    "Enumeration",
-    "Float",
-    "Instance",
-    "Int32",
-    "Integer",
-    "Integers",
-    "Literal",
-    "LiteralAttribute",
-    "Optional",
-    "Sequence",
-    "ShapeAttribute",
-    "Text",
-    "TypeAttribute",
-    "attribute",
-    "exact",
-    "spelling",
-]
-
 # Constants up to this many bytes are printed into programs.
 _PRINTED_BYTES = 4096
 

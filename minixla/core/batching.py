@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.graph import Graph
@@ -9,8 +10,6 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer, unknown_value
 from minixla.core.tracing import Trace, _state, shape_of
-
-__all__ = ["BatchTrace", "BatchTracer"]
 
 
 class BatchTracer(WrappingTracer):
@@ -61,12 +60,35 @@ class BatchTrace(Trace):
     """Computes on whole batches under the parent trace."""
 
     transformation = "vmap"
+    prefix = "batched"
     __slots__ = ("name", "size")
 
-    def __init__(self, parent: Trace, size: int, name: Any = None) -> None:
+    def __init__(self, parent: Trace | None, size: int, name: Any = None) -> None:
         super().__init__(parent)
         self.size = size
         self.name = name
+
+    @property
+    def memo_key(self) -> Any:
+        """See Trace."""
+        return "batch", self.size
+
+    def again(self, parent: Trace) -> BatchTrace:
+        """See Trace."""
+        return BatchTrace(parent, self.size)
+
+    def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
+        """The whole batch; where it stands is known."""
+        is_own = type(value) is BatchTracer and value._trace is self
+        return ([value.value], value.dimension) if is_own else ([value], None)
+
+    def put_together(self, values: Sequence[Any], known: Any) -> Any:
+        """See Trace."""
+        return values[0] if known is None else BatchTracer(self, values[0], known)
+
+    def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
+        """See Trace."""
+        return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
     def process(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]

@@ -10,8 +10,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["end_child", "end_children", "start_child"]
-
 _CHILDREN: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.batching import BatchTrace
 from minixla.core.errors import TransformError, explain
-from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
-from minixla.core.graph import Graph
+from minixla.core.forward import ForwardTrace, has_tangent
+from minixla.core.graph import Graph, Value
 from minixla.core.linear import instantiate
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.roles import role
 from minixla.core.tracing import (
     GraphTrace,
+    Trace,
     Tracer,
     _state,
     evaluate_graph,
@@ -26,14 +27,60 @@ from minixla.core.tracing import (
     under,
 )
 
-__all__ = [
-    "BatchedGraph",
-    "ForwardGraph",
-    "ReverseGraphs",
-    "batched_graph",
-    "jvp_graph",
-    "vjp_graphs",
-]
+
+class EnteredGraph(NamedTuple):
+    """A graph whose body a trace has entered.
+
+    Attributes:
+        graph: its inputs and outputs are what those of the original are taken apart into.
+        known: what the trace knows of each output of the original.
+    """
+
+    graph: Graph
+    known: tuple[Any, ...]
+
+
+def entered_graph(
+    graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None = None
+) -> EnteredGraph:
+    """`graph` as a trace makes it: the one way in which transformations enter programs.
+
+    Args:
+        graph: the body of a call, a loop, a branch.
+        trace: what is entered, by `trace.again`; see Trace.
+        known: what it knows of each input.
+        wanted: what it shall know of each output, where that is less than it finds.
+    """
+    if trace.memo_key is None:
+        return _enter(graph, trace, known, wanted)
+    return graph.remembered((trace.memo_key, known, wanted), _enter, graph, trace, known, wanted)
+
+
+def _enter(
+    graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None
+) -> EnteredGraph:
+    shapes = [trace.shapes_of(*pair) for pair in zip(graph.input_shapes, known, strict=True)]
+    found: list[Any] = []
+
+    def function(*arguments: Any) -> list[Any]:
+        inner, remaining = trace.again(_state.trace), iter(arguments)
+        parts = [[next(remaining) for _ in each] for each in shapes]
+        inputs = [inner.put_together(*pair) for pair in zip(parts, known, strict=True)]
+        with under(inner):
+            outputs = evaluate_graph(graph, inputs)
+        if wanted is None:
+            taken = [inner.taken_apart(output) for output in outputs]
+        else:
+            pairs = zip(outputs, wanted, strict=True)
+            taken = [(inner.as_known(output, each), each) for output, each in pairs]
+        inner.alive = False
+        found.extend([each for _, each in taken])
+        return [value for values, _ in taken for value in values]
+
+    flat = [shape for each in shapes for shape in each]
+    made, captured = trace_to_graph(function, flat, f"{trace.prefix}_{graph.name}")
+    _refuse_captured(graph, captured)
+    return EnteredGraph(made.pruned(), tuple(found))
 
 
 class ForwardGraph(NamedTuple):
@@ -51,37 +98,21 @@ class ForwardGraph(NamedTuple):
 
 def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
     """The forward derivative of `graph` with respect to the inputs marked in `active`."""
-    key = ("jvp", active)
-    found = graph.memo.get(key)
-    if found is None:
-        found = graph.memo[key] = _make_jvp_graph(graph, active)
-    return found
+    return graph.remembered(("forward", active), _make_jvp_graph, graph, active)
 
 
 def _make_jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
-    shapes = graph.input_shapes
-    count = len(shapes)
-    active_outputs: list[bool] = []
+    made, moving = entered_graph(graph, ForwardTrace(None), active)
+    inputs, outputs = _tangents_last(made.inputs, active), _tangents_last(made.outputs, moving)
+    ordered = Graph(inputs, made.instructions, outputs, made.name)
+    return ForwardGraph(ordered.pruned(), moving)
 
-    def function(*arguments: Any) -> list[Any]:
-        trace = ForwardTrace(_state.trace)
-        tangents = iter(arguments[count:])
-        inputs = [
-            ForwardTracer(trace, primal, next(tangents)) if flag else primal
-            for primal, flag in zip(arguments, active, strict=False)
-        ]
-        with under(trace):
-            outputs = evaluate_graph(graph, inputs)
-        trace.alive = False
-        mine = [type(each) is ForwardTracer and each._trace is trace for each in outputs]
-        active_outputs.extend(mine)
-        primals = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
-        return primals + [each.tangent for each, flag in zip(outputs, mine, strict=True) if flag]
 
-    extra = [shape for shape, flag in zip(shapes, active, strict=True) if flag]
-    made, captured = trace_to_graph(function, [*shapes, *extra], f"jvp_{graph.name}")
-    _refuse_captured(graph, captured)
-    return ForwardGraph(made.pruned(), tuple(active_outputs))
+def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Value]:
+    """All primals, then the tangents, each of which stood after its primal."""
+    remaining = iter(values)
+    pairs = [(next(remaining), next(remaining) if flag else None) for flag in active]
+    return [primal for primal, _ in pairs] + [t for _, t in pairs if t is not None]
 
 
 class ReverseGraphs(NamedTuple):
@@ -103,11 +134,7 @@ class ReverseGraphs(NamedTuple):
 
 def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     """The reverse derivative of `graph` with respect to the inputs marked in `active`."""
-    key = ("vjp", active)
-    found = graph.memo.get(key)
-    if found is None:
-        found = graph.memo[key] = _make_vjp_graphs(graph, active)
-    return found
+    return graph.remembered(("vjp", active), _make_vjp_graphs, graph, active)
 
 
 def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
@@ -187,37 +214,11 @@ class BatchedGraph(NamedTuple):
 
 def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> BatchedGraph:
     """`graph` over a batch of `size` whose dimension in each input is given (None: not there)."""
-    key = ("batch", dimensions, size)
-    found = graph.memo.get(key)
-    if found is None:
-        found = graph.memo[key] = _make_batched_graph(graph, dimensions, size)
-    return found
+    key = ("batched", dimensions, size)
+    return graph.remembered(key, _make_batched_graph, graph, dimensions, size)
 
 
 def _make_batched_graph(
     graph: Graph, dimensions: tuple[int | None, ...], size: int
 ) -> BatchedGraph:
-    shapes: list[Any] = []
-    for shape, dimension in zip(graph.input_shapes, dimensions, strict=True):
-        if dimension is not None:
-            shape = shape.with_dimension(dimension, size)  # type: ignore[union-attr]  # an array
-        shapes.append(shape)
-    found: list[int | None] = []
-
-    def function(*arguments: Any) -> list[Any]:
-        trace = BatchTrace(_state.trace, size)
-        inputs = [
-            argument if dimension is None else BatchTracer(trace, argument, dimension)
-            for argument, dimension in zip(arguments, dimensions, strict=True)
-        ]
-        with under(trace):
-            outputs = evaluate_graph(graph, inputs)
-        trace.alive = False
-        mine = [type(each) is BatchTracer and each._trace is trace for each in outputs]
-        pairs = list(zip(outputs, mine, strict=True))
-        found.extend(each.dimension if flag else None for each, flag in pairs)
-        return [each.value if flag else each for each, flag in pairs]
-
-    made, captured = trace_to_graph(function, shapes, f"batched_{graph.name}")
-    _refuse_captured(graph, captured)
-    return BatchedGraph(made.pruned(), tuple(found))
+    return BatchedGraph(*entered_graph(graph, BatchTrace(None, size), dimensions))

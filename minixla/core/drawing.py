@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from minixla.core.graph import Graph, Instruction, Value
 
-__all__ = ["can_draw", "dot_text", "draw", "html_of"]
-
 #: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
 _MOST_BOXES = 600
 _MOST_DRAWN = 200

@@ -8,8 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["ELEMENT_TYPES", "ElementType", "canonical_element_type", "element_type"]
-
 
 class ElementType:
     """One XLA element type; there is a single object for each, so compare with `is`.

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from minixla.core.source import Source
 
-__all__ = ["Expression", "running_expression", "text_of"]
-
 # Longer texts are no help in a message.
 _LONGEST = 60
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.linear import with_sizes_of
+from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
-from minixla.core.shapes import Shape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import (
     Trace,
@@ -15,8 +16,6 @@ from minixla.core.tracing import (
     shape_of,
     under,
 )
-
-__all__ = ["ForwardTrace", "ForwardTracer", "has_tangent", "jvp_of"]
 
 
 class ForwardTracer(WrappingTracer):
@@ -34,8 +33,36 @@ class ForwardTracer(WrappingTracer):
 class ForwardTrace(Trace):
     """Computes primals under the parent trace and pushes tangents along."""
 
-    transformation = "jvp"
+    transformation = prefix = memo_key = "jvp"
     __slots__ = ()
+
+    def again(self, parent: Trace) -> ForwardTrace:
+        """See Trace."""
+        return ForwardTrace(parent)
+
+    def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
+        """A primal, and its tangent where it has one, which is what is known."""
+        if type(value) is not ForwardTracer or value._trace is not self:
+            return [value], False
+        is_moving = has_tangent(value)
+        return [value.value, value.tangent][: 1 + is_moving], is_moving
+
+    def put_together(self, values: Sequence[Any], known: bool) -> Any:
+        """See Trace."""
+        return ForwardTracer(self, *values) if known else values[0]
+
+    def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
+        """See Trace."""
+        return [shape] * (1 + known)
+
+    def joined(self, known: bool, other: bool) -> bool:
+        """A tangent that may not be there is zero."""
+        return known or other
+
+    def as_known(self, value: Any, known: bool) -> list[Any]:
+        """See Trace."""
+        values, is_moving = self.taken_apart(value)
+        return [*values, zeros_like(values[0])] if known and not is_moving else values
 
     def process(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]

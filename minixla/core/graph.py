@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from minixla.core.operation import Operation
     from minixla.core.source import Source
 
-__all__ = ["Graph", "Instruction", "Value", "innermost_first"]
-
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
@@ -173,6 +171,13 @@ class Graph:
     def is_inlined(self) -> bool:
         """Whether compilers get it in place of its calls, over which they recurse."""
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
+
+    def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
+        """`make(*arguments)`, made once for a key: programs derived from this one."""
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = make(*arguments)
+        return found
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""

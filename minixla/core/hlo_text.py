@@ -19,8 +19,6 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
-__all__ = ["HloEmitter", "hlo_text"]
-
 # Larger constants are elided, as XLA does.
 _ELIDED_ABOVE = 16
 

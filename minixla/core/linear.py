@@ -12,15 +12,6 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import bind, shape_of
 from minixla.core.tuples import TupleValue
 
-__all__ = [
-    "add_cotangents",
-    "instantiate",
-    "linear_jvp",
-    "linear_vjp",
-    "with_sizes_of",
-    "zeros_like",
-]
-
 
 def zeros_like(value: Any) -> Any:
     """Zeros of the shape of a value (or of a static Shape)."""

@@ -14,8 +14,6 @@ from minixla.core.errors import NestingError, explain
 from minixla.core.source import Source, is_user_file
 from minixla.core.state import state
 
-__all__ = ["enter_level", "leave_level", "nested"]
-
 #: How many frames of ours a level takes at most, of functions that are traced to graphs.
 FRAMES_OF_TRACING = 14
 # The limit is looked at each time when so many frames have been added.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from minixla.core.hlo_text import HloEmitter
     from minixla.core.stablehlo_text import Emitter
 
-__all__ = ["EVERY_OPERAND", "REGISTRY", "Operation", "operation_named", "register"]
-
 Shapes = AnyShape | tuple[AnyShape, ...]
 OperationClass = TypeVar("OperationClass", bound="Operation")
 #: None or a method.
@@ -323,6 +321,8 @@ class Operation(Record):
     stage_operands = _NO_HOOK
     #: `forward(primals, tangents, **attributes) -> (results, tangents)`: result and jvp in one.
     forward = _NO_HOOK
+    #: `enter(trace, operands)`: its results, with the programs that it runs entered by a trace.
+    enter = _NO_HOOK
     #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
     linearize = _NO_HOOK
     #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a

@@ -8,8 +8,6 @@ from minixla.core.forward import ForwardTrace, jvp_of
 from minixla.core.operation import Operation
 from minixla.core.tracing import GraphTrace, GraphTracer, Trace, under
 
-__all__ = ["LinearizeTrace", "PartialTrace"]
-
 
 class PartialTrace(GraphTrace):
     """Records operations on its own tracers; computes all others under its parent."""

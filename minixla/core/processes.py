@@ -15,15 +15,6 @@ from typing import Any, NoReturn
 
 from minixla.core.errors import DeadlockError, explain
 
-__all__ = [
-    "Process",
-    "ProcessId",
-    "current_process",
-    "running_on",
-    "transfer_from_outfeed",
-    "transfer_to_infeed",
-]
-
 #: (replica, partition).
 ProcessId = tuple[int, int]
 

@@ -16,8 +16,6 @@ from minixla.core.element_types import (
 )
 from minixla.core.errors import ShapeError, explain
 
-__all__ = ["inexact_type", "numeric_type", "promote_types", "result_type"]
-
 _SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]
 # The lattice: each node and the nodes right above it. i*, f* and c* are Python's scalar types.
 _ABOVE: dict[str, list[str]] = {

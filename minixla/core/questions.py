@@ -14,8 +14,6 @@ import numpy as np
 
 from minixla.core.expressions import Expression, text_of
 
-__all__ = ["OF_MATH", "advice_for"]
-
 Advice = str | None
 
 #: What stands for functions of `math` and `cmath` that mx.numpy does not have by their names.

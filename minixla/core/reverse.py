@@ -22,8 +22,6 @@ from minixla.core.tracing import (
 )
 from minixla.core.tuples import TupleValue
 
-__all__ = ["ReverseTrace", "ReverseTracer"]
-
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
 Target = tuple["Node", int] | None
 Pullback = Callable[[Any], Sequence[Any]]

@@ -10,8 +10,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["fill_role", "role"]
-
 _ROLES: dict[str, Callable[..., Any]] = {}
 _OPERATION_SET = "minixla_ops"
 

@@ -18,8 +18,6 @@ from minixla.core.element_types import (
 )
 from minixla.core.errors import too_large
 
-__all__ = ["TOKEN", "AnyShape", "DeclaredArray", "Shape", "TokenShape", "TupleShape", "parse_shape"]
-
 
 class _Interned:
     """Base class of shapes: one object for each, which nobody may change."""

@@ -6,8 +6,6 @@ import weakref
 
 import numpy as np
 
-__all__ = ["holds", "snapshot"]
-
 # By identity of the array: it and its last snapshot, while someone else keeps them alive.
 _TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
 

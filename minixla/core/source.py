@@ -13,17 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "ReverseSource",
-    "Source",
-    "find_source",
-    "given_as",
-    "is_user_file",
-    "reverse_source",
-    "skip_callers",
-    "skip_package",
-]
-
 
 class Source(NamedTuple):
     """A position in the user's program, resolved to a line only when it is printed."""

@@ -15,16 +15,6 @@ from minixla.core.nesting import nested
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.source import Source
 
-__all__ = [
-    "Emitter",
-    "attribute_text",
-    "layouts_text",
-    "literal_text",
-    "module_text",
-    "quoted",
-    "real_text",
-]
-
 # Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
 

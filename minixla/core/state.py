@@ -8,8 +8,6 @@ from typing import Any
 
 from minixla.core.source import Source
 
-__all__ = ["ThreadState", "restore_state", "state"]
-
 
 class ThreadState(threading.local):
     """The state of one thread; class attributes are what a new thread starts with.

@@ -17,8 +17,6 @@ from typing import Any, TypeVar, cast
 from minixla.core.source import is_user_file
 from minixla.core.state import restore_state, state
 
-__all__ = ["api_boundary", "hide_frames", "hiding_frames", "mark_frames"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _OPTION = "MINIXLA_TRACEBACK_FILTERING"

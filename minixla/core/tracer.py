@@ -22,21 +22,6 @@ from minixla.core.source import find_source, given_as
 from minixla.core.state import state
 from minixla.core.tuples import TupleValue
 
-__all__ = [
-    "Tracer",
-    "WrappingTracer",
-    "can_be_weak",
-    "check_value",
-    "concrete_primal",
-    "host_array",
-    "leaked",
-    "named_operand",
-    "not_a_value",
-    "shape_of",
-    "unknown_value",
-    "weak_type_of",
-]
-
 
 class Tracer:
     """A value that a trace knows more about than its number.

@@ -34,38 +34,12 @@ from minixla.core.tracer import (
     check_value,
     host_array,
     leaked,
-    named_operand,
     not_a_value,
     shape_of,
     unknown_value,
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
-
-__all__ = [
-    "GraphTrace",
-    "GraphTracer",
-    "Trace",
-    "Tracer",
-    "at_own_lines",
-    "bind",
-    "check_value",
-    "closed_graph",
-    "current_trace",
-    "default_trace",
-    "evaluate_graph",
-    "host_array",
-    "leaked",
-    "named_operand",
-    "not_a_value",
-    "one_program",
-    "set_default_trace",
-    "shape_of",
-    "trace_to_graph",
-    "tracing",
-    "under",
-    "weak_type_of",
-]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -109,6 +83,38 @@ class Trace:
         if not isinstance(value, Tracer):
             return self.parent.weakly(value)
         return value if value.weak_type else value._weak_copy()
+
+    # How the trace enters programs that operations run; see `derived.entered_graph`. For what
+    # wraps no values and remembers nothing of them the defaults are right.
+
+    #: Part of the names of programs that were entered.
+    prefix: ClassVar[str] = "entered"
+    #: Equal for traces that do the same; None: programs are entered anew each time.
+    memo_key: Any = None
+
+    def again(self, parent: Any) -> Trace:
+        """The same under another parent: for a program's body."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it enters programs")
+
+    def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
+        """The parent's values that a value is made of, and what is known of it while tracing."""
+        return [value], None
+
+    def put_together(self, values: Sequence[Any], known: Any) -> Any:
+        """The value that was taken apart."""
+        return values[0]
+
+    def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
+        """The shapes of the parent's values that a value of `shape` is made of."""
+        return [shape]
+
+    def joined(self, known: Any, other: Any) -> Any:
+        """What is known of a value of which either may be true, as of the results of branches."""
+        return known if known == other else None
+
+    def as_known(self, value: Any, known: Any) -> list[Any]:
+        """`taken_apart` for a value of which less is to be known, under the parent."""
+        return self.taken_apart(value)[0]
 
     @property
     def evaluator(self) -> Trace:

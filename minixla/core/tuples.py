@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["TupleValue"]
-
 
 class TupleValue:
     """What a value of tuple shape is where nothing is staged; in a graph it is a traced value.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -10,7 +11,8 @@ import minixla_ops as ops
 from minixla.core.derived import batched_graph, call_vjp_graphs, jvp_graph, vjp_graphs
 from minixla.core.errors import TransformError
 from minixla.core.shapes import Shape
-from minixla.core.tracing import current_trace, trace_to_graph, under
+from minixla.core.tracer import WrappingTracer
+from minixla.core.tracing import Trace, current_trace, shape_of, trace_to_graph, under
 from minixla.reference.trace import ReferenceTrace
 from minixla_ops.evaluation import reference_graph
 
@@ -116,3 +118,99 @@ def test_a_rule_that_reads_an_enclosing_function():
         return [w]
 
     trace_to_graph(outer, [VECTOR])
+
+
+class Tracked(WrappingTracer):
+    """A value and the names of the arguments that it depends on."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, trace, value, names):
+        self._trace, self._shape = trace, shape_of(value)
+        self.value, self.names = value, names
+
+
+class Tracking(Trace):
+    """A transformation that the library does not know: which results depend on which arguments."""
+
+    prefix, memo_key = "tracked", "dependence"
+
+    def again(self, parent):
+        return Tracking(parent)
+
+    def taken_apart(self, value):
+        is_own = type(value) is Tracked and value._trace is self
+        return ([value.value], value.names) if is_own else ([value], frozenset())
+
+    def put_together(self, values, known):
+        return Tracked(self, values[0], known)
+
+    def joined(self, known, other):
+        return known | other
+
+    def process(self, operation, operands, attributes):
+        if operation.enter is not None:
+            return operation.enter(self, operands)
+        taken = [self.taken_apart(operand) for operand in operands]
+        names = frozenset().union(*[known for _, known in taken])
+        with under(self.parent):
+            values = tuple([value for (value,), _ in taken])
+            outcome = self.parent.process(operation, values, attributes)
+        if type(outcome) is tuple:
+            return tuple([Tracked(self, each, names) for each in outcome])
+        return Tracked(self, outcome, names)
+
+
+def late(a, b, c):
+    """c reaches the first value only after two iterations."""
+    return mx.fori_loop(0, 3, lambda i, v: (v[0] + v[1], v[1] * v[2], v[2], v[3]), (a, b, c, b))
+
+
+TRACKED = {
+    "jit": (mx.jit(lambda a, b, c: (a + b, c)), ["ab", "c"]),
+    "cond": (lambda a, b, c: mx.cond(True, lambda x, y: x, lambda x, y: y, a, b), ["ab"]),
+    "loop": (late, ["abc", "bc", "c", "b"]),
+    "while": (
+        lambda a, b, c: mx.while_loop(
+            lambda v: (v[0] < 9).all(), lambda v: (v[0] + v[1], v[1]), (a, b)
+        ),
+        ["ab", "b"],
+    ),
+    "scan": (
+        lambda a, b, c: mx.scan(lambda x, e: (x * b, x + e), a, mx.numpy.stack([c])),
+        ["ab", "abc"],
+    ),
+    "jit in scan": (
+        lambda a, b, c: mx.scan(
+            lambda x, e: (mx.jit(mx.numpy.tanh)(x) * e, x), a, mx.numpy.stack([c])
+        ),
+        ["ac", "ac"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACKED)
+def test_a_transformation_of_ones_own_enters_programs(name):
+    function, expected = TRACKED[name]
+    trace = Tracking(current_trace())
+    with under(trace):
+        arguments = [Tracked(trace, X * n, frozenset(letter)) for n, letter in enumerate("abc", 1)]
+        results = jax.tree.leaves(function(*arguments))
+    found = [trace.taken_apart(each) for each in results]
+    assert ["".join(sorted(names)) for _, names in found] == expected
+    plain = jax.tree.leaves(function(X, X * 2, X * 3))
+    for (value,), each in zip([values for values, _ in found], plain, strict=True):
+        np.testing.assert_allclose(value, each, rtol=1e-6)
+
+
+def test_a_transformation_that_does_not_enter_programs_says_so():
+    class Closed(Trace):
+        def process(self, operation, operands, attributes):
+            return operation.enter(self, operands)
+
+    trace = Closed(current_trace())
+    with (
+        under(trace),
+        pytest.raises(NotImplementedError, match="Closed does not say how it enters"),
+    ):
+        mx.jit(mx.numpy.tanh)(X)
