@@ -160,10 +160,16 @@ class Graph:
         return self.memo["has_side_effect"]
 
     @property
+    def computations(self) -> list[Graph]:
+        """The programs that its instructions run."""
+        running = [step for step in self.instructions if not step.op.is_plain]
+        return [each for step in running for each in step.computations]
+
+    @property
     def depth(self) -> int:
         """How many programs run within each other, this one not counted."""
         for graph in innermost_first(self, lambda each: "depth" in each.memo):
-            called = [each for step in graph.instructions for each in step.computations]
+            called = graph.computations
             graph.memo["depth"] = 1 + max([each.depth for each in called]) if called else 0
         return self.memo["depth"]
 
@@ -303,13 +309,7 @@ def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[
     # An explicit stack: programs may be nested deeper than Python's recursion goes.
     stack = [graph]
     while stack:
-        waiting = [
-            each
-            for step in stack[-1].instructions
-            if not step.op.is_plain
-            for each in step.computations
-            if not is_done(each)
-        ]
+        waiting = [each for each in stack[-1].computations if not is_done(each)]
         if waiting:
             stack.extend(waiting)
         else:

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
 
 from minixla.core.attributes import Literal
+from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.core.operation import Operation, operation_named
+from minixla.core.operation import REGISTRY, Operation, operation_named
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
+from minixla_ops.elementwise import Binary, Unary
+from minixla_ops.transcendental import FloatUnary
 from minixla_ops.tuples import without_tuples
 
-__all__ = ["Body", "Builder"]
+__all__ = ["ELEMENTWISE", "Body", "Builder"]
 
 # Sizes of shapes are computed when they need no more instructions than this.
 _MOST_FOLDED = 1000
 _SMALL = 4096
+
+
+def _elementwise() -> dict[type, Operation]:
+    by_name = {
+        f"stablehlo.{operation.stablehlo_name}": operation
+        for operation in REGISTRY.values()
+        if operation.stablehlo_name not in (None, "compare")
+        and isinstance(operation, (Unary, Binary))
+        and (isinstance(operation, FloatUnary) or not operation.fields)
+    }
+    classes = {
+        getattr(view, "OPERATION_NAME", ""): view
+        for view in vars(stablehlo).values()
+        if isinstance(view, type) and issubclass(view, ir.OpView)
+    }
+    return {classes[name]: operation for name, operation in by_name.items()}
+
+
+#: Operations of one or two operands, without attributes but an accuracy, by MLIR's class.
+ELEMENTWISE: dict[type, Operation] = _elementwise()
 
 
 class Builder:
@@ -101,26 +126,42 @@ class Builder:
         self.instructions.append(step)
         return step.results
 
-    def elementwise(self, operation: Operation, own: Any) -> None:
-        """`apply` and `define` for an operation of one or two operands and without attributes.
+    def elementwise(
+        self, views: Iterable[Any], source_of: Callable[[Any], Source | None]
+    ) -> Iterator[Any]:
+        """`apply` and `define` for the operations that depend on one or two operands alone.
 
         Most operations of most programs are such: here each call counts.
 
         Args:
-            operation: ours.
-            own: MLIR's.
+            views: MLIR's operations.
+            source_of: gives the source of a location of MLIR's.
+
+        Yields:
+            The other operations, and those that break a rule.
         """
-        known, given = self._values, own.operands
-        first = known.get(hash(given[0])) or self.value(given[0])
-        operands: tuple[Value, ...] = (first,)
-        shapes: tuple[AnyShape, ...] = (first.shape,)
-        if len(given) == 2:
-            second = known.get(hash(given[1])) or self.value(given[1])
-            operands, shapes = (first, second), (first.shape, second.shape)
-        shape, attributes = operation.infer(shapes, {})
-        step = Instruction(operation, operands, attributes, shape, self.source)
-        self.instructions.append(step)
-        known[hash(own.result)] = step.results[0]
+        known, add = self._values, self.instructions.append
+        for view in views:
+            own, operation = view.operation, ELEMENTWISE.get(type(view))
+            if operation is None or (operation.fields and len(own.attributes)):
+                yield own
+                continue
+            self.source = source = source_of(own.location)
+            given = own.operands
+            first = known.get(hash(given[0])) or self.value(given[0])
+            operands: tuple[Value, ...] = (first,)
+            shapes: tuple[AnyShape, ...] = (first.shape,)
+            if len(given) == 2:
+                second = known.get(hash(given[1])) or self.value(given[1])
+                operands, shapes = (first, second), (first.shape, second.shape)
+            try:
+                shape, attributes = operation.infer(shapes, {})
+            except MinixlaError:
+                yield own
+                continue
+            step = Instruction(operation, operands, attributes, shape, source)
+            add(step)
+            known[hash(own.result)] = step.results[0]
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one more instruction of the operation of XLA's name `name`."""

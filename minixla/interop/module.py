@@ -18,13 +18,20 @@ from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
 from minixla.interop.deprecated import DEPRECATED
 from minixla.interop.dynamic import DYNAMIC
-from minixla.interop.operations import ELEMENTWISE, TABLE, Translation
+from minixla.interop.operations import TABLE, Translation
 from minixla.interop.order import callees_first
 from minixla.interop.programs import PROGRAMS
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
-from minixla.interop.values import UnreadableError, declared, shape_of_type, source_at, source_of
+from minixla.interop.values import (
+    BLOCK,
+    UnreadableError,
+    declared,
+    shape_of_type,
+    source_of,
+    sources_of,
+)
 
 __all__ = ["TRANSLATIONS", "Module"]
 
@@ -177,19 +184,10 @@ class Module:
                 builder.add_input(argument)
             except ValueError as error:
                 raise _unsupported(block.owner.location, str(error)) from None
-        for view in block.operations:
-            operation = view.operation
+        # MLIR's verifier infers the types of elementwise operations as our rules do, up to sizes
+        # that it does not know: those of what leaves a block are checked.
+        for operation in builder.elementwise(block.operations, self._source):
             name = operation.name
-            same = ELEMENTWISE.get(name)
-            if same is not None and not (same.attributes and len(operation.attributes)):
-                # Most operations of most programs. MLIR's verifier infers their types as our rules
-                # do, up to sizes that it does not know: those of what leaves a block are checked.
-                builder.source = self._source(operation.location)
-                try:
-                    builder.elementwise(same, operation)
-                    continue
-                except MinixlaError:
-                    pass  # raised again below, with what it is about
             if name in _TERMINATORS:
                 return self._returned(operation, name, builder)
             self._translate(operation, name, builder)
@@ -238,8 +236,9 @@ class Module:
             )
 
     def _source(self, location: Any) -> Source | None:
-        if isinstance(location, ir.FileLineColLoc):  # each operation has its own
-            return source_at(location.filename, "program", location.start_line)
+        if type(location) is ir.FileLineColLoc:  # each operation has its own
+            block, at = divmod(location.start_line, BLOCK)
+            return sources_of(location.filename, block)[at]
         key = hash(location.attr)
         found = self._sources.get(key, _UNKNOWN)
         if found is _UNKNOWN:
@@ -260,9 +259,8 @@ class Module:
 
     def _measure(self, graph: Graph, location: Any) -> None:
         """Notes how deep the programs within a graph are nested; refuses what is too deep."""
-        inner = [each for step in graph.instructions for each in step.computations]
         deepest = 0
-        for each in inner:
+        for each in graph.computations:
             if id(each) not in self._depths:
                 self._measure(each, location)  # a region: its nesting is limited already
             deepest = max(deepest, self._depths[id(each)])

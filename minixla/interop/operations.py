@@ -13,17 +13,17 @@ from minixla import numpy as mnp
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import Shape
+from minixla.interop.building import ELEMENTWISE
 from minixla.interop.step import Step
 from minixla.interop.undefined import translated_select
 from minixla.interop.values import enumerator, literal_of
 from minixla_ops.accuracy import ResultAccuracy
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.dot_dimensions import DotDimensionNumbers
-from minixla_ops.elementwise import Binary, Unary
 from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.transcendental import FloatUnary
 
-__all__ = ["ELEMENTWISE", "TABLE", "Translation", "precisions"]
+__all__ = ["TABLE", "Translation", "precisions"]
 
 #: Adds to the graph under construction and gives the results.
 Translation = Callable[[Step], Sequence[Value]]
@@ -51,22 +51,6 @@ def _accurate(operation: Operation) -> Translation:
         return step.builder.apply(operation, step.operands, given)
 
     return translation
-
-
-def _same_names() -> dict[str, Operation]:
-    """Elementwise operations of one or two operands, without attributes but an accuracy."""
-    return {
-        f"stablehlo.{operation.stablehlo_name}": operation
-        for operation in REGISTRY.values()
-        if operation.stablehlo_name not in (None, "compare")
-        and isinstance(operation, (Unary, Binary))
-        and (isinstance(operation, FloatUnary) or not operation.fields)
-    }
-
-
-#: What an operation without attributes is, where nothing but its operands matters; by StableHLO's
-#: name.
-ELEMENTWISE: dict[str, Operation] = _same_names()
 
 
 _DIRECTIONS = {each.upper(): each.capitalize() for each in ("eq", "ne", "ge", "gt", "le", "lt")}
@@ -269,8 +253,10 @@ def _optimization_barrier(step: Step) -> Sequence[Value]:
 #: By StableHLO's name.
 TABLE: dict[str, Translation] = {
     **{
-        name: _accurate(operation) if isinstance(operation, FloatUnary) else _one(operation.name)
-        for name, operation in ELEMENTWISE.items()
+        f"stablehlo.{operation.stablehlo_name}": (
+            _accurate(operation) if isinstance(operation, FloatUnary) else _one(operation.name)
+        )
+        for operation in ELEMENTWISE.values()
     },
     "stablehlo.after_all": _one("AfterAll"),
     "stablehlo.batch_norm_grad": _one("BatchNormGrad", _batch_norm),

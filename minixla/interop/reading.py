@@ -30,6 +30,7 @@ _BYTECODE = b"ML\xefR"
 _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
 _COMMENT = re.compile(r"//[^\n]*")
+_ARROW = re.compile("->")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".bin", ".stablehlo", ".vhlo")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -193,15 +194,18 @@ def _check_text(text: str) -> None:
 
 def _check_nesting(text: str) -> None:
     """Refuses brackets within brackets where the parser's recursion would end the process."""
-    # Neither strings nor comments go beyond a line.
-    quiet = _COMMENT.sub("", _STRING.sub("", text))
-    for pair in ("->", ">=", "<="):
-        quiet = quiet.replace(pair, "")
+    # Neither strings nor comments go beyond a line; comparisons are rare, and looked at below.
+    quiet = text
+    for pattern in (_STRING, _COMMENT, _ARROW):
+        quiet = pattern.sub("", quiet)
     brackets = quiet.encode().translate(None, _NO_BRACKETS)
     if _depths(brackets).max(initial=0) <= _MOST_NESTED:
         return
     quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
-    where = int(np.argmax(_depths(quiet.encode("latin-1", "replace")) > _MOST_NESTED))
+    deep = _depths(quiet.encode("latin-1", "replace")) > _MOST_NESTED
+    if not deep.any():
+        return
+    where = int(np.argmax(deep))
     raise refused_at(text, where, f"more than {_MOST_NESTED} brackets within each other", _NESTED)
 
 

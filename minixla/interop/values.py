@@ -18,6 +18,7 @@ from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
 __all__ = [
+    "BLOCK",
     "UnreadableError",
     "element_of",
     "enumerator",
@@ -26,6 +27,7 @@ __all__ = [
     "shape_of_type",
     "source_at",
     "source_of",
+    "sources_of",
 ]
 
 _ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
@@ -241,16 +243,23 @@ def source_of(location: Any) -> Source | None:
     return None
 
 
-# A code object stands for so many lines of a file: making one takes longer than reading a line.
-_BLOCK = 64
-_TEMPLATE = compile("x\n" * _BLOCK, "", "exec")
+#: A code object stands for so many lines of a file: making one takes longer than reading a line.
+BLOCK = 64
+_TEMPLATE = compile("x\n" * BLOCK, "", "exec")
 _OFFSETS = {line: start for start, _, line in reversed([*_TEMPLATE.co_lines()])}
 
 
 def source_at(file: str, function: str, line: int) -> Source:
     """A line of a file that Python need not have."""
-    block, at = divmod(line, _BLOCK)
+    block, at = divmod(line, BLOCK)
     return Source(_lines_of(file, function, block), _OFFSETS[at + 1])
+
+
+@lru_cache(maxsize=256)
+def sources_of(file: str, block: int) -> list[Source]:
+    """The lines of a block, for programs of which each operation has one of its own."""
+    start = block * BLOCK
+    return [source_at(file, "program", line) for line in range(start, start + BLOCK)]
 
 
 @lru_cache(maxsize=4096)
@@ -259,5 +268,5 @@ def _lines_of(file: str, function: str, block: int) -> CodeType:
         co_filename="<stablehlo>" if file == "-" else file,
         co_name=function,
         co_qualname=function,
-        co_firstlineno=block * _BLOCK,
+        co_firstlineno=block * BLOCK,
     )

@@ -43,13 +43,13 @@ def without_constants(source: _Source) -> tuple[_Source, dict[str, np.ndarray]]:
     Args:
         source: text, or its UTF-8; other bytes come back as they are.
     """
-    resource = "dense_resource<"
-    if _as(source, f"{resource}{_NAME}") in source:  # type: ignore[operator]  # both are text, or both bytes
+    resource, values = "dense_resource<", _values(source)
+    if not values or _as(source, f"{resource}{_NAME}") in source:  # type: ignore[operator]  # both are text, or both bytes
         return source, {}
     parts: list[_Source] = []
     constants: dict[str, np.ndarray] = {}
     done = 0
-    for start, end, reader in _values(source):
+    for start, end, reader in values:
         head = _text(source[max(done, start - _NEAR) : start])
         after = _AFTER.match(_text(source[end : end + _NEAR]))
         if after is None or not _BEFORE.search(head.removesuffix("dense<")):

@@ -290,6 +290,24 @@ def test_ten_thousand_operations_take_less_than_a_second():
     assert len(graph.instructions) == 10_000
 
 
+def test_each_operation_has_its_line_and_each_copy_of_a_constant_that_of_its_use():
+    steps = [f"%{n} = stablehlo.tanh %{n - 1} : tensor<2x3xf32>" for n in range(1, 200)]
+    region = """
+    %c = stablehlo.constant dense<1.0> : tensor<f32>
+    %r = "stablehlo.map"(%199) <{dimensions = array<i64: 0, 1>}> ({
+    ^bb0(%a: tensor<f32>):
+      %n = stablehlo.negate %a : tensor<f32>
+      %m = stablehlo.add %n, %c : tensor<f32>
+      stablehlo.return %m : tensor<f32>
+    }) : (tensor<2x3xf32>) -> tensor<2x3xf32>"""
+    text = main("\n".join(steps) + region, "%0: tensor<2x3xf32>")
+    graph = mx.import_stablehlo(text).graph
+    assert [step.source.line for step in graph.instructions[:199]] == [*range(2, 201)]
+    (inner,) = graph.computations
+    lines = {step.op.name: step.source.line for step in inner.instructions}
+    assert lines == {"Neg": 204, "Constant": 205, "Add": 205}
+
+
 COLLECTIVES = {
     "all_reduce": (
         """

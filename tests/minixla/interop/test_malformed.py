@@ -214,6 +214,15 @@ def test_nesting_is_limited(what):
         mx.import_stablehlo(_NESTED[what])
 
 
+@pytest.mark.parametrize("mark", ["d0 >= 0", "-d0 <= 0", "text"])
+def test_what_only_looks_like_brackets_is_not_counted(mark):
+    arrows = ", ".join(["() -> ()"] * 300)
+    sets = f"affine_set<(d0) : ({', '.join([mark] * 300)})>" if "d" in mark else repr("<([" * 300)
+    module = f"module attributes {{a.types = [{arrows}], a.sets = {sets}}} {{".replace("'", '"')
+    text = f"{module} // {'{<' * 300}\n{main('%r = stablehlo.tanh %x : tensor<2x3xf32>')}\n}}"
+    assert len(mx.import_stablehlo(text).graph.instructions) == 1
+
+
 def chain(length: int) -> str:
     """A function that calls one that calls one ..."""
     type_ = "tensor<f32>"
