@@ -308,6 +308,12 @@ def test_each_operation_has_its_line_and_each_copy_of_a_constant_that_of_its_use
     assert lines == {"Neg": 204, "Constant": 205, "Add": 205}
 
 
+def test_an_accuracy_request_is_kept():
+    accuracy = "#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<HIGHEST>>"
+    step = f"%r = stablehlo.exponential %x {{result_accuracy = {accuracy}}} : tensor<2x3xf32>"
+    assert "result_accuracy={mode=highest}" in str(mx.import_stablehlo(main(step)).graph)
+
+
 COLLECTIVES = {
     "all_reduce": (
         """
