@@ -95,7 +95,7 @@ def from_jax(
         fixed += [*[args[number] for number in numbers], *[static[name] for name in sorted(static)]]
         mode = canonical_element_type(S64)
         # 1, 1.0 and True are equal.
-        held = tuple([(spelling(value), value) for value in fixed])
+        held = tuple([(spelling(value), _hashable(value)) for value in fixed])
         key = (tree, flags, shapes, weak, numbers, tuple(sorted(static)), held, mode)
         try:
             found = programs.get(key)
@@ -155,10 +155,15 @@ def _shape(leaf: Any, fun: Callable[..., Any]) -> Shape:
     return shape
 
 
+def _hashable(value: Any) -> Any:
+    """What stands for a value in a key: slices are not hashable before Python 3.12."""
+    return value.__reduce__() if isinstance(value, slice) else value
+
+
 def _unhashable(fun: Callable[..., Any], fixed: Sequence[Any]) -> TransformError:
     def is_hashable(value: Any) -> bool:
         try:
-            hash(value)
+            hash(_hashable(value))
         except TypeError:
             return False
         return True

@@ -161,8 +161,8 @@ class Digamma(_SpecialUnary):
 class _Sum(_Special, Binary):
     """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
 
-    The derivative with respect to the order is not defined, as in JAX. What MLIR writes is wrong
-    where x is negative. With f the fraction of -x, the sum for the exponent -s is that from 1 - f
+    The derivative with respect to the order is not defined, as in JAX. What MLIR writes is NaN
+    where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the sum for the exponent -s is that from 1 - f
     on, and (-1)**s times that from f up to -x, which is a difference of two.
     """
 
@@ -180,12 +180,12 @@ class _Sum(_Special, Binary):
         (shape,) = self.array_shapes(results)
         wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
         split, joined = _reflection(shape, wide, self.offset)
-        order, sign, *arguments = emit.expand(split, operands)
+        order, sign, scale, *arguments = emit.expand(split, operands)
         sums = [
             emit.operation(f"chlo.{self.builder_name}", [order, x], [wide, wide], [wide])[0]
             for x in arguments
         ]
-        return emit.expand(joined, [sign, *sums])
+        return emit.expand(joined, [sign, scale, *sums])
 
     def reference(self, order: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The same in double."""
@@ -193,10 +193,10 @@ class _Sum(_Special, Binary):
         split, joined = _reflection(scalar, scalar, self.offset)
         wide = [cast(each, F64) for each in (order, x)]
         with np.errstate(all="ignore"):
-            order, sign, *arguments = apply_elementwise(split, wide)
+            order, sign, scale, *arguments = apply_elementwise(split, wide)
             approximated = _approximated(self.builder_name, 2)
             sums = [approximated(order, x) for x in arguments]
-            return cast(apply_elementwise(joined, [sign, *sums])[0], kind)
+            return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
 
     def derivatives(
         self, lhs: Any, rhs: Any, result: Any
@@ -216,21 +216,24 @@ def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
     def split(order: Any, x: Any) -> tuple[Any, ...]:
         order, x = convert(order, wide.element_type), convert(x, wide.element_type)
         exponent, one = order + offset, ones_like(x)
+        is_far = (x == math.inf) & (exponent > 1)
+        x = select(is_far, one, x)
         is_whole = (exponent == floor(exponent)) & (exponent > 1)
         is_reflected = (x < 0) & (x != floor(x)) & is_whole
         size = select(is_reflected, -x, 0.5 * one)
         fraction = size - floor(size)
         is_even = 0.5 * exponent == floor(0.5 * exponent)
         sign = select(is_reflected, select(is_even, one, -one), 0 * one)
-        return order, sign, select(is_reflected, 1 - fraction, x), fraction, 1 + size
+        first = select(is_reflected, 1 - fraction, x)
+        return order, sign, select(is_far, 0 * one, one), first, fraction, 1 + size
 
-    def joined(sign: Any, first: Any, fractional: Any, above: Any) -> Any:
+    def joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
         total = select(sign == 0, first, first + sign * (fractional - above))
-        return convert(total, shape.element_type)
+        return convert(scale * total, shape.element_type)
 
     return (
         closed_graph(split, [shape, shape], "reflection"),
-        closed_graph(joined, [wide] * 4, "reflection"),
+        closed_graph(joined, [wide] * 5, "reflection"),
     )
 
 

@@ -23,10 +23,10 @@ from minixla.numpy.operands import (
     default_int,
     keep_weak,
     lifted,
-    listed,
     operand_shape,
     requested_type,
-    static_int,
+    static_size,
+    static_sizes,
 )
 from minixla_ops.operators import broadcast_shapes, convert
 from minixla_ops.rules import splat
@@ -67,9 +67,15 @@ def array(
 
     Raises:
         ShapeError: it is something else, or the lists are ragged.
+        IntegerRangeError: a Python number does not fit `dtype`.
     """
     kind = None if dtype is None else requested_type(dtype, "array")
-    result = _from_members(object, kind) if isinstance(object, (list, tuple)) else object
+    is_number = isinstance(object, (int, float, complex)) and not isinstance(object, np.generic)
+    result = object
+    if isinstance(object, (list, tuple)):
+        result = _from_members(object, kind)
+    elif kind is not None and is_number:
+        result = _host_array(object, [object], kind)
     rank = operand_shape(result, "array").rank
     source = lifted(result)
     if kind is not None:
@@ -106,7 +112,7 @@ def _leaves(members: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _host_array(members: Sequence[Any], leaves: Sequence[Any], kind: ElementType | None) -> Any:
+def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
     if kind is None and leaves:
         kind = common_type("array", *leaves)
     kind = kind or default_float()
@@ -114,7 +120,8 @@ def _host_array(members: Sequence[Any], leaves: Sequence[Any], kind: ElementType
         return np.asarray(members, dtype=kind.dtype)
     except OverflowError:
         for leaf in leaves:
-            host_array(leaf, Shape(kind, ()), "array", "a member")
+            number = leaf.item() if isinstance(leaf, np.generic) else leaf
+            host_array(number, Shape(kind, ()), "array", "a member")
         raise
     except (ValueError, TypeError) as error:
         raise explain(
@@ -122,28 +129,21 @@ def _host_array(members: Sequence[Any], leaves: Sequence[Any], kind: ElementType
             "array",
             "no array can be made of this",
             [str(error)],
-            "Lists must hold numbers, and lists of one level must be equally long.",
+            f"Give numbers that {kind} has; lists of one level must be equally long.",
         ) from error
 
 
-def _sizes(shape: Any, subject: str) -> tuple[int, ...]:
-    sizes = tuple([static_int(each, subject, "shape") for each in listed(shape)])
-    if any(size < 0 for size in sizes):
-        raise explain(
-            AttributeValueError,
-            subject,
-            "a size is negative",
-            [f"shape = {sizes}"],
-            "Sizes must be >= 0.",
-        )
-    return sizes
-
-
-def _filled(value: Any, kind: ElementType, sizes: tuple[int, ...]) -> Any:
+def _filled(
+    value: Any,
+    kind: ElementType,
+    sizes: tuple[int, ...],
+    subject: str = "full",
+    name: str = "fill_value",
+) -> Any:
     try:
         return lifted(splat(value, Shape(kind, sizes)))
     except OverflowError:
-        host_array(value, Shape(kind, ()), "full", "fill_value")
+        host_array(value, Shape(kind, ()), subject, name)
         raise
 
 
@@ -153,24 +153,24 @@ def _kind(dtype: Any, subject: str) -> ElementType:
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
     """Zeros of a shape: a size, or a sequence of them."""
-    return _filled(0, _kind(dtype, "zeros"), _sizes(shape, "zeros"))
+    return _filled(0, _kind(dtype, "zeros"), static_sizes(shape, "zeros"))
 
 
 def ones(shape: Any, dtype: Any = None) -> Any:
     """Ones of a shape: a size, or a sequence of them."""
-    return _filled(1, _kind(dtype, "ones"), _sizes(shape, "ones"))
+    return _filled(1, _kind(dtype, "ones"), static_sizes(shape, "ones"))
 
 
 def empty(shape: Any, dtype: Any = None) -> Any:
     """An array of a shape, of zeros."""
-    return _filled(0, _kind(dtype, "empty"), _sizes(shape, "empty"))
+    return _filled(0, _kind(dtype, "empty"), static_sizes(shape, "empty"))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of a shape that holds `fill_value`, which broadcasts to it."""
     own = operand_shape(fill_value, "full")
     kind = own.element_type if dtype is None else requested_type(dtype, "full")
-    sizes = _sizes(shape, "full")
+    sizes = static_sizes(shape, "full")
     if isinstance(fill_value, (int, float, complex)):
         result = _filled(fill_value, kind, sizes)
     else:
@@ -184,7 +184,7 @@ def _like(a: Any, dtype: Any, shape: Any, subject: str) -> tuple[ElementType, tu
     else:
         own = operand_shape(a, subject)
     kind = own.element_type if dtype is None else requested_type(dtype, subject)
-    return kind, own.dimensions if shape is None else _sizes(shape, subject)
+    return kind, own.dimensions if shape is None else static_sizes(shape, subject)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
@@ -234,7 +234,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
     Raises:
         ConcretizationError: a bound is a staged value.
-        AttributeValueError: a bound is no real number, or `step` is 0.
+        AttributeValueError: a bound is no finite real number, or `step` is 0.
+        IntegerRangeError: `start` or `step` does not fit the result's type.
     """
     given = [bound for bound in (start, stop, step) if bound is not None]
     if not given:
@@ -245,16 +246,30 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         start, stop = 0, start
     if step == 0:
         raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
-    size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
+    size = _steps(start, stop, 1 if step is None else step)
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))
     counted = ops.iota(Shape(work, (size,)), 0)
     if step is not None and step != 1:
-        counted = counted * lifted(splat(step, Shape(work)))
+        counted = counted * _filled(step, work, (), "arange", "step")
     if start != 0:
-        counted = counted + lifted(splat(start, Shape(work)))
+        counted = counted + _filled(start, work, (), "arange", "start")
     return lifted(convert(counted, kind))
+
+
+def _steps(start: Any, stop: Any, step: Any) -> int:
+    """How many steps there are from `start` to before `stop`."""
+    try:
+        return max(0, math.ceil((stop - start) / step))
+    except (OverflowError, ValueError) as error:
+        raise explain(
+            AttributeValueError,
+            "arange",
+            "a bound is not finite, or far too large",
+            [f"start = {start}, stop = {stop}, step = {step}"],
+            "Give finite numbers.",
+        ) from error
 
 
 def linspace(
@@ -280,9 +295,7 @@ def linspace(
     Raises:
         AttributeValueError: `num` is negative.
     """
-    count = static_int(num, "linspace", "num")
-    if count < 0:
-        raise explain(AttributeValueError, "linspace", f"num is {count}", advice="Give num >= 0.")
+    count = static_size(num, "linspace", "num")
     kind = (
         inexact_type(common_type("linspace", start, stop))
         if dtype is None
@@ -420,7 +433,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
         that broadcast together.
     """
-    sizes = _sizes(tuple(dimensions), "indices")
+    sizes = static_sizes(tuple(dimensions), "indices")
     kind = default_int() if dtype is None else requested_type(dtype, "indices")
     if sparse:
         vectors = [ops.iota(Shape(kind, (size,)), 0) for size in sizes]

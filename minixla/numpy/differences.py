@@ -19,7 +19,7 @@ from minixla.numpy.operands import (
     keep_weak,
     lifted,
     operand_shape,
-    static_int,
+    static_size,
 )
 from minixla_ops.operators import convert, subtract
 from minixla_ops.rules import zeros
@@ -45,9 +45,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         AttributeValueError: `n` is negative.
     """
     shape = operand_shape(a, "diff")
-    times = static_int(n, "diff", "n")
-    if times < 0:
-        raise explain(AttributeValueError, "diff", f"n is {times}", advice="Give n >= 0.")
+    times = static_size(n, "diff", "n")
     place = axis_of(axis, shape.rank, "diff")
     edge = (*shape.dimensions[:place], 1, *shape.dimensions[place + 1 :])
     parts = [
@@ -58,7 +56,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     result = concatenate(parts, place) if len(parts) > 1 else lifted(a)
     is_pred = operand_shape(result, "diff").element_type.kind == "pred"
     function = not_equal if is_pred else subtract
-    for _ in range(times):
+    size = operand_shape(result, "diff").dimensions[place]
+    for _ in range(min(times, size)):  # of no elements there are no differences
         result = function(_span(result, place, 1, None), _span(result, place, None, -1))
     return result
 

@@ -145,6 +145,8 @@ def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
             clamped |= not is_inside
             boxes.append((at, at + 1, 1))
             continue
+        if member[2] == 0:
+            raise rejected("the step of a slice is 0", key, sizes, "Give another step.")
         start, stop, step = slice(*member).indices(size)
         count = len(range(start, stop, step))
         if step < 0:

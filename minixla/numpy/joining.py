@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
+from minixla.core.errors import (
+    AttributeValueError,
+    ConcretizationError,
+    IndexingError,
+    ShapeError,
+    explain,
+)
 from minixla.core.tracing import weak_type_of
 from minixla.numpy.manipulation import (
     atleast_1d,
@@ -332,6 +338,14 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
                 [f"{counts.size} counts, the axis has size {size}"],
                 "Give one count, or one for each index.",
             )
+        if counts.dtype.kind not in "biu" or (counts < 0).any():
+            raise explain(
+                AttributeValueError,
+                "repeat",
+                "a count is negative or no integer",
+                [f"repeats = {repeats}"],
+                "Give integers >= 0.",
+            )
         return np.repeat(np.arange(size, dtype=np.int32), counts)
     from minixla.numpy.cumulative import cumsum
     from minixla.numpy.manipulation import broadcast_to
@@ -358,6 +372,20 @@ def resize(a: Any, new_shape: Any) -> Any:
     return reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
 
 
+def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: Any) -> np.ndarray:
+    """The numbers below `size` as np.delete or np.insert changes them at an index."""
+    try:
+        return change(np.arange(size, dtype=np.int32), index, *values)
+    except IndexError as error:
+        raise explain(
+            IndexingError,
+            change.__name__,
+            "an index does not fit the axis",
+            [f"obj = {index}", f"the axis has size {size}", str(error)],
+            "Indices are integers; negative ones count from the end.",
+        ) from None
+
+
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """`arr` without some indices of an axis; default: of the elements in row-major order.
 
@@ -374,7 +402,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     size = operand_shape(arr, "delete").dimensions[axis_of(axis, np.ndim(arr), "delete")]
     if not isinstance(obj, slice):
         obj = concrete(obj, "delete", "Give indices that are known when the function is traced.")
-    kept = np.delete(np.arange(size, dtype=np.int32), obj)
+    kept = _changed(np.delete, size, obj)
     from minixla.numpy.taking import take
 
     return take(arr, kept, axis)
@@ -413,5 +441,5 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     values = broadcast_to(values, (*own.dimensions[:place], count, *own.dimensions[place + 1 :]))
     new = size + np.arange(count, dtype=np.int32)
     before = index.item() if index.size == 1 else index
-    order = np.insert(np.arange(size, dtype=np.int32), before, new)
+    order = _changed(np.insert, size, before, new)
     return take(concatenate([arr, values], place), order, place)

@@ -21,6 +21,7 @@ from minixla.numpy.operands import (
     operand_shape,
     requested_type,
     static_int,
+    static_sizes,
 )
 from minixla_ops import operators
 
@@ -280,7 +281,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
         ShapeError: the shapes do not fit.
     """
     own = operand_shape(array, "broadcast_to").dimensions
-    sizes = tuple([static_int(each, "broadcast_to", "shape") for each in listed(shape)])
+    sizes = static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
         raise explain(
             ShapeError,
@@ -298,8 +299,14 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to."""
-    return operators.broadcast_shapes(list(map(listed, shapes)), "broadcast_shapes")
+    """The shape that arrays of these shapes broadcast to.
+
+    Raises:
+        AttributeValueError: a size is negative or no integer.
+        ShapeError: there is none.
+    """
+    sizes = [static_sizes(shape, "broadcast_shapes") for shape in shapes]
+    return operators.broadcast_shapes(sizes, "broadcast_shapes")
 
 
 def _at_least(arrays: Sequence[Any], sizes: Any, subject: str) -> Any:

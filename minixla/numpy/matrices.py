@@ -23,6 +23,7 @@ from minixla.numpy.operands import (
     refuse_out,
     requested_type,
     static_int,
+    static_size,
 )
 from minixla_ops.operators import convert
 from minixla_ops.rules import splat
@@ -50,9 +51,12 @@ __all__ = [
 ]
 
 
-def _offsets(rows: int, columns: int) -> tuple[Any, Any]:
+def _offsets(rows: int, columns: int, k: Any) -> tuple[Any, Any]:
+    """The number of each element's row, plus k, and that of its column."""
     shape = Shape("s32", (rows, columns))
-    return ops.iota(shape, 0), ops.iota(shape, 1)
+    if isinstance(k, int):  # farther away there are no elements
+        k = min(max(k, -rows), columns)
+    return ops.iota(shape, 0) + k, ops.iota(shape, 1)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
@@ -65,10 +69,9 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
         dtype: default: the default float type.
     """
     kind = default_float() if dtype is None else requested_type(dtype, "eye")
-    rows = static_int(N, "eye", "N")
-    columns = rows if M is None else static_int(M, "eye", "M")
-    row, column = _offsets(rows, columns)
-    return lifted(convert(ops.eq(row + k, column), kind))
+    rows = static_size(N, "eye", "N")
+    columns = rows if M is None else static_size(M, "eye", "M")
+    return lifted(convert(ops.eq(*_offsets(rows, columns, k)), kind))
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -79,8 +82,9 @@ def identity(n: int, dtype: Any = None) -> Any:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
     kind = requested_type(np.float32 if dtype is None else dtype, "tri")
-    row, column = _offsets(N, N if M is None else M)
-    return lifted(convert(ops.ge(row + k, column), kind))
+    rows = static_size(N, "tri", "N")
+    columns = rows if M is None else static_size(M, "tri", "M")
+    return lifted(convert(ops.ge(*_offsets(rows, columns, k)), kind))
 
 
 def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
@@ -284,7 +288,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     shape = operand_shape(x, "vander")
     if shape.rank != 1:
         raise explain(ShapeError, "vander", f"x is {shape}", advice="Give a vector.")
-    count = shape.size if N is None else static_int(N, "vander", "N")
+    count = shape.size if N is None else static_size(N, "vander", "N")
+    Shape(shape.element_type, (shape.size, count))  # refuses what no memory has room for
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
     powers = power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
     kind = shape.element_type

@@ -52,6 +52,8 @@ __all__ = [
     "refuse_out",
     "requested_type",
     "static_int",
+    "static_size",
+    "static_sizes",
     "sum_type",
     "widened",
 ]
@@ -265,6 +267,42 @@ def static_int(value: Any, subject: str, name: str) -> int:
             [f"{name} = {value!r}"],
             "Give a Python integer.",
         ) from None
+
+
+def static_size(value: Any, subject: str, name: str) -> int:
+    """A `static_int` that is not negative.
+
+    Raises:
+        AttributeValueError: it is.
+    """
+    size = static_int(value, subject, name)
+    if size < 0:
+        raise explain(
+            AttributeValueError,
+            subject,
+            f"{name} is negative",
+            [f"{name} = {size}"],
+            "Give 0 or more.",
+        )
+    return size
+
+
+def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
+    """The sizes in a shape, which may be one size.
+
+    Raises:
+        AttributeValueError: one is negative or no integer.
+    """
+    sizes = tuple([static_int(each, subject, "shape") for each in listed(shape)])
+    if any(size < 0 for size in sizes):
+        raise explain(
+            AttributeValueError,
+            subject,
+            "a size is negative",
+            [f"shape = {sizes}"],
+            "Sizes must be >= 0.",
+        )
+    return sizes
 
 
 def concrete(value: Any, subject: str, advice: str) -> np.ndarray:

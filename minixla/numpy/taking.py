@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.element_types import S64
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
+from minixla.core.tracing import host_array
 from minixla.numpy.index_plans import checked_mode, fill_of
 from minixla.numpy.index_updates import IndexUpdate
 from minixla.numpy.indexing import getitem, index_dtype, wrapped
@@ -24,7 +26,8 @@ from minixla.numpy.operands import (
     lifted,
     operand_shape,
     refuse_out,
-    static_int,
+    static_size,
+    static_sizes,
 )
 from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.operators import broadcast_shapes, convert
@@ -52,9 +55,12 @@ def _integers(indices: Any, subject: str) -> Any:
 
     Raises:
         ShapeError: they are of another type.
+        IntegerRangeError: a Python int has more than 64 bits.
     """
     if isinstance(indices, (list, tuple)):
         indices = np.asarray(indices)
+    elif isinstance(indices, int):
+        indices = host_array(indices, Shape(S64), subject, "an index")
     kind = operand_shape(indices, subject).element_type
     if not kind.is_integer:
         raise explain(
@@ -215,7 +221,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             a, "nonzero", "Give size, or choose between values with mx.numpy.where(mask, x, y)."
         )
         return tuple([lifted(each.astype(default_int().dtype)) for each in np.nonzero(known)])
-    count = static_int(size, "nonzero", "size")
+    count = static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
     return _first_nonzero(as_bool(a, "nonzero"), count, fills)
 
@@ -337,9 +343,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The index along each axis of elements given by their number in row-major order."""
-    from minixla.numpy.operands import listed
-
-    sizes = [static_int(each, "unravel_index", "shape") for each in listed(shape)]
+    sizes = static_sizes(shape, "unravel_index")
+    for size in sizes:
+        host_array(size, Shape(default_int()), "unravel_index", "a size")
     rest = lifted(_integers(indices, "unravel_index"))
     found = []
     for size in reversed(sizes):

@@ -295,6 +295,21 @@ def test_derivatives_at_negative_operands(name):
     check_derivative(name, DERIVATIVES_BELOW[name](BELOW), 2e-12)
 
 
+def test_sums_at_infinity():
+    orders = np.float64([0, 1, 2, 3] + [3] * 6)
+    exponents = np.float64([1, 1.5, 2, 3] + [3] * 6)
+    far = np.full(10, np.inf)
+
+    def found():
+        polygamma, zeta = imported("polygamma below"), imported("zeta below")
+        return [polygamma(orders, far), zeta(exponents, far)]
+
+    for evaluate in (mx.reference, mx.jit):
+        polygamma, zeta = evaluate(found)()
+        np.testing.assert_array_equal(polygamma, [np.inf] + [0] * 9)
+        np.testing.assert_array_equal(zeta, scipy.special.zeta(exponents, far))
+
+
 def test_second_derivative_of_lgamma_at_negative_operands():
     first = mx.grad(lambda x: mx.numpy.sum(imported("lgamma below")(x)))
     found = mx.reference(mx.grad(lambda x: mx.numpy.sum(first(x))))(BELOW)

@@ -284,6 +284,15 @@ def test_other_errors_of_the_function_are_its_own_and_name_from_jax():
     assert any("traced unlucky" in each for each in caught.value.__notes__)
 
 
+def test_slices_reach_the_function_as_they_are():
+    for function in (jnp.delete, lambda x, where: x[where]):
+        ours = mx.from_jax(function)
+        for each in (slice(0, 1), slice(2), slice(None, None, -1)):
+            np.testing.assert_array_equal(ours(X, each), function(X, each))
+    with pytest.raises(mx.TransformError, match="no array and not hashable"):
+        mx.from_jax(lambda x, where: x)(X, slice([]))
+
+
 def test_what_cannot_be_hashed_is_refused():
     with pytest.raises(mx.TransformError, match="no array and not hashable") as caught:
         mx.from_jax(lambda x, names: x)(X, {1, 2})

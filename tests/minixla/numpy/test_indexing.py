@@ -392,6 +392,7 @@ ERRORS = [
     (1.5, TypeError, r"f32\[\] is no index"),
     ("name", TypeError, "str is no index"),
     (np.array([0.5]), TypeError, r"f32\[1\] is no index"),
+    (slice(None, None, 0), IndexError, "the step of a slice is 0"),
     (slice(0.5, 2), TypeError, "a bound of a slice is not an integer"),
 ]
 

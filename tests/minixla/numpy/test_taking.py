@@ -142,12 +142,26 @@ ERRORS = [
     ("choose", (np.array([3]), [V]), ValueError, "a number is out of range"),
     ("searchsorted", (V, V, "middle"), ValueError, "side 'middle'"),
     ("interp", (V, X, V), TypeError, "not vectors of one size"),
-    ("diff", (V, -1), ValueError, "n is -1"),
+    ("take", (V, 2**70), OverflowError, "an index, a Python int, does not fit s64"),
+    ("unravel_index", (1, (2**70, 3)), OverflowError, "a size, a Python int, does not fit s32"),
+    ("unravel_index", (1, (-2, 3)), ValueError, "a size is negative"),
+    ("diff", (V, -1), ValueError, "n is negative"),
     ("gradient", (V[:1],), ValueError, "the arguments do not fit"),
 ]
 
 
 @pytest.mark.parametrize(("name", "args", "kind", "message"), ERRORS)
 def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
-    with pytest.raises(kind, match=f"(?s)(?=.*{message}).*called at"):
+    with pytest.raises(mx.MinixlaError, match=f"(?s)(?=.*{message}).*called at") as caught:
         run(name, args, {})
+    assert isinstance(caught.value, kind)
+
+
+def test_a_negative_number_of_indices_is_explained() -> None:
+    for function in (mnp.nonzero, mnp.flatnonzero, mnp.argwhere):
+        with pytest.raises(mx.AttributeValueError, match=r"(?s)size is negative.*called at"):
+            function(V, size=-1)
+
+
+def test_differences_of_no_elements_end_at_once() -> None:
+    assert mnp.diff(V, 2**70).shape == (0,)
