@@ -73,6 +73,7 @@ class Module:
         module: MLIR's.
         platform: which of the platforms that jax.export wrote it for is meant.
         constants: the bytes of constants for which a resource stands, by its name.
+        recognises: whether functions that JAX writes as programs become one operation.
 
     Attributes:
         graphs: the functions that are translated, by name.
@@ -83,7 +84,10 @@ class Module:
         module: Any,
         platform: int | None = None,
         constants: Mapping[str, np.ndarray] | None = None,
+        *,
+        recognises: bool = True,
     ) -> None:
+        self.recognises = recognises
         self._platform = platform
         self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}

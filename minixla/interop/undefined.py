@@ -11,6 +11,7 @@ from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import bind
+from minixla.interop.incomplete import recognised
 from minixla.interop.step import Step
 from minixla_ops.comparison import eq
 from minixla_ops.rules import zeros_like
@@ -48,11 +49,16 @@ def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 def translated_select(step: Step) -> Sequence[Value]:
-    """stablehlo.select: Undefined where one of the values is the constant NaN, else Select."""
+    """stablehlo.select: Undefined where one of the values is the constant NaN, else Select.
+
+    What is undefined outside of a domain may be one of the incomplete functions.
+    """
     shape = step.operands[1].shape
     is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
     undefined = is_inexact and any(map(_is_nan, step.operands[1:]))
-    return step.builder.apply(REGISTRY["Undefined" if undefined else "Select"], step.operands)
+    if not undefined:
+        return step.builder.apply(REGISTRY["Select"], step.operands)
+    return [recognised(step, step.builder.apply(Undefined.instance, step.operands)[0])]
 
 
 def _is_nan(value: Value) -> bool:
