@@ -28,6 +28,8 @@ class Attribute:
     """
 
     description = "any hashable value"
+    #: The type of what callers give.
+    takes = "Any"
     #: Whether values that differ, such as 1 and True or 0.0 and -0.0, may be equal.
     is_ambiguous = True
     #: Whether equal values are to be told apart by what equality leaves out, such as the names and
@@ -121,6 +123,7 @@ class Integer(Attribute):
     """An integer in `[minimum, maximum]`, of 64 bits where it has no such bounds."""
 
     description = "an integer"
+    takes = "int"
     is_ambiguous = False
 
     def __init__(
@@ -159,6 +162,7 @@ class Float(Attribute):
     """A real number."""
 
     description = "a real number"
+    takes = "float"
 
     def canonical(self, value: Any) -> float:
         """The value as a Python float; every NaN is the same one, so that equality holds."""
@@ -172,6 +176,7 @@ class Boolean(Attribute):
     """True or False."""
 
     description = "True or False"
+    takes = "bool"
     is_ambiguous = False
 
     def canonical(self, value: Any) -> bool:
@@ -185,6 +190,7 @@ class Text(Attribute):
     """A string."""
 
     description = "a string"
+    takes = "str"
     is_ambiguous = False
 
     def canonical(self, value: Any) -> str:
@@ -197,6 +203,7 @@ class Text(Attribute):
 class Enumeration(Attribute):
     """One of a few names."""
 
+    takes = "str"
     is_ambiguous = False
 
     def __init__(self, *names: str, default: Any = REQUIRED) -> None:
@@ -250,6 +257,8 @@ class Sequence(Attribute):
 
 class Integers(Sequence):
     """A tuple of integers; with `unique`, no two are equal."""
+
+    takes = "Sequence[int]"
 
     def __init__(
         self, minimum: int | None = None, unique: bool = False, default: Any = REQUIRED

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from minixla.core.attributes import REQUIRED
+from minixla.core.attributes import REQUIRED, Field
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation
 
@@ -65,7 +65,13 @@ def builder(cls: type[Operation]) -> Callable[..., Any]:
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
     exec(compile(source, __file__, "exec"), space)
     function = space[cls.builder_name]
+    function.__annotations__ = {name: _taken(field) for name, field in fields.items()}
     return named_like(function, cls)
+
+
+def _taken(field: Field) -> str:
+    takes = field.kind.takes
+    return f"{takes} | None" if field.default is None and takes != "Any" else takes
 
 
 def named_like(function: Function, cls: type[Operation]) -> Function:

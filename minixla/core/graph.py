@@ -57,7 +57,8 @@ class Instruction:
         result_shapes: AnyShape | tuple[AnyShape, ...],
         source: Source | None,
     ) -> None:
-        self.op = op
+        # Any: it has the attributes of its class.
+        self.op: Any = op
         self.operands = operands
         self.attributes = attributes
         self.source = source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import jax
 import numpy as np
@@ -293,7 +294,7 @@ def test_equal_programs_keep_their_names_and_lines():
 
     one, other = traced("one"), traced("other")
     assert one == other
-    call = operation_named("Call")
+    call: Any = operation_named("Call")
     for graph in (one, other, one):
         operation = type(call)(graph)
         assert operation.infer((VECTOR,), {})[0] == (VECTOR,)

@@ -1,0 +1,491 @@
+# Made by `python -m minixla_ops.stubs`.
+
+import builtins
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.core.shapes import TupleShape
+from minixla_ops.accuracy import ResultAccuracy as ResultAccuracy
+from minixla_ops.collective_reductions import Computation
+from minixla_ops.collectives import Groups
+from minixla_ops.convolution_builders import Padding
+from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
+from minixla_ops.dot_dimensions import DotDimensionNumbers as DotDimensionNumbers
+from minixla_ops.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers
+from minixla_ops.index_numbers import ScatterDimensionNumbers as ScatterDimensionNumbers
+from minixla_ops.ragged_dot import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
+from minixla_ops.transfers import AnyShape
+from typing import Any
+from typing import NoReturn
+
+__all__: list[str]
+
+def abs(operand: Any) -> Any:
+    """Absolute value: |x|, the modulus of a complex number. XLA: Abs."""
+
+def add(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """lhs + rhs; integers wrap, pred is a logical or. XLA: Add."""
+
+def add_dependency(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: add-dependency is internal to XLA. Use optimization_barrier, or give tokens to the operations that are to be in order."""
+
+def after_all(tokens: Sequence[Any]) -> Any:
+    """A token after which comes what comes after all of `tokens`."""
+
+def all_gather(operand: Any, all_gather_dimension: int, shard_count: int, replica_groups: Groups = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+    """The operands of a group joined along a dimension, in the order of the group."""
+
+def all_gather_done(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: all-gather-done is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
+
+def all_gather_start(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: all-gather-start is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
+
+def all_reduce(operand: Any, computation: Computation, replica_groups: Groups = ..., channel_id: int | None = ..., shape_with_layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+    """The operands of a group combined, element by element."""
+
+def all_reduce_done(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: all-reduce-done is internal to XLA. Use all_reduce: XLA makes it asynchronous where that pays."""
+
+def all_reduce_start(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: all-reduce-start is internal to XLA. Use all_reduce: XLA makes it asynchronous where that pays."""
+
+def all_to_all(operand: Any, split_dimension: int, concat_dimension: int, split_count: int, replica_groups: Groups = ..., layout: Any = ..., channel_id: int | None = ...) -> Any:
+    """Block i of the operand goes to member i of the group; what came is joined in its order."""
+
+def and_(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The bits that lhs and rhs both have; of pred a logical and. XLA: And."""
+
+def async_done(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: async-done is internal to XLA. Use call: XLA decides what runs asynchronously."""
+
+def async_start(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: async-start is internal to XLA. Use call: XLA decides what runs asynchronously."""
+
+def async_update(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: async-update is internal to XLA. Use call: XLA decides what runs asynchronously."""
+
+def atan2(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2."""
+
+def batch_norm_grad(operand: Any, scale: Any, batch_mean: Any, batch_var: Any, grad_output: Any, epsilon: float, feature_index: int) -> builtins.tuple[Any, Any, Any]:
+    """The gradient of `batch_norm_training` for a gradient of its first result."""
+
+def batch_norm_inference(operand: Any, scale: Any, offset: Any, mean: Any, variance: Any, epsilon: float, feature_index: int) -> Any:
+    """An array normalised by a given mean and variance, feature by feature."""
+
+def batch_norm_training(operand: Any, scale: Any, offset: Any, epsilon: float, feature_index: int) -> builtins.tuple[Any, Any, Any]:
+    """An array normalised by its own mean and variance, feature by feature."""
+
+def bitcast(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: bitcast is internal to XLA. Use reshape, transpose or bitcast_convert_type."""
+
+def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
+    """The same bits in another element type. XLA: BitcastConvertType."""
+
+def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
+    """Repeats `operand` along new leading dimensions of sizes `broadcast_sizes`."""
+
+def broadcast_in_dim(operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+    """Repeats `operand` along new dimensions and stretches dimensions of size 1."""
+
+def call(computation: Graph | Callable[..., Any], *operands: Any) -> builtins.tuple[Any, ...]:
+    """The results of a computation as a Python tuple."""
+
+def cbrt(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt."""
+
+def ceil(operand: Any) -> Any:
+    """The smallest integral value not below x. XLA: Ceil."""
+
+def cholesky(a: Any, lower: bool = ...) -> Any:
+    """The Cholesky factor of Hermitian positive definite matrices."""
+
+def clamp(min: Any, operand: Any, max: Any) -> Any:
+    """The operand brought between min and max: minimum(maximum(operand, min), max)."""
+
+def clz(operand: Any) -> Any:
+    """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
+
+def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
+    """`operand` with a run of consecutive dimensions made into one."""
+
+def collective_broadcast(operand: Any, replica_groups: Groups = ..., channel_id: int | None = ...) -> Any:
+    """The operand of the first of this process's group; zeros where it is in none."""
+
+def collective_permute(operand: Any, source_target_pairs: Sequence[builtins.tuple[int, int]], channel_id: int | None = ..., inplace: bool = ...) -> Any:
+    """The operand of this process's source; zeros where it is no target."""
+
+def collective_permute_done(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: collective-permute-done is internal to XLA. Use collective_permute: XLA makes it asynchronous where that pays."""
+
+def collective_permute_start(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: collective-permute-start is internal to XLA. Use collective_permute: XLA makes it asynchronous where that pays."""
+
+def compare(lhs: Any, rhs: Any, direction: str, broadcast_dimensions: Sequence[int] | None = ..., total_order: bool = ...) -> Any:
+    """The comparison of the family that `direction` and `total_order` name; see Comparison."""
+
+def complex(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
+
+def composite_call(computation: Graph | Callable[..., Any], *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
+    """The results of a computation that a backend may replace by an operation of its own."""
+
+def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
+    """The operands joined along `dimension`."""
+
+def conditional(*arguments: Any, **named: Any) -> Any:
+    """Runs one of several branches on its own operand."""
+
+def constant(literal: Any) -> Any:
+    """The array `literal` as a value of the current trace."""
+
+def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """A convolution with "SAME" or "VALID" padding and dimensions in the default order."""
+
+def conv_general(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """A convolution with explicit padding and given dimension numbers, without dilation."""
+
+def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, lhs_dilation: Sequence[int] | None = ..., rhs_dilation: Sequence[int] | None = ..., dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ..., window_reversal: Sequence[bool] | None = ...) -> Any:
+    """Sums of products of a kernel with the windows of an input."""
+
+def conv_with_general_dimensions(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """A convolution with "SAME" or "VALID" padding and given dimension numbers."""
+
+def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """A convolution with explicit padding and dimensions in the default order."""
+
+def convert_element_type(operand: Any, new_element_type: Any) -> Any:
+    """The same values in another element type, as static_cast has them. XLA: ConvertElementType."""
+
+def copy(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: copy is internal to XLA. Values do not change, so that a copy is the value itself: use that."""
+
+def copy_done(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: copy-done is internal to XLA. Values do not change, so that a copy is the value itself: use that."""
+
+def copy_start(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: copy-start is internal to XLA. Values do not change, so that a copy is the value itself: use that."""
+
+def cos(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Cosine. XLA: Cos."""
+
+def cosh(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Hyperbolic cosine, (e**x + e**-x) / 2. XLA: Cosh."""
+
+def create_token() -> Any:
+    """A token that comes after nothing: AfterAll of none."""
+
+def cross_replica_sum(operand: Any, replica_groups: Groups = ...) -> Any:
+    """The sum of the operands of a group of replicas: AllReduce with `add`."""
+
+def custom_call(target_name: str, args: Sequence[Any], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, Any] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
+    """The results of user code."""
+
+def div(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """lhs / rhs; of integers rounded toward zero. XLA: Div."""
+
+def domain(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: domain is internal to XLA. Say how values are sharded with mx.sharding; XLA finds the borders."""
+
+def dot(lhs: Any, rhs: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """The product of two vectors, of a matrix and a vector, or of two matrices (a DotGeneral)."""
+
+def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """Sum of products over contracting dimensions, separately for each batch index."""
+
+def dynamic_reshape(operand: Any, dim_sizes: Sequence[Any], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]) -> Any:
+    """The elements of `operand`, in row-major order, in dimensions whose sizes are values."""
+
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+    """The box of `slice_sizes` of `operand` that begins at `start_indices`, clamped to fit."""
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+    """`operand` with the box that begins at `start_indices`, clamped to fit, set to `update`."""
+
+def eq(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs = rhs. XLA: Eq."""
+
+def eq_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs = rhs in the total order of floats: of the same bits. XLA: EqTotalOrder."""
+
+def erf(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf."""
+
+def exp(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Exponential, e**x. XLA: Exp."""
+
+def expm1(operand: Any, result_accuracy: Any = ...) -> Any:
+    """e**x - 1, accurate near 0. XLA: Expm1."""
+
+def fft(operand: Any, fft_type: str, fft_length: Sequence[int]) -> Any:
+    """The discrete Fourier transform over the last dimensions, or its inverse."""
+
+def floor(operand: Any) -> Any:
+    """The largest integral value not above x. XLA: Floor."""
+
+def fusion(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: fusion is internal to XLA. Use call, or plain functions: XLA decides what it fuses."""
+
+def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int], indices_are_sorted: bool = ...) -> Any:
+    """Slices of `operand`, from starts that the index vectors in `start_indices` give."""
+
+def ge(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs >= rhs. XLA: Ge."""
+
+def ge_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
+
+def get_dimension_size(operand: Any, dimension: int) -> Any:
+    """The size of a dimension, as an s32 scalar; of a dynamic one its size at run time."""
+
+def get_tuple_element(tuple_data: Any, index: int) -> Any:
+    """Member `index` of a tuple, be it one value or a Python tuple of values."""
+
+def gt(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs > rhs. XLA: Gt."""
+
+def gt_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder."""
+
+def imag(operand: Any) -> Any:
+    """The imaginary part; 0 for a real operand. XLA: Imag."""
+
+def infeed(shape: AnyShape, config: str = ..., token: Any = ...) -> Any:
+    """The next item of the infeed."""
+
+def iota(shape: Shape, iota_dimension: int) -> Any:
+    """Counts 0, 1, 2, ... along `iota_dimension` of an array of `shape`."""
+
+def is_finite(operand: Any) -> Any:
+    """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
+
+def le(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs <= rhs. XLA: Le."""
+
+def le_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
+
+def log(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log."""
+
+def log1p(operand: Any, result_accuracy: Any = ...) -> Any:
+    """log(1 + x), accurate near 0. XLA: Log1p."""
+
+def logistic(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Logistic function, 1 / (1 + e**-x). XLA: Logistic."""
+
+def lt(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs < rhs. XLA: Lt."""
+
+def lt_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
+
+def map(operands: Sequence[Any], computation: Graph | Callable[..., Any], dimensions: Sequence[int] | None = ..., static_operands: Sequence[Any] = ...) -> Any:
+    """A computation of scalars applied to the elements at each position."""
+
+def max(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The larger of lhs and rhs; NaN if either is NaN, and +0 is larger than -0. XLA: Max."""
+
+def min(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The smaller of lhs and rhs; NaN if either is NaN, and -0 is smaller than +0. XLA: Min."""
+
+def mul(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul."""
+
+def ne(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs and rhs differ; true where either is NaN. XLA: Ne."""
+
+def ne_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """Whether lhs and rhs differ in the total order of floats. XLA: NeTotalOrder."""
+
+def neg(operand: Any) -> Any:
+    """Negation, -x; integers wrap. XLA: Neg."""
+
+def not_(operand: Any) -> Any:
+    """Logical not of pred, every bit inverted of integers. XLA: Not."""
+
+def optimization_barrier(operand: Any) -> Any:
+    """The operand, across which no compiler moves computation."""
+
+def or_(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
+
+def outfeed(operand: Any, shape_with_layout: AnyShape | None = ..., outfeed_config: str = ..., token: Any = ...) -> Any:
+    """Writes to the outfeed."""
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]]) -> Any:
+    """`operand` with `padding_value` around and between its elements, or with edges removed."""
+
+def parameter(parameter_number: int, shape: AnyShape, name: str = ...) -> Any:
+    """An input of the program that is being traced."""
+
+def partition_id(shape: Shape = ...) -> Any:
+    """The partition that runs this program, a u32 scalar."""
+
+def population_count(operand: Any) -> Any:
+    """The number of bits that are set. XLA: PopulationCount."""
+
+def pow(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """lhs raised to the power rhs. XLA: Pow."""
+
+def ragged_all_to_all(input: Any, input_offsets: Any, send_sizes: Any, output: Any, output_offsets: Any, recv_sizes: Any, replica_groups: Groups = ..., channel_id: int | None = ...) -> Any:
+    """The output with the rows written in that the members of the group send here."""
+
+def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """The products of groups of rows of lhs with operands of their own, or sums by group."""
+
+def real(operand: Any) -> Any:
+    """The real part; a real operand is returned as it is. XLA: Real."""
+
+def recv(shape: Shape, handle: int, token: Any = ...) -> Any:
+    """The value that the send of the channel in another program sends."""
+
+def recv_done(context: Any) -> Any:
+    """Refuses: `recv` waits by itself; the second half stands in dumps alone."""
+
+def recv_to_host(token: Any, shape: Shape, handle: int) -> builtins.tuple[Any, Any]:
+    """Receives *from* the host on a channel, after `token`; returns the value and a token."""
+
+def recv_with_tokens(token: Any, shape: Shape, handle: int) -> builtins.tuple[Any, Any]:
+    """`recv` after `token`; returns the value and a token."""
+
+def reduce(operands: Any, init_values: Any, computation: Graph | Callable[..., Any], dimensions_to_reduce: Sequence[int]) -> Any:
+    """Folds arrays along dimensions."""
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """What is left of a value that passes through a narrower float format. XLA: ReducePrecision."""
+
+def reduce_scatter(operand: Any, computation: Computation, scatter_dimension: int, shard_count: int, replica_groups: Groups = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+    """The operands of a group combined; member i gets block i of the result."""
+
+def reduce_window(operands: Any, init_values: Any, computation: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
+    """Folds the elements under each position of a sliding window."""
+
+def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
+    """Says what a target computes, for the reference and for engines without compiled code."""
+
+def rem(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem."""
+
+def replica_id() -> Any:
+    """The replica that runs this program, a u32 scalar."""
+
+def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
+    """The elements of `operand`, in row-major order, in an array of other dimensions."""
+
+def reshape_explicit(shape: Shape, operand: Any) -> Any:
+    """The elements of `operand`, in row-major order, in an array of `shape`."""
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """`operand` reversed along `dimensions`."""
+
+def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> builtins.tuple[Any, Any]:
+    """Uniformly random bits, and the state to go on with."""
+
+def rng_get_and_update_state(*operands: Any, **attributes: Any) -> NoReturn:
+    """Refuses: rng-get-and-update-state is internal to XLA. Use rng_bit_generator with a state of your own, or rng_uniform."""
+
+def rng_normal(mu: Any, sigma: Any, shape: Shape) -> Any:
+    """Samples of the normal distribution, others at every run."""
+
+def rng_uniform(a: Any, b: Any, shape: Shape) -> Any:
+    """Samples uniform on [a, b), others at every run."""
+
+def round(operand: Any) -> Any:
+    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
+
+def round_nearest_afz(operand: Any) -> Any:
+    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1."""
+
+def round_nearest_even(operand: Any) -> Any:
+    """The nearest integral value, ties to the even one: 2.5 -> 2, 1.5 -> 2."""
+
+def rsqrt(operand: Any, result_accuracy: Any = ...) -> Any:
+    """1 / sqrt(x). XLA: Rsqrt."""
+
+def scaled_dot(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, dimension_number: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+    """The product of two arrays, each multiplied by its scale first."""
+
+def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
+    """The outputs of a scan and its last carries, in one Python tuple."""
+
+def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
+    """`operands`, with `updates` combined into windows that `scatter_indices` gives the places of."""
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """on_true where pred is true, on_false elsewhere."""
+
+def select_and_scatter(operand: Any, select: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Graph | Callable[..., Any]) -> Any:
+    """Combines values into an array where a sliding window's selected elements are."""
+
+def send(operand: Any, handle: int, token: Any = ...) -> Any:
+    """Sends to the recv of the channel in another program, and waits until it has been taken."""
+
+def send_done(context: Any) -> Any:
+    """Refuses: `send` waits by itself; the second half stands in dumps alone."""
+
+def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, handle: int) -> Any:
+    """Sends to the host on a channel, after `token`; returns a token."""
+
+def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
+    """`send` after `token`; returns a token."""
+
+def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
+    """`operand` with a dimension that has `val` elements at run time: the first ones."""
+
+def shift_left(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft."""
+
+def shift_right_arithmetic(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic."""
+
+def shift_right_logical(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical."""
+
+def sign(operand: Any) -> Any:
+    """The sign: -1, 0 or 1; zeros (-0 too) and NaNs stay. XLA: Sign."""
+
+def sin(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Sine. XLA: Sin."""
+
+def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = ...) -> Any:
+    """The box [start_indices, limit_indices) of `operand`, every strides[d]-th element of it."""
+
+def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = ...) -> Any:
+    """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
+
+def sort(operands: Any, comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
+    """Arrays with their elements along a dimension in the order of a comparator."""
+
+def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Square root; of complex numbers the one with the real part >= 0. XLA: Sqrt."""
+
+def sub(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """lhs - rhs; integers wrap. XLA: Sub."""
+
+def tan(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Tangent. XLA: Tan."""
+
+def tanh(operand: Any, result_accuracy: Any = ...) -> Any:
+    """Hyperbolic tangent. XLA: Tanh."""
+
+def top_k(operand: Any, k: int, largest: bool = ...) -> builtins.tuple[Any, Any]:
+    """The k greatest (or least) elements of each row of the last dimension, and their indices."""
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """`operand` with its dimensions in another order."""
+
+def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal: bool = ..., transpose_a: str = ...) -> Any:
+    """x, where op(a) x = b or x op(a) = b with triangular a."""
+
+def tuple(elements: Sequence[Any]) -> Any:
+    """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
+
+def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any) -> Any:
+    """Runs `body` on the loop's values as long as `condition` holds of them."""
+
+def xor(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
+    """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor."""
