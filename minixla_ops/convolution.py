@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integer, Integers, Optional, TypeAttribute
+from minixla.core.attributes import Boolean, Integer, Integers, TypeAttribute, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import Shape
 from minixla_ops.calls import Call
 from minixla_ops.casting import emit_widened
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers, ConvolutionDimensions
 from minixla_ops.convolution_lowering import cpu_program
 from minixla_ops.convolution_rules import (
-    Convolution,
     batched_convolution,
     cotangent_of_lhs,
     cotangent_of_rhs,
+    sizes_at,
 )
-from minixla_ops.products import (
-    PrecisionAttribute,
-    Product,
-    is_too_narrow,
-    matrix_product,
-    precision_hlo,
-)
+from minixla_ops.products import Precision, Precisions, Product, is_too_narrow, matrix_product
 from minixla_ops.rules import array_shape
-from minixla_ops.windows import PaddingPairs, Window, padded_base, window_view
-
-__all__ = ["ConvGeneralDilated"]
+from minixla_ops.windows import PaddingPairs, Pairs, Window, padded_base, window_view
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24
+
+
+class GroupCount(Integer):
+    """How many groups there are; 1 is not written in HLO."""
+
+    def hlo(self, value: int) -> int | None:
+        """The number."""
+        return value if value > 1 else None
 
 
 @register
@@ -49,23 +49,31 @@ class ConvGeneralDilated(Product):
     is not flipped, unless window_reversal says so. XLA: Conv, ConvWithGeneralPadding,
     ConvWithGeneralDimensions, ConvGeneral, ConvGeneralDilated.
 
-    Attributes:
-        window_strides: the distance between windows in each spatial dimension.
-        padding: for each spatial dimension a pair (low, high) of zeros to add; negative numbers
-            take elements away.
-        lhs_dilation: the distance between the elements of lhs.
-        rhs_dilation: the distance between the elements of the kernel.
-        dimension_numbers: see ConvolutionDimensions.
-        feature_group_count: the features are cut into this many groups, which are convolved
-            separately.
+    Args:
+        lhs: the input, with batch, feature and n spatial dimensions.
+        rhs: the kernel, of the same element type, with output feature, input feature and n spatial
+            dimensions.
+        window_strides: n distances between windows.
+        padding: n pairs (low, high) of zeros around lhs (negative ones take elements away), "SAME"
+            (ceil(size / stride) windows, the odd zero on the high side) or "VALID" (none).
+        lhs_dilation: n distances between the elements of lhs; default 1.
+        rhs_dilation: n distances between the elements of rhs; default 1.
+        dimension_numbers: a ConvolutionDimensionNumbers, JAX's three strings such as
+            ("NHWC", "HWIO", "NHWC"), or HLO's labels such as "b01f_01io->b01f"; default: batch,
+            features, spatial for lhs and the result, output features, input features, spatial for
+            rhs.
+        feature_group_count: the features are cut into this many groups, convolved separately.
         batch_group_count: the batch and the output features are cut into this many groups; group i
             of the one is convolved with group i of the other.
-        precision_config: see PrecisionAttribute.
+        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
         preferred_element_type: the type to accumulate in and to return; default: the operands'.
-        window_reversal: whether to reverse the kernel in each spatial dimension.
+        window_reversal: n flags whether to reverse rhs; default: none.
+
+    Returns:
+        An array with batch, output feature and n spatial dimensions.
 
     Checks:
-        (C1), (C2) see Product.
+        (C1), (C2) see SumOfProducts.
         (C3) lhs and rhs are of equal rank, at least 2.
         (C4) dimension_numbers gives each dimension of lhs, rhs and the result one role.
         (C5) the window's lists have an entry for each spatial dimension.
@@ -85,212 +93,180 @@ class ConvGeneralDilated(Product):
         "ConvGeneral",
         "ConvGeneralDilated",
     )
-    attributes = {
-        "window_strides": Integers(),
-        "padding": PaddingPairs(),
-        "lhs_dilation": Integers(),
-        "rhs_dilation": Integers(),
-        "dimension_numbers": ConvolutionDimensions(),
-        "feature_group_count": Integer(minimum=1, default=1),
-        "batch_group_count": Integer(minimum=1, default=1),
-        "precision_config": Optional(PrecisionAttribute()),
-        "preferred_element_type": Optional(TypeAttribute()),
-        "window_reversal": SequenceAttribute(Boolean()),
-    }
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    lhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
+    rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
+    dimension_numbers: ConvolutionDimensionNumbers = attribute(
+        ConvolutionDimensions(), hlo="dim_labels"
+    )
+    feature_group_count: int = attribute(GroupCount(1), default=1)
+    batch_group_count: int = attribute(GroupCount(1), default=1)
+    precision_config: Precision | None = attribute(
+        Precisions(), default=None, hlo="operand_precision"
+    )
+    preferred_element_type: ElementType | None = attribute(TypeAttribute(), default=None, hlo=None)
 
-    def dimension_numbers(self, given: Any, lhs: AnyShape) -> ConvolutionDimensionNumbers:
-        """The dimension numbers in their own class; the default order where none are given.
+    def window(self, kernel: Sequence[int]) -> Window:
+        """The window, which the kernel's sizes complete."""
+        spatial = self.dimension_numbers.kernel_spatial_dimensions
+        sizes = tuple([kernel[dimension] for dimension in spatial])
+        dilations = self.lhs_dilation, self.rhs_dilation
+        return Window(sizes, self.window_strides, self.padding, *dilations)
 
-        Raises:
-            AttributeValueError: `given` is in none of the forms of ConvolutionDimensions.
-        """
-        if given is None:
-            return ConvolutionDimensionNumbers.default(max(self.array_shapes([lhs])[0].rank, 2))
-        return self.canonical_attribute("dimension_numbers", given)
+    @property
+    def group_count(self) -> int:
+        """How many convolutions it is that have nothing in common."""
+        return self.feature_group_count * self.batch_group_count
 
-    def shape(self, lhs: Any, rhs: Any, /, **attributes: Any) -> Shape:
+    def shape(self, lhs, rhs):
         lhs, rhs = self.array_shapes([lhs, rhs])
-        it = Convolution(**attributes)
-        kind = self.result_type(lhs, rhs, it.preferred_element_type)
-        self._check_roles(lhs, rhs, it.dimension_numbers)
-        window = self._checked_window(rhs, it)
-        self._check_groups(lhs, rhs, it)
-        numbers = it.dimension_numbers
-        base = [lhs.dimensions[each] for each in numbers.input_spatial_dimensions]
-        sizes = {
-            numbers.output_batch_dimension: lhs.dimensions[numbers.input_batch_dimension]
-            // it.batch_group_count,
-            numbers.output_feature_dimension: rhs.dimensions[
-                numbers.kernel_output_feature_dimension
-            ],
-            **dict(zip(numbers.output_spatial_dimensions, window.positions(base), strict=True)),
-        }
+        numbers = self.dimension_numbers
+        kind = self.result_type(lhs, rhs, self.preferred_element_type)
+        self._check_roles(lhs, rhs)
+        self._check_window(rhs)
+        self._check_groups(lhs, rhs)
+        base = sizes_at(lhs, numbers.input_spatial_dimensions)
+        batch = lhs.dimensions[numbers.input_batch_dimension] // self.batch_group_count
+        outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
+        roles = batch, outputs, *self.window(rhs.dimensions).positions(base)
+        sizes = dict(zip(numbers.output, roles, strict=True))
         return Shape(kind, [sizes[each] for each in range(lhs.rank)])
 
-    def _check_roles(self, lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers) -> None:
+    def _check_roles(self, lhs: Shape, rhs: Shape) -> None:
         if lhs.rank != rhs.rank or lhs.rank < 2:
-            self.reject(
+            self.refuse(
                 "C3",
                 "lhs and rhs must have batch, feature and equally many spatial dimensions",
-                [f"lhs {lhs}", f"rhs {rhs}"],
                 "Insert dimensions of size 1 with reshape.",
             )
-        roles = {"lhs": numbers.lhs, "rhs": numbers.rhs, "output": numbers.output}
-        for name, dimensions in roles.items():
+        for name in ("lhs", "rhs", "output"):
+            dimensions = getattr(self.dimension_numbers, name)
             if sorted(dimensions) != list(range(lhs.rank)):
-                self.reject_attribute(
+                self.refuse_attribute(
                     "C4",
-                    f"dimension_numbers must give each dimension of {name} one role",
-                    [f"lhs {lhs}", f"rhs {rhs}", f"dimension_numbers for {name}: {dimensions}"],
+                    f"dimension_numbers must give each dimension of {name} one role, not "
+                    f"{dimensions}",
                     f"Name each of the dimensions 0 to {lhs.rank - 1} once.",
                 )
 
-    def _checked_window(self, rhs: Shape, it: Convolution) -> Window:
-        sizes = tuple([rhs.dimensions[i] for i in it.dimension_numbers.kernel_spatial_dimensions])
-        lists = {
-            "window_strides": it.window_strides,
-            "padding": it.padding,
-            "lhs_dilation": it.lhs_dilation,
-            "rhs_dilation": it.rhs_dilation,
-            "window_reversal": it.window_reversal,
-        }
-        for name, value in lists.items():
-            if len(value) != len(sizes):
-                self.reject_attribute(
-                    "C5",
-                    f"{name} has {len(value)} entries for {len(sizes)} spatial dimensions",
-                    [f"{name} {value}", f"rhs {rhs}", f"dimension_numbers {it.dimension_numbers}"],
-                    "Give one entry for each spatial dimension.",
-                )
+    def _check_window(self, rhs: Shape) -> None:
+        sizes = sizes_at(rhs, self.dimension_numbers.kernel_spatial_dimensions)
         positive = {
-            "window_strides": it.window_strides,
-            "lhs_dilation": it.lhs_dilation,
-            "rhs_dilation": it.rhs_dilation,
+            "window_strides": self.window_strides,
+            "lhs_dilation": self.lhs_dilation,
+            "rhs_dilation": self.rhs_dilation,
             "the kernel's size": sizes,
         }
+        others = {"padding": self.padding, "window_reversal": self.window_reversal}
+        for name, value in {**positive, **others}.items():
+            if len(value) != len(sizes):
+                self.refuse_attribute(
+                    "C5",
+                    f"{name} has {len(value)} entries for {len(sizes)} spatial dimensions",
+                    "Give one entry for each spatial dimension.",
+                )
         for name, value in positive.items():
             if any(each < 1 for each in value):
-                self.reject_attribute(
+                self.refuse_attribute(
                     "C6",
                     f"{name} must be positive in each spatial dimension",
-                    [f"{name} {value}", f"rhs {rhs}", f"dimension_numbers {it.dimension_numbers}"],
                     "A stride or dilation of 1 is none.",
                 )
-        return it.window(rhs.dimensions)
 
-    def _check_groups(self, lhs: Shape, rhs: Shape, it: Convolution) -> None:
-        numbers = it.dimension_numbers
-        groups, batch_groups = it.feature_group_count, it.batch_group_count
-        given = [
-            f"lhs {lhs}",
-            f"rhs {rhs}",
-            f"dimension_numbers {numbers}",
-            f"feature_group_count {groups}, batch_group_count {batch_groups}",
-        ]
+    def _check_groups(self, lhs: Shape, rhs: Shape) -> None:
+        numbers = self.dimension_numbers
+        groups, batch_groups = self.feature_group_count, self.batch_group_count
         if groups > 1 and batch_groups > 1:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C7",
                 "feature_group_count and batch_group_count are both above 1",
-                given,
                 "Use one kind of groups.",
             )
-        features = lhs.dimensions[numbers.input_feature_dimension]
-        wanted = rhs.dimensions[numbers.kernel_input_feature_dimension] * groups
-        if features != wanted:
-            self.reject(
+        batch, features = sizes_at(lhs, numbers.lhs[:2])
+        outputs, inputs = sizes_at(rhs, numbers.rhs[:2])
+        if features != inputs * groups:
+            self.refuse(
                 "C8",
-                f"lhs has {features} features, the kernel takes {wanted}",
-                given,
+                f"lhs has {features} features, the kernel takes {inputs * groups}",
                 "The input features of rhs times feature_group_count must be the features of lhs.",
             )
-        outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
         if outputs % groups:
-            self.reject(
+            self.refuse(
                 "C9",
                 f"{groups} groups do not divide the {outputs} output features",
-                given,
                 "Each group must make equally many output features.",
             )
-        batch = lhs.dimensions[numbers.input_batch_dimension]
         if outputs % batch_groups or batch % batch_groups:
-            self.reject(
+            self.refuse(
                 "C10",
                 f"{batch_groups} groups do not divide a batch of {batch} and the {outputs} "
                 "output features",
-                given,
                 "Each group must have equally many members and output features.",
             )
 
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray, /, **attributes: Any) -> np.ndarray:
-        it = Convolution(**attributes)
-        numbers = it.dimension_numbers
-        result_type = it.preferred_element_type or element_type(lhs.dtype)
-        kernel = rhs.transpose(numbers.rhs)
-        backwards = tuple([axis for axis, flag in enumerate(it.window_reversal, 2) if flag])
-        window = it.window(rhs.shape)
+    def reference(self, lhs, rhs):
+        numbers = self.dimension_numbers
+        result_type = self.preferred_element_type or element_type(lhs.dtype)
+        backwards = tuple([axis for axis, flag in enumerate(self.window_reversal, 2) if flag])
+        kernel = np.flip(rhs.transpose(numbers.rhs), backwards)
+        window = self.window(rhs.shape)
         base = padded_base(lhs.transpose(numbers.lhs), lhs.dtype.type(0), window)
         windows = window_view(base, window)
-        product = _grouped_product(
-            windows, np.flip(kernel, backwards), it.feature_group_count, it.batch_group_count,
-            result_type,
-        )  # fmt: skip
+        groups = self.feature_group_count, self.batch_group_count
+        product = _grouped_product(windows, kernel, *groups, result_type)
         return product.transpose(np.argsort(numbers.output))
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         if emit.platform == "cpu" and is_too_narrow(shapes):
-            write = partial(self.stablehlo, emit, **attributes)
-            return emit_widened(emit, write, operands, shapes, results)
-        it = Convolution(**attributes)
+            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
         lhs, rhs = self.array_shapes(shapes)
-        (result,) = results
-        assert isinstance(result, Shape)
+        (result,) = self.array_shapes(results)
         if emit.platform == "cpu":
-            program = cpu_program(self, lhs, rhs, result, it)
+            program = cpu_program(self, lhs, rhs, result)
             if program is not None:
                 return Call(program).stablehlo(emit, operands, shapes, results)
-        text = _attributes_text(it)
-        if not result.element_type.is_complex:
-            return [_emit_real(emit, operands, (lhs, rhs), result, text)]
-        return [_emit_complex(emit, operands, (lhs, rhs), result, text)]
+        write = _emit_complex if result.element_type.is_complex else _emit_real
+        return [write(emit, operands, (lhs, rhs), result, self._attributes_text)]
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
-        it = Convolution(**attributes)
-        rhs = self.array_shapes(shapes)[1]
+    @cached_property
+    def _attributes_text(self) -> str:
+        """The attributes in StableHLO's short form."""
+        window = ""
+        if self.window_strides:
+            reversal = ", ".join(["true" if flag else "false" for flag in self.window_reversal])
+            window = (
+                f"stride = {list(self.window_strides)}, "
+                f"pad = {[list(pair) for pair in self.padding]}, "
+                f"lhs_dilate = {list(self.lhs_dilation)}, "
+                f"rhs_dilate = {list(self.rhs_dilation)}, reverse = [{reversal}]"
+            )
+        precision = self.precision_config
+        others = f", precision_config = {Precisions().stablehlo(precision)}" if precision else ""
+        return (
+            f"dim_numbers = {ConvolutionDimensions().stablehlo(self.dimension_numbers)}, "
+            f"window = {{{window}}} {{batch_group_count = {self.batch_group_count} : i64, "
+            f"feature_group_count = {self.feature_group_count} : i64{others}}}"
+        )
+
+    def hlo_attributes(self, shapes):
         window = None
-        if it.window_strides:
-            window = it.window(rhs.dimensions).hlo
-            if any(it.window_reversal):
-                reversal = "x".join([str(int(flag)) for flag in it.window_reversal])
+        if self.window_strides:
+            window = self.window(self.array_shapes(shapes)[1].dimensions).hlo
+            if any(self.window_reversal):
+                reversal = "x".join([str(int(flag)) for flag in self.window_reversal])
                 window = f"{window[:-1]} rhs_reversal={reversal}}}"
-        return {
-            "window": window,
-            "dim_labels": str(it.dimension_numbers),
-            "feature_group_count": it.feature_group_count if it.feature_group_count > 1 else None,
-            "batch_group_count": it.batch_group_count if it.batch_group_count > 1 else None,
-            "operand_precision": precision_hlo(it.precision_config),
-        }
+        return {"window": window, **super().hlo_attributes(shapes)}
 
-    def cotangent(
-        self, index: int, cotangent: Any, operands: Sequence[Any], **attributes: Any
-    ) -> Any:
+    def cotangent(self, index, cotangent, operands):
         lhs, rhs = operands
-        it = Convolution(**attributes)
         if index == 0:
-            return cotangent_of_lhs(self, cotangent, array_shape(lhs), rhs, it)
-        return cotangent_of_rhs(self, cotangent, lhs, array_shape(rhs), it)
+            return cotangent_of_lhs(self, cotangent, array_shape(lhs), rhs)
+        return cotangent_of_rhs(self, cotangent, lhs, array_shape(rhs))
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
-        return batched_convolution(self, operands, dimensions, Convolution(**attributes))
+    def batch(self, operands, dimensions):
+        return batched_convolution(self, operands, dimensions)
 
 
 def _grouped_product(
@@ -352,28 +328,6 @@ def _blocks(counts: Sequence[int], unit: int) -> Iterator[tuple[slice, ...]]:
     for index in range(counts[0]):
         for start in range(0, counts[1], step):
             yield slice(None), slice(index, index + 1), slice(start, start + step)
-
-
-@lru_cache(maxsize=4096)
-def _attributes_text(it: Convolution) -> str:
-    """The attributes in StableHLO's form."""
-    lhs, rhs, output = (f"[{', '.join(roles)}]" for roles in it.dimension_numbers.labels)
-    window = ""
-    if it.window_strides:
-        reversal = ", ".join(["true" if flag else "false" for flag in it.window_reversal])
-        window = (
-            f"stride = {list(it.window_strides)}, pad = {[list(pair) for pair in it.padding]}, "
-            f"lhs_dilate = {list(it.lhs_dilation)}, rhs_dilate = {list(it.rhs_dilation)}, "
-            f"reverse = [{reversal}]"
-        )
-    counts = (
-        f"batch_group_count = {it.batch_group_count} : i64, "
-        f"feature_group_count = {it.feature_group_count} : i64"
-    )
-    if it.precision_config:
-        names = ", ".join([f"#stablehlo<precision {name}>" for name in it.precision_config])
-        counts += f", precision_config = [{names}]"
-    return f"dim_numbers = {lhs}x{rhs}->{output}, window = {{{window}}} {{{counts}}}"
 
 
 def _emit_real(

@@ -10,9 +10,6 @@ from typing import Any
 from minixla.core.attributes import Attribute, Integer, Integers
 from minixla.core.errors import AttributeValueError, explain
 
-__all__ = ["ConvolutionDimensionNumbers", "ConvolutionDimensions"]
-
-
 _LIST, _NUMBER = Integers(), Integer()
 
 
@@ -66,11 +63,11 @@ class ConvolutionDimensionNumbers:
             rhs: output feature, input feature and spatial dimensions of rhs.
             output: batch, feature and spatial dimensions of the result.
         """
-        return cls(
-            lhs[0], lhs[1], tuple(lhs[2:]),
-            rhs[1], rhs[0], tuple(rhs[2:]),
-            output[0], output[1], tuple(output[2:]),
-        )  # fmt: skip
+        lists: Any = (lhs, rhs, output)
+        data, (outputs, inputs, spatial), result = (
+            (first, second, tuple(others)) for first, second, *others in lists
+        )
+        return cls(*data, inputs, outputs, spatial, *result)
 
     @classmethod
     def default(cls, rank: int) -> ConvolutionDimensionNumbers:
@@ -86,11 +83,7 @@ class ConvolutionDimensionNumbers:
             ValueError: a letter is missing or repeated, or spatial letters differ.
         """
         spatial = [letter for letter in rhs if letter not in "IO"]
-        return cls.of(
-            _positions(lhs, ["N", "C", *spatial]),
-            _positions(rhs, ["O", "I", *spatial]),
-            _positions(output, ["N", "C", *spatial]),
-        )
+        return cls._of_letters((lhs, rhs, output), "NC", "OI", spatial)
 
     @classmethod
     def from_labels(cls, labels: str) -> ConvolutionDimensionNumbers:
@@ -104,11 +97,14 @@ class ConvolutionDimensionNumbers:
             raise ValueError(f"must be such as b01f_01io->b01f, not {labels!r}")
         lhs, rhs, output = match.groups()
         spatial = [str(index) for index in range(len(rhs) - 2)]
-        return cls.of(
-            _positions(lhs, ["b", "f", *spatial]),
-            _positions(rhs, ["o", "i", *spatial]),
-            _positions(output, ["b", "f", *spatial]),
-        )
+        return cls._of_letters((lhs, rhs, output), "bf", "oi", spatial)
+
+    @classmethod
+    def _of_letters(
+        cls, texts: tuple[str, str, str], data: str, kernel: str, spatial: Sequence[str]
+    ) -> ConvolutionDimensionNumbers:
+        letters = zip(texts, (data, kernel, data), strict=True)
+        return cls.of(*[_positions(text, [*own, *spatial]) for text, own in letters])
 
     @property
     def lhs(self) -> tuple[int, ...]:
@@ -139,7 +135,10 @@ class ConvolutionDimensionNumbers:
 
     @property
     def labels(self) -> tuple[list[str], list[str], list[str]]:
-        """For each dimension of lhs, rhs and the result its role: b, f, i, o or a spatial index."""
+        """For each dimension of lhs, rhs and the result its role: b, f, i, o or a spatial index.
+
+        What has none is `?`.
+        """
         return (
             _labels(self.lhs, "bf"),
             _labels(self.rhs, "oi"),
@@ -154,7 +153,7 @@ class ConvolutionDimensionNumbers:
 def _labels(dimensions: Sequence[int], letters: str) -> list[str]:
     roles = [*letters, *map(str, range(len(dimensions) - 2))]
     by_dimension = dict(zip(dimensions, roles, strict=True))
-    return [by_dimension[dimension] for dimension in range(len(dimensions))]
+    return [by_dimension.get(dimension, "?") for dimension in range(len(dimensions))]
 
 
 def _positions(letters: str, wanted: Sequence[str]) -> list[int]:
@@ -183,5 +182,15 @@ class ConvolutionDimensions(Attribute):
         lhs, rhs, output = value
         if isinstance(lhs, str):
             return ConvolutionDimensionNumbers.from_letters(lhs, rhs, output)
-        integers = Integers(minimum=0).canonical
-        return ConvolutionDimensionNumbers.of(integers(lhs), integers(rhs), integers(output))
+        return ConvolutionDimensionNumbers.of(
+            *map(Integers(minimum=0).canonical, (lhs, rhs, output))
+        )
+
+    def stablehlo(self, value: ConvolutionDimensionNumbers) -> str:
+        """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+        lhs, rhs, output = (f"[{', '.join(roles)}]" for roles in value.labels)
+        return f"{lhs}x{rhs}->{output}"
+
+    def hlo(self, value: ConvolutionDimensionNumbers) -> str:
+        """`b01f_01io->b01f`."""
+        return str(value)

@@ -10,27 +10,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import minixla_ops as ops
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind, closed_graph
+from minixla.core.tracing import closed_graph
 from minixla_ops.batching import merge_dimension, split_dimension
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.composed import without_lines
-from minixla_ops.convolution_rules import Convolution
-from minixla_ops.movement import concat_in_dim
+from minixla_ops.convolution_rules import sizes_at
 from minixla_ops.operators import convert
-from minixla_ops.padding import pad
 from minixla_ops.products import summing_type
-from minixla_ops.reshaping import reshape, rev, transpose
 from minixla_ops.rules import add_cotangents, array_shape, splat, sum_over
-from minixla_ops.slicing import slice, slice_in_dim
 
-__all__ = ["cpu_program"]
+if TYPE_CHECKING:
+    from minixla_ops.convolution import ConvGeneralDilated
 
 # What is written out, and how far; measured on XLA:CPU against its own grouped convolution.
 _MOST_ELEMENTS = 64
@@ -38,89 +34,85 @@ _MOST_POSITIONS = 16
 _MOST_GROUPS = 32
 _FEWEST_FEATURES = 8
 
-Form = Callable[[Any, Any, Convolution, Shape], Any]
+Form = Callable[["ConvGeneralDilated", Any, Any, Shape], Any]
 
 
 @lru_cache(maxsize=1024)
 def cpu_program(
-    operation: Operation, lhs: Shape, rhs: Shape, result: Shape, it: Convolution
+    operation: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape
 ) -> Graph | None:
     """A program that computes the convolution faster, or None where XLA's own is no slower.
 
     Args:
-        operation: ConvGeneralDilated.
+        operation: the convolution.
         lhs: the shape of lhs.
         rhs: the shape of rhs.
         result: the shape of the result.
-        it: the attributes.
     """
-    form = _form(operation, lhs, rhs, result, it)
+    form = _form(operation, lhs, rhs, result)
     if form is None:
         return None
     name = "grouped_convolution"
-    return without_lines(closed_graph(lambda x, w: form(x, w, it, result), [lhs, rhs], name, name))
+    graph = closed_graph(lambda x, w: form(operation, x, w, result), [lhs, rhs], name, name)
+    return without_lines(graph)
 
 
-def _form(
-    operation: Operation, lhs: Shape, rhs: Shape, result: Shape, it: Convolution
-) -> Form | None:
-    numbers = it.dimension_numbers
+def _form(operation: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:
+    numbers = operation.dimension_numbers
     features = rhs.dimensions[numbers.kernel_input_feature_dimension]
-    kernel = [rhs.dimensions[each] for each in numbers.kernel_spatial_dimensions]
-    positions = [result.dimensions[each] for each in numbers.output_spatial_dimensions]
-    groups = it.feature_group_count * it.batch_group_count
+    kernel = sizes_at(rhs, numbers.kernel_spatial_dimensions)
+    positions = sizes_at(result, numbers.output_spatial_dimensions)
+    groups = operation.group_count
     if groups == 1 or result.size == 0 or rhs.size == 0:
         return None
-    if it.feature_group_count > 1 and features * prod(kernel) <= _MOST_ELEMENTS:
+    if operation.feature_group_count > 1 and features * prod(kernel) <= _MOST_ELEMENTS:
         return _by_elements
     outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
     batch = lhs.dimensions[numbers.input_batch_dimension]
-    if batch == outputs == it.batch_group_count and prod(positions) <= _MOST_POSITIONS:
+    if batch == outputs == operation.batch_group_count and prod(positions) <= _MOST_POSITIONS:
         return _depthwise_gradient
     if groups <= _MOST_GROUPS and features >= _FEWEST_FEATURES:
-        return partial(_one_by_one, operation)
-    return partial(_by_feature_groups, operation) if it.batch_group_count > 1 else None
+        return _one_by_one
+    return _by_feature_groups if operation.batch_group_count > 1 else None
 
 
-def _one_by_one(operation: Operation, lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
+def _one_by_one(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """Each group's convolution by itself."""
-    numbers = it.dimension_numbers
-    by_feature, groups = it.feature_group_count > 1, it.feature_group_count * it.batch_group_count
+    numbers = operation.dimension_numbers
+    by_feature, groups = operation.feature_group_count > 1, operation.group_count
     cut = numbers.input_feature_dimension if by_feature else numbers.input_batch_dimension
     pairs = zip(
         _parts(lhs, cut, groups),
         _parts(rhs, numbers.kernel_output_feature_dimension, groups),
         strict=True,
     )
-    alone = it._replace(feature_group_count=1, batch_group_count=1)._asdict()
-    found = [bind(operation, *pair, **alone) for pair in pairs]
-    return concat_in_dim(found, numbers.output_feature_dimension)
+    alone = operation.replace(feature_group_count=1, batch_group_count=1)
+    return ops.concat_in_dim([alone(*pair) for pair in pairs], numbers.output_feature_dimension)
 
 
 def _parts(value: Any, dimension: int, count: int) -> list[Any]:
     size = array_shape(value).dimensions[dimension] // count
-    return [slice_in_dim(value, i * size, (i + 1) * size, dimension) for i in range(count)]
+    return [ops.slice_in_dim(value, i * size, (i + 1) * size, dimension) for i in range(count)]
 
 
-def _by_feature_groups(
-    operation: Operation, lhs: Any, rhs: Any, it: Convolution, result: Shape
-) -> Any:
+def _by_feature_groups(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """Batch groups as feature groups: each group's members get their group's features."""
-    numbers, groups = it.dimension_numbers, it.batch_group_count
+    numbers, groups = operation.dimension_numbers, operation.batch_group_count
     lhs = split_dimension(lhs, numbers.input_batch_dimension, groups)
     lhs = merge_dimension(lhs, numbers.input_batch_dimension, numbers.input_feature_dimension)
-    changed = it._replace(batch_group_count=1, feature_group_count=groups)
-    return bind(operation, lhs, rhs, **changed._asdict())
+    return operation(lhs, rhs, batch_group_count=1, feature_group_count=groups)
 
 
-def _by_elements(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
+def _by_elements(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """The sum over the elements of a kernel of a part of lhs times a weight."""
-    numbers = it.dimension_numbers
+    numbers = operation.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
-    feature, groups = numbers.output_feature_dimension, it.feature_group_count
+    feature, groups = numbers.output_feature_dimension, operation.feature_group_count
     # Of all arrays the features become two dimensions: groups, and the features of a group.
     order = _matched(numbers.output, numbers.lhs)
-    base = _padded(_transposed(convert(lhs, wide), order), numbers.output_spatial_dimensions, it)
+    base = _padded(
+        _transposed(convert(lhs, wide), order), numbers.output_spatial_dimensions, operation
+    )
     base = split_dimension(base, feature, groups)
     kernel = _transposed(convert(rhs, wide), numbers.rhs)  # [outputs, features, *sizes]
     sizes = [*result.dimensions[:feature], groups, result.dimensions[feature] // groups]
@@ -128,21 +120,21 @@ def _by_elements(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
     spatial = [each + (each > feature) for each in numbers.output_spatial_dimensions]
     kept = [each for each in range(len(sizes)) if each != feature + 1]
     total = None
-    for element, at, offsets in _elements(kernel, it):
+    for element, at, offsets in _elements(kernel, operation):
         places = dict(zip([feature + 1, *spatial], [at, *offsets], strict=True))
-        steps = dict(zip(spatial, it.window_strides, strict=True))
+        steps = dict(zip(spatial, operation.window_strides, strict=True))
         part = _strided(
             base, places, {feature + 1: 1, **steps}, {**dict(enumerate(sizes)), feature + 1: 1}
         )
-        part = broadcast_in_dim(reshape(part, [sizes[each] for each in kept]), sizes, kept)
-        weight = reshape(element, sizes[feature : feature + 2])
+        part = ops.broadcast_in_dim(ops.reshape(part, [sizes[each] for each in kept]), sizes, kept)
+        weight = ops.reshape(element, sizes[feature : feature + 2])
         total = add_cotangents(
-            total, part * broadcast_in_dim(weight, sizes, [feature, feature + 1])
+            total, part * ops.broadcast_in_dim(weight, sizes, [feature, feature + 1])
         )
-    return convert(reshape(total, result.dimensions), result.element_type)
+    return convert(ops.reshape(total, result.dimensions), result.element_type)
 
 
-def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int]]]:
+def _elements(kernel: Any, operation: ConvGeneralDilated) -> Iterator[tuple[Any, int, list[int]]]:
     """For each element of a kernel [outputs, features, *sizes] its part in the sum.
 
     Yields:
@@ -152,41 +144,43 @@ def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int
     for feature, *index in itertools.product(*map(range, sizes)):
         stored = [
             size - 1 - i if flag else i
-            for size, i, flag in zip(sizes[1:], index, it.window_reversal, strict=True)
+            for size, i, flag in zip(sizes[1:], index, operation.window_reversal, strict=True)
         ]
         limits = [outputs, feature + 1, *[each + 1 for each in stored]]
-        offsets = [i * step for i, step in zip(index, it.rhs_dilation, strict=True)]
-        yield slice(kernel, [0, feature, *stored], limits), feature, offsets
+        offsets = [i * step for i, step in zip(index, operation.rhs_dilation, strict=True)]
+        yield ops.slice(kernel, [0, feature, *stored], limits), feature, offsets
 
 
-def _depthwise_gradient(lhs: Any, rhs: Any, it: Convolution, result: Shape) -> Any:
+def _depthwise_gradient(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """One output feature for each member of the batch: sums of products at each position."""
-    numbers = it.dimension_numbers
+    numbers = operation.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
     # rhs in the order of lhs: its output features stand at the batch, its input features at those.
     kernel = _transposed(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
     spatial = numbers.input_spatial_dimensions
-    backwards = [each for each, flag in zip(spatial, it.window_reversal, strict=True) if flag]
+    backwards = [
+        each for each, flag in zip(spatial, operation.window_reversal, strict=True) if flag
+    ]
     if backwards:
-        kernel = rev(kernel, backwards)
-    base = _padded(convert(lhs, wide), spatial, it)
-    positions = [result.dimensions[each] for each in numbers.output_spatial_dimensions]
+        kernel = ops.rev(kernel, backwards)
+    base = _padded(convert(lhs, wide), spatial, operation)
+    positions = sizes_at(result, numbers.output_spatial_dimensions)
     summed = [numbers.input_feature_dimension, *spatial]
     outputs = result.dimensions[numbers.output_feature_dimension]
-    steps = dict(zip(spatial, it.rhs_dilation, strict=True))
+    steps = dict(zip(spatial, operation.rhs_dilation, strict=True))
     counts = dict(enumerate(array_shape(kernel).dimensions))
     columns = []
     for position in itertools.product(*map(range, positions)):
-        offsets = [i * stride for i, stride in zip(position, it.window_strides, strict=True)]
+        offsets = [i * stride for i, stride in zip(position, operation.window_strides, strict=True)]
         part = _strided(base, dict(zip(spatial, offsets, strict=True)), steps, counts)
-        columns.append(reshape(sum_over(part * kernel, summed), (1, outputs)))
-    joined = concat_in_dim(columns, 0)
+        columns.append(ops.reshape(sum_over(part * kernel, summed), (1, outputs)))
+    joined = ops.concat_in_dim(columns, 0)
     # [*positions, outputs] in the order of the result, whose batch has one member.
     sizes = [*positions, outputs, 1]
     where = [*numbers.output_spatial_dimensions, numbers.output_feature_dimension]
     where.append(numbers.output_batch_dimension)
     permutation = [where.index(each) for each in range(result.rank)]
-    return convert(_transposed(reshape(joined, sizes), permutation), result.element_type)
+    return convert(_transposed(ops.reshape(joined, sizes), permutation), result.element_type)
 
 
 def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
@@ -197,18 +191,20 @@ def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
 
 def _transposed(value: Any, permutation: Sequence[int]) -> Any:
     is_sorted = list(permutation) == list(range(len(permutation)))
-    return value if is_sorted else transpose(value, permutation)
+    return value if is_sorted else ops.transpose(value, permutation)
 
 
-def _padded(value: Any, spatial: Sequence[int], it: Convolution) -> Any:
+def _padded(value: Any, spatial: Sequence[int], operation: ConvGeneralDilated) -> Any:
     """`value` with the convolution's padding and holes in its spatial dimensions."""
     shape = array_shape(value)
     config = [(0, 0, 0)] * shape.rank
-    for dimension, (low, high), dilation in zip(spatial, it.padding, it.lhs_dilation, strict=True):
+    for dimension, (low, high), dilation in zip(
+        spatial, operation.padding, operation.lhs_dilation, strict=True
+    ):
         config[dimension] = (low, high, dilation - 1)
     if not any(any(each) for each in config):
         return value
-    return pad(value, splat(0, Shape(shape.element_type)), config)
+    return ops.pad(value, splat(0, Shape(shape.element_type)), config)
 
 
 def _strided(
@@ -221,4 +217,4 @@ def _strided(
         starts[dimension] = offset
         limits[dimension] = offset + (counts[dimension] - 1) * steps[dimension] + 1
         strides[dimension] = steps[dimension]
-    return slice(base, starts, limits, strides)
+    return ops.slice(base, starts, limits, strides)

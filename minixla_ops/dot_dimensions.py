@@ -8,17 +8,11 @@ from typing import Any, NamedTuple
 
 from minixla.core.attributes import Attribute, Integers
 
-__all__ = [
-    "DotDimensionNumbers",
-    "DotDimensions",
-    "batched_numbers",
-    "free_dimensions",
-    "transposed_numbers",
-]
-
 
 class DotDimensionNumbers(NamedTuple):
     """Which dimensions of the operands are summed over, and which they have in common.
+
+    Prints as StableHLO does: `batching_dims = [0] x [0], contracting_dims = [2] x [1]`.
 
     Attributes:
         lhs_contracting_dimensions: dimensions of lhs to sum over.
@@ -31,6 +25,22 @@ class DotDimensionNumbers(NamedTuple):
     rhs_contracting_dimensions: Sequence[int]
     lhs_batch_dimensions: Sequence[int] = ()
     rhs_batch_dimensions: Sequence[int] = ()
+
+    def free(self, side: int, rank: int) -> tuple[int, ...]:
+        """The dimensions of an operand that are neither contracting nor batch.
+
+        Args:
+            side: 0 for lhs, 1 for rhs.
+            rank: the operand's.
+        """
+        named = *self[side], *self[side + 2]
+        return tuple([each for each in range(rank) if each not in named])
+
+    def __str__(self) -> str:
+        *contracting, lhs_batch, rhs_batch = map(list, self)
+        has_batch = lhs_batch or rhs_batch
+        batch = f"batching_dims = {lhs_batch} x {rhs_batch}, " if has_batch else ""
+        return f"{batch}contracting_dims = {' x '.join(map(str, contracting))}"
 
 
 class DotDimensions(Attribute):
@@ -52,10 +62,14 @@ class DotDimensions(Attribute):
             raise TypeError(f"there must be four lists of dimensions, not {len(fields)}")
         return DotDimensionNumbers(*map(Integers().canonical, fields))
 
+    def stablehlo(self, value: DotDimensionNumbers) -> str:
+        """StableHLO's short form."""
+        return str(value)
 
-def free_dimensions(rank: int, *named: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions that are in none of the lists."""
-    return tuple([each for each in range(rank) if not any(each in some for some in named)])
+    def hlo(self, value: DotDimensionNumbers) -> dict[str, Any]:
+        """`lhs_batch_dims={0}, lhs_contracting_dims={2}`, the same of rhs; empty ones left out."""
+        fields = sorted(value._asdict().items())
+        return {name.replace("dimensions", "dims"): each or None for name, each in fields}
 
 
 @lru_cache(maxsize=4096)
@@ -75,10 +89,9 @@ def transposed_numbers(
         Whether the other operand comes first, the dimension numbers, and the permutation that
         brings the product's dimensions into the operand's order, or None where they are.
     """
-    contracting, other_contracting = _own_first(numbers[:2], index)
-    batch, other_batch = _own_first(numbers[2:], index)
-    free = free_dimensions(ranks[0], contracting, batch)
-    other_free = free_dimensions(ranks[1], other_contracting, other_batch)
+    contracting, batch = numbers[index::2]
+    other_contracting, other_batch = numbers[1 - index :: 2]
+    free, other_free = numbers.free(index, ranks[0]), numbers.free(1 - index, ranks[1])
     # Where the other operand's free dimensions are in the result.
     start = len(batch) + (0 if index else len(free))
     summed = tuple(range(start, start + len(other_free)))
@@ -92,10 +105,6 @@ def transposed_numbers(
     if after is not None and before is None and not (is_copied and is_larger):
         return True, DotDimensionNumbers(other_free, summed, other_batch, common), None
     return False, DotDimensionNumbers(summed, other_free, common, other_batch), after
-
-
-def _own_first(pair: Sequence[Any], index: int) -> Sequence[Any]:
-    return pair[::-1] if index else pair
 
 
 def _permutation(order: Sequence[int]) -> tuple[int, ...] | None:
@@ -122,15 +131,13 @@ def batched_numbers(
     rhs_contracting, rhs_batch = _shifted(numbers[1::2], rhs_dimension)
     if lhs_dimension is not None and rhs_dimension is not None:
         lhs_batch, rhs_batch = (lhs_dimension, *lhs_batch), (rhs_dimension, *rhs_batch)
-        position = 0
-    elif lhs_dimension is not None:
-        free = free_dimensions(ranks[0], lhs_contracting, lhs_batch)
-        position = len(lhs_batch) + free.index(lhs_dimension)
-    else:
-        assert rhs_dimension is not None
-        free = free_dimensions(ranks[1], rhs_contracting, rhs_batch)
-        position = ranks[0] - len(lhs_contracting) + free.index(rhs_dimension)
-    return DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch), position
+    batched = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
+    if lhs_dimension is None:
+        kept_of_lhs = ranks[0] - len(lhs_contracting)
+        return batched, kept_of_lhs + batched.free(1, ranks[1]).index(rhs_dimension)
+    if rhs_dimension is None:
+        return batched, len(lhs_batch) + batched.free(0, ranks[0]).index(lhs_dimension)
+    return batched, 0
 
 
 def _shifted(parts: Sequence[Sequence[int]], dimension: int | None) -> list[tuple[int, ...]]:

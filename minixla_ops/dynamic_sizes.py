@@ -24,7 +24,6 @@ from minixla_ops.binary import add
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import lt
 from minixla_ops.creation import iota
-from minixla_ops.dot_dimensions import DotDimensions
 from minixla_ops.dynamic_slicing import dynamic_slice
 from minixla_ops.rules import array_shape, zeros_like
 from minixla_ops.selection import select
@@ -38,7 +37,6 @@ __all__ = [
     "refuse_ragged",
     "set_dimension_size",
     "static",
-    "with_batch_sizes",
     "with_sizes",
 ]
 
@@ -287,19 +285,6 @@ def in_common_sizes(values: Sequence[Any]) -> list[Any]:
                 if shape.dimensions == whole and not flag:
                     values[index] = set_dimension_size(values[index], size, dimension)
     return values
-
-
-def with_batch_sizes(lhs: Any, rhs: Any, dimension_numbers: Any) -> Any:
-    """The lhs of dot_general, its batch dimensions dynamic where those of rhs are."""
-    left, right = (shape_of(each, "dot_general") for each in (lhs, rhs))
-    if not isinstance(left, Shape) or not isinstance(right, Shape) or not right.is_dynamic:
-        return lhs
-    numbers = DotDimensions().canonical(dimension_numbers)
-    for one, other in zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=False):
-        is_dimension = one < left.rank and other < right.rank  # else DotGeneral's shape rejects it
-        if is_dimension and right.dynamic[other] > left.dynamic[one]:
-            lhs = set_dimension_size(lhs, get_dimension_size(rhs, other), one)
-    return lhs
 
 
 def on_bounds(

@@ -14,26 +14,13 @@ from minixla.core.shapes import Shape
 from minixla_ops.operators import convert
 from minixla_ops.rules import array_shape
 
-__all__ = [
-    "Precision",
-    "PrecisionAttribute",
-    "Product",
-    "SumOfProducts",
-    "in_common_type",
-    "is_too_narrow",
-    "matrix_product",
-    "precision_hlo",
-    "reordered",
-    "summing_type",
-]
-
 Precision = tuple[str, str]
 
 _PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-class PrecisionAttribute(Attribute):
+class Precisions(Attribute):
     """DEFAULT, HIGH or HIGHEST for both operands, or a pair of them (rule P).
 
     It says how exactly hardware that multiplies in a narrower type (a TPU, TF32 on a GPU) shall
@@ -53,17 +40,19 @@ class PrecisionAttribute(Attribute):
                 raise ValueError(f"must be one of {', '.join(_PRECISIONS)}, not {name!r}")
         return first, second
 
+    def stablehlo(self, value: Precision) -> str:
+        """`[#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]`."""
+        return f"[{', '.join([f'#stablehlo<precision {name}>' for name in value])}]"
+
+    def hlo(self, value: Precision) -> str | None:
+        """`{high,default}`; None where both are the default."""
+        is_default = value == ("DEFAULT", "DEFAULT")
+        return None if is_default else f"{{{','.join(value).lower()}}}"
+
 
 def reordered(precision: Precision | None, is_reversed: bool) -> Precision | None:
     """The precision of the operands in the other order, where `is_reversed` says so."""
     return (precision[1], precision[0]) if precision and is_reversed else precision
-
-
-def precision_hlo(precision: Precision | None) -> str | None:
-    """HLO's `operand_precision`; None where both are the default."""
-    if precision in (None, ("DEFAULT", "DEFAULT")):
-        return None
-    return f"{{{','.join(precision).lower()}}}"
 
 
 class SumOfProducts(Operation):
@@ -84,10 +73,9 @@ class SumOfProducts(Operation):
         """The result's element type, for operands that pass the checks above."""
         own, preferred = lhs.element_type, preferred_element_type
         if own is not rhs.element_type:
-            self.reject(
+            self.refuse(
                 "C1",
                 "the element types of lhs and rhs differ",
-                [f"lhs {lhs}", f"rhs {rhs}"],
                 "Convert one side with convert_element_type; preferred_element_type sets the "
                 "type of the result.",
             )
@@ -95,10 +83,9 @@ class SumOfProducts(Operation):
             return own
         is_narrower = _KINDS[preferred.kind] < 2 and preferred.bits < own.bits
         if _KINDS[preferred.kind] < _KINDS[own.kind] or is_narrower:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C2",
                 f"a product of {own} cannot be accumulated in {preferred}",
-                [f"lhs {lhs}", f"rhs {rhs}", f"preferred_element_type {preferred}"],
                 "Leave preferred_element_type out and convert the result.",
             )
         return preferred
@@ -107,48 +94,28 @@ class SumOfProducts(Operation):
 class Product(SumOfProducts):
     """Base class of those that are linear in lhs and in rhs, and have no other operands."""
 
-    operand_names = ("lhs", "rhs")
+    operands = "lhs", "rhs"
     linear_operands = (0, 1)
     jointly_linear = False
 
-    def cotangent(
-        self, index: int, cotangent: Any, operands: Sequence[Any], **attributes: Any
-    ) -> Any:
+    def cotangent(self, index: int, cotangent: Any, operands: Sequence[Any]) -> Any:
         """The cotangent of operand `index`, or None for zero.
 
         Args:
             index: 0 for lhs, 1 for rhs.
             cotangent: that of the result.
             operands: the values of lhs and rhs; of operand `index` only the shape counts.
-            attributes: the operation's attributes.
         """
         raise NotImplementedError(f"{self.name} has no transpose rule")
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        index = 0 if linear[0] else 1
-        found = self.cotangent(index, cotangents, operands, **attributes)
-        return (None, found) if index else (found, None)
-
-    def vjp(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        results: Any,
-        active: Sequence[bool],
-        /,
-        **attributes: Any,
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         return [
-            self.cotangent(index, cotangents, operands, **attributes) if wanted else None
-            for index, wanted in enumerate(active)
+            self.cotangent(index, cotangents, operands) if wanted else None
+            for index, wanted in enumerate(linear)
         ]
+
+    def vjp(self, cotangents, operands, results, active):
+        return self.transpose(cotangents, operands, active)
 
 
 def is_too_narrow(shapes: Sequence[Any]) -> bool:

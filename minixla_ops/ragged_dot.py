@@ -7,27 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integers, Optional, TypeAttribute
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
+import minixla_ops as ops
+from minixla.core.attributes import Attribute, Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
-from minixla_ops.binary import add
-from minixla_ops.bitwise import and_
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.comparison import ge, lt
 from minixla_ops.composed import Composed
-from minixla_ops.creation import iota
-from minixla_ops.dot import Dot, DotGeneral, dot_general
-from minixla_ops.dot_dimensions import DotDimensionNumbers, DotDimensions, free_dimensions
+from minixla_ops.dot import Dot, DotGeneral
+from minixla_ops.dot_dimensions import DotDimensionNumbers, DotDimensions
 from minixla_ops.operators import convert
-from minixla_ops.products import Precision, PrecisionAttribute
-from minixla_ops.reduce_window import reduce_window
-from minixla_ops.reshaping import transpose
 from minixla_ops.rules import array_shape, sum_over, zeros
-from minixla_ops.selection import select
-
-__all__ = ["RaggedDotDimensionNumbers", "ragged_dot"]
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
@@ -60,6 +49,12 @@ class RaggedDimensions(Attribute):
         dot = DotDimensions().canonical(numbers)
         return RaggedDotDimensionNumbers(dot, *map(Integers().canonical, lists))
 
+    def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Any]:
+        """`lhs_contracting_dims={1}, ..., lhs_ragged_dims={0}, rhs_group_dims={0}`."""
+        numbers, ragged, groups = value
+        own = {"lhs_ragged_dims": ragged, "rhs_group_dims": groups or None}
+        return {**DotDimensions().hlo(numbers), **own}
+
 
 @register
 class RaggedDot(Composed, Dot):
@@ -76,9 +71,17 @@ class RaggedDot(Composed, Dot):
     group_sizes is [g], or [p..., g] where sizes differ along the batch dimensions (up to the
     ragged one) and the kept or contracting dimensions of lhs listed before the ragged one.
 
-    Attributes:
+    Args:
+        lhs: an array of any element type, one dimension of which is ragged.
+        rhs: an array of the same element type.
+        group_sizes: integers, how many neighbours along the ragged dimension are in each group.
         dimension_numbers: a RaggedDotDimensionNumbers.
-        precision_config, preferred_element_type: see DotGeneral.
+        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
+        preferred_element_type: the type to accumulate in and to return; default: the operands'.
+
+    Returns:
+        An array as `dot_general` gives it, without the group dimension of rhs; with a leading
+        dimension of groups where the ragged dimension is a contracting one.
 
     Checks:
         (C1) ... (C7) see Dot.
@@ -88,62 +91,38 @@ class RaggedDot(Composed, Dot):
         (C10) group_sizes are integers, [g] or [p..., g].
     """
 
-    operand_names = ("lhs", "rhs", "group_sizes")
-    attributes = {
-        "dimension_numbers": RaggedDimensions(),
-        "precision_config": Optional(PrecisionAttribute()),
-        "preferred_element_type": Optional(TypeAttribute()),
-    }
+    operands = "lhs", "rhs", "group_sizes"
+    dimension_numbers: RaggedDotDimensionNumbers = attribute(RaggedDimensions())
 
-    def shape(
-        self,
-        lhs: Any,
-        rhs: Any,
-        group_sizes: Any,
-        /,
-        *,
-        dimension_numbers: RaggedDotDimensionNumbers,
-        precision_config: Precision | None,
-        preferred_element_type: ElementType | None,
-    ) -> Shape:
+    def shape(self, lhs, rhs, group_sizes):
         lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])
-        numbers, ragged_dimensions, group_dimensions = dimension_numbers
-        given = [f"lhs {lhs}", f"rhs {rhs}", f"group_sizes {group_sizes}", f"{dimension_numbers}"]
-        whole = self.dot_shape(lhs, rhs, numbers, preferred_element_type)
-        if len(ragged_dimensions) != 1 or not 0 <= ragged_dimensions[0] < lhs.rank:
-            self.reject_attribute("C8", "there is not one ragged dimension of lhs", given,
-                                  f"It must be in [0, {lhs.rank}).")  # fmt: skip
-        it = _Ragged(dimension_numbers, lhs.rank, rhs.rank)
+        numbers, ragged, groups = self.dimension_numbers
+        whole = self.dot_shape(lhs, rhs, numbers, self.preferred_element_type)
+        if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:
+            problem = "there is not one ragged dimension of lhs"
+            self.refuse_attribute("C8", problem, f"It must be in [0, {lhs.rank}).")
+        it = _Ragged(self.dimension_numbers, lhs.rank, rhs.rank)
         prefix = tuple([lhs.dimensions[each] for each in it.prefix])
         sizes = group_sizes.dimensions
         if not group_sizes.element_type.is_integer or sizes[:-1] not in ((), prefix) or not sizes:
             advice = f"They must be integers, [g] or [{', '.join(map(str, prefix))}, g]."
-            self.reject("C10", "group_sizes do not fit lhs", given, advice)
-        if not it.is_kept and not group_dimensions:
+            self.refuse("C10", "group_sizes do not fit lhs", advice)
+        if not it.is_kept and not groups:
             dimensions = whole.dimensions
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
-        free = free_dimensions(rhs.rank, numbers[1], numbers[3])
-        if not it.is_kept or len(group_dimensions) != 1 or group_dimensions[0] not in free or (
-            rhs.dimensions[group_dimensions[0]] != sizes[-1]
-        ):  # fmt: skip
-            self.reject("C9", "the group dimension of rhs does not fit", given,
-                        "It numbers the groups where the ragged dimension of lhs is neither "
-                        "contracting nor batch.")  # fmt: skip
+        counts = [rhs.dimensions[each] for each in groups if each in numbers.free(1, rhs.rank)]
+        if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
+            self.refuse(
+                "C9",
+                "the group dimension of rhs does not fit",
+                "It numbers the groups where the ragged dimension of lhs is neither contracting "
+                "nor batch.",
+            )
         return whole.without_dimension(it.group_place)
 
-    def reference(
-        self,
-        lhs: np.ndarray,
-        rhs: np.ndarray,
-        group_sizes: np.ndarray,
-        /,
-        *,
-        dimension_numbers: RaggedDotDimensionNumbers,
-        precision_config: Precision | None,
-        preferred_element_type: ElementType | None,
-    ) -> np.ndarray:
-        it = _Ragged(dimension_numbers, lhs.ndim, rhs.ndim)
-        numbers = dimension_numbers[0]
+    def reference(self, lhs, rhs, group_sizes):
+        it = _Ragged(self.dimension_numbers, lhs.ndim, rhs.ndim)
+        numbers = self.dimension_numbers[0]
         counts = group_sizes.astype(np.int64)[..., None, :]
         ends = np.cumsum(counts, -1)
         positions = np.arange(lhs.shape[it.ragged])[:, None]
@@ -155,60 +134,30 @@ class RaggedDot(Composed, Dot):
                 _only(members, [*[each + 1 for each in at], 0], array[None])
                 for array, at in ((lhs, places), (rhs, it.partners(places)))
             )
-        whole = DotGeneral.instance.reference(
-            lhs,
-            rhs,
-            dimension_numbers=numbers,
-            precision_config=None,
-            preferred_element_type=preferred_element_type,
-        )
+        whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
         if not it.is_kept:
             return whole
         own = _only(members, [*it.result_places(places), it.group_place], whole)
         return np.add.reduce(own, it.group_place, whole.dtype)
 
-    def composition(
-        self,
-        lhs: Any,
-        rhs: Any,
-        group_sizes: Any,
-        /,
-        *,
-        dimension_numbers: RaggedDotDimensionNumbers,
-        precision_config: Precision | None,
-        preferred_element_type: ElementType | None,
-    ) -> Any:
-        it = _Ragged(dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
-        numbers, others = dimension_numbers[0], (precision_config, preferred_element_type)
+    def composition(self, lhs, rhs, group_sizes):
+        it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
+        numbers = self.dimension_numbers[0]
+        others = self.precision_config, self.preferred_element_type
         if not it.is_kept and not it.is_summed:
-            return dot_general(lhs, rhs, numbers, *others)
+            return ops.dot_general(lhs, rhs, numbers, *others)
         members = _members(group_sizes, array_shape(lhs).dimensions[it.ragged])
         places = it.places(array_shape(members).rank)
         if it.is_summed:
             # Both sides, so that no infinity meets the zeros of the other groups.
             lhs = _by_group(lhs, members, places)
             rhs = _by_group(rhs, members, it.partners(places))
-            return dot_general(lhs, rhs, _with_groups(numbers), *others)
+            return ops.dot_general(lhs, rhs, _with_groups(numbers), *others)
         # Each row times all groups' operands; the right ones are kept.
-        whole = dot_general(lhs, rhs, numbers, *others)
+        whole = ops.dot_general(lhs, rhs, numbers, *others)
         shape, at = array_shape(whole), it.group_place
-        mask = broadcast_in_dim(members, shape.dimensions, [*it.result_places(places), at])
-        return sum_over(select(mask, whole, zeros(shape)), [at])
-
-    def hlo_attributes(
-        self,
-        shapes: Sequence[AnyShape],
-        /,
-        *,
-        dimension_numbers: RaggedDotDimensionNumbers,
-        precision_config: Precision | None,
-        preferred_element_type: ElementType | None,
-    ) -> dict[str, Any]:
-        return {
-            **self.dot_hlo(dimension_numbers[0], precision_config),
-            "lhs_ragged_dims": dimension_numbers.lhs_ragged_dimensions,
-            "rhs_group_dims": dimension_numbers.rhs_group_dimensions or None,
-        }
+        mask = ops.broadcast_in_dim(members, shape.dimensions, [*it.result_places(places), at])
+        return sum_over(ops.select(mask, whole, zeros(shape)), [at])
 
 
 class _Ragged:
@@ -227,13 +176,12 @@ class _Ragged:
     ) -> None:
         numbers, (self.ragged,), groups = dimension_numbers
         self._numbers = numbers
-        lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = numbers
-        free = free_dimensions(lhs_rank, lhs_contracting, lhs_batch)
+        lhs_contracting, _, lhs_batch, _ = numbers
+        free, others = numbers.free(0, lhs_rank), numbers.free(1, rhs_rank)
         self.is_kept, self.is_summed = self.ragged in free, self.ragged in lhs_contracting
         own = free if self.is_kept else lhs_contracting if self.is_summed else lhs_batch
         before = own[: own.index(self.ragged)]
         self.prefix = (*lhs_batch, *before) if self.is_kept or self.is_summed else before
-        others = free_dimensions(rhs_rank, rhs_contracting, rhs_batch)
         first = lhs_rank - len(lhs_contracting)
         self.group_place = first + others.index(groups[0]) if set(groups) & set(others) else -1
 
@@ -277,12 +225,12 @@ def _members(group_sizes: Any, size: int) -> Any:
     ones, last = [1] * shape.rank, [*[(0, 0)] * len(outer), (max(groups - 1, 0), 0)]
     ends = counts
     if groups > 1:
-        ends = reduce_window(counts, 0, add, [*ones[1:], groups], ones, last)
+        ends = ops.reduce_window(counts, 0, ops.add, [*ones[1:], groups], ones, last)
     sizes = (*outer, size, groups)
     kept = (*range(len(outer)), len(outer) + 1)
-    position = iota(shape.with_dimensions(sizes), len(outer))
-    first, end = (broadcast_in_dim(each, sizes, kept) for each in (ends - counts, ends))
-    return and_(ge(position, first), lt(position, end))
+    position = ops.iota(shape.with_dimensions(sizes), len(outer))
+    first, end = (ops.broadcast_in_dim(each, sizes, kept) for each in (ends - counts, ends))
+    return ops.and_(ops.ge(position, first), ops.lt(position, end))
 
 
 def _by_group(value: Any, members: Any, places: Sequence[int]) -> Any:
@@ -291,42 +239,9 @@ def _by_group(value: Any, members: Any, places: Sequence[int]) -> Any:
     sizes = (groups, *array_shape(value).dimensions)
     mapping = [*[each + 1 for each in places], 0]
     order = sorted(range(len(mapping)), key=mapping.__getitem__)
-    mask = broadcast_in_dim(transpose(members, order), sizes, sorted(mapping))
-    spread = broadcast_in_dim(value, sizes, range(1, len(sizes)))
-    return select(mask, spread, zeros(array_shape(spread)))
+    mask = ops.broadcast_in_dim(ops.transpose(members, order), sizes, sorted(mapping))
+    spread = ops.broadcast_in_dim(value, sizes, range(1, len(sizes)))
+    return ops.select(mask, spread, zeros(array_shape(spread)))
 
 
-def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    dimension_numbers: Any,
-    precision_config: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The products of groups of rows of lhs with operands of their own, or sums by group.
-
-    Args:
-        lhs: an array of any element type, one dimension of which is ragged.
-        rhs: an array of the same element type.
-        group_sizes: integers, how many neighbours along the ragged dimension are in each group.
-        dimension_numbers: a RaggedDotDimensionNumbers.
-        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
-        preferred_element_type: the type to accumulate in and to return; default: the operands'.
-
-    Returns:
-        An array as `dot_general` gives it, without the group dimension of rhs; with a leading
-        dimension of groups where the ragged dimension is a contracting one.
-
-    Raises:
-        AttributeValueError, ShapeError: see RaggedDot.
-    """
-    return bind(
-        RaggedDot.instance,
-        lhs,
-        rhs,
-        group_sizes,
-        dimension_numbers=dimension_numbers,
-        precision_config=precision_config,
-        preferred_element_type=preferred_element_type,
-    )
+ragged_dot = builder(RaggedDot)

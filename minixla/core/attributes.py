@@ -47,11 +47,14 @@ class Attribute:
         return value
 
     def stablehlo(self, value: Any) -> Any:
-        """A canonical value as `stablehlo_text.attribute_text` takes it; None is not written."""
+        """A canonical value as `stablehlo_text.attribute_text` takes it; None is not written.
+
+        A dict is of several such values, each under its own name there.
+        """
         return value
 
     def hlo(self, value: Any) -> Any:
-        """A canonical value as `HloEmitter.attribute` takes it; None is not written."""
+        """A canonical value as `HloEmitter.attribute` takes it, or a dict; see `stablehlo`."""
         return value
 
 
@@ -201,14 +204,15 @@ class Text(Attribute):
 
 
 class Enumeration(Attribute):
-    """One of a few names."""
+    """One of a few names, which StableHLO writes as its enumeration `mnemonic`."""
 
     takes = "str"
     is_ambiguous = False
 
-    def __init__(self, *names: str, default: Any = REQUIRED) -> None:
+    def __init__(self, *names: str, mnemonic: str = "", default: Any = REQUIRED) -> None:
         super().__init__(default)
         self.names = names
+        self.mnemonic = mnemonic
         self.description = "one of " + ", ".join(names)
 
     def canonical(self, value: Any) -> str:
@@ -216,6 +220,10 @@ class Enumeration(Attribute):
         if value not in self.names:
             raise ValueError(f"must be one of {', '.join(self.names)}, not {value!r}")
         return value
+
+    def stablehlo(self, value: str) -> str:
+        """`#stablehlo<transpose ADJOINT>`; the name itself where there is no mnemonic."""
+        return f"#stablehlo<{self.mnemonic} {value}>" if self.mnemonic else value
 
 
 class Instance(Attribute):

@@ -203,7 +203,9 @@ class Operation(Record):
             if label is not None and (text or not field.kind.holds_programs):
                 codec = field.kind.hlo if text else field.kind.stablehlo
                 value = self.__dict__[name]
-                written[label] = None if value is None else codec(value)
+                written_value = None if value is None else codec(value)
+                several = type(written_value) is dict
+                written.update(written_value if several else {label: written_value})
         return written
 
     def hlo(

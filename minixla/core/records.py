@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from minixla.core.attributes import REQUIRED, Attribute, Field, attribute, exact, named_field
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
+from minixla.core.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from minixla.core.graph import Graph
@@ -56,7 +57,13 @@ class Record:
             found = cls._given.get(key)
         except TypeError:  # an unhashable attribute, such as a list
             found = key = None
-        return cls._record(values, named, key) if found is None else found
+        if found is not None:
+            return found
+        try:
+            return cls._record(values, named, key)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     @classmethod
     def _record(cls, values: tuple[Any, ...], named: dict[str, Any], key: Any) -> Self:
@@ -127,18 +134,23 @@ class Record:
         except MinixlaError:
             raise
         except (TypeError, ValueError, OverflowError) as error:
+            or_none = (
+                ", or None" if isinstance(declared, Field) and declared.default is None else ""
+            )
             raise explain(
                 AttributeValueError,
                 cls.builder_name,
                 f"attribute {name} has a value that it cannot take",
                 [f"{name} = {value!r}", str(error)],
-                f"{name} must be {kind.description}.",
+                f"{name} must be {kind.description}{or_none}.",
             ) from None
 
     @classmethod
     def _declare(cls) -> None:
         """Collects the attributes."""
-        fields = dict(cls.fields)
+        fields: dict[str, Field] = {}
+        for base in reversed(cls.__bases__):
+            fields.update(getattr(base, "fields", {}))
         for name, value in list(cls.__dict__.items()):
             if not isinstance(value, Field):
                 fields.pop(name, None)

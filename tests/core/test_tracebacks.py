@@ -199,4 +199,4 @@ def test_a_script_prints_the_users_lines_and_the_message_alone(tmp_path: Any) ->
     starts = [line.strip().split(",")[0] for line in lines if line.startswith("  File ")]
     assert starts == [f'File "{script}"'] * 2, done.stderr
     assert lines[-1] == NOTE
-    assert len(lines) <= 12
+    assert len(lines) <= 13

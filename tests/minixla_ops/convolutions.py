@@ -109,7 +109,7 @@ def jax_convolution(
                     reversal),
         [np.zeros(lhs), np.zeros(rhs)],
     ).instructions  # fmt: skip
-    given = instruction.attributes
+    given = instruction.op.values
     numbers = given["dimension_numbers"]
     flags = zip(numbers.kernel_spatial_dimensions, given["window_reversal"], strict=True)
     backwards = [dimension for dimension, flag in flags if flag]

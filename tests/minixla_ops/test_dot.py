@@ -14,6 +14,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla_ops import DotDimensionNumbers
+from minixla_ops.dot import DotGeneral
 from tests.harness import (
     DerivativesTogether,
     Together,
@@ -201,9 +202,7 @@ def test_dimension_numbers_in_all_forms():
     graphs = [graph_of(product(form), operands) for form in forms]
     assert all(graph == graphs[0] for graph in graphs)
     (instruction,) = graphs[0].instructions
-    assert instruction.attributes["dimension_numbers"] == DotDimensionNumbers(
-        (2,), (1,), (0,), (2,)
-    )
+    assert instruction.given["dimension_numbers"] == DotDimensionNumbers((2,), (1,), (0,), (2,))
 
 
 def test_text():
@@ -276,9 +275,9 @@ REJECTED = {
     "C5": ((2, 3), (3, 4), np.float32, (((1,), (0,)), ((1,), (0,))), {}, AttributeValueError,
            "dimension 1 of lhs is named twice"),
     "C6": ((2, 3), (3, 4), np.float32, (((), ()), ((0,), (0,))), {}, ShapeError,
-           "lhs f32[2,3], dimension 0 has size 2"),
+           "dimension 0 of lhs has size 2"),
     "C7": ((2, 3), (4, 3), np.float32, MATRICES, {}, ShapeError,
-           "rhs f32[4,3], dimension 0 has size 4"),
+           "dimension 0 of rhs has size 4"),
 }  # fmt: skip
 
 
@@ -442,8 +441,8 @@ def test_precision_follows_the_operands():
     graph = graph_of(pulled, [np.zeros((2, 3), np.float32), np.zeros((3, 4), np.float32)])
     _, for_lhs, for_rhs = graph.pruned().instructions
     # g @ rhs.T, where g stands for lhs; lhs.T @ g, where g stands for rhs.
-    assert for_lhs.attributes["precision_config"] == ("HIGH", "HIGHEST")
-    assert for_rhs.attributes["precision_config"] == ("HIGH", "HIGHEST")
+    assert for_lhs.given["precision_config"] == ("HIGH", "HIGHEST")
+    assert for_rhs.given["precision_config"] == ("HIGH", "HIGHEST")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -462,9 +461,7 @@ def test_a_batch_makes_one_product():
 def test_dynamic_sizes_are_kept():
     numbers = (((2,), (1,)), ((0,), (0,)))
     shapes = [mx.parse_shape("f32[<=5,2,3]"), mx.parse_shape("f32[<=5,3,4]")]
-    shape = mx.core.operation_named("DotGeneral").infer(
-        tuple(shapes), {"dimension_numbers": numbers}
-    )[0]
+    shape = DotGeneral(numbers).infer(tuple(shapes), {})[0]
     assert str(shape) == "f32[<=5,2,4]"
 
 

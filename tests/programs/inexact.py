@@ -323,10 +323,10 @@ def _carried(
     instruction: Any, operands: Sequence[np.ndarray], errors: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The results of an instruction in double, and how far they are off."""
-    attributes = {name: widened(each) for name, each in instruction.attributes.items()}
+    operation, attributes = instruction.op.changed(widened, instruction.attributes)
 
     def evaluate(*given: np.ndarray) -> list[np.ndarray]:
-        outcome = instruction.op.reference(*given, **attributes)
+        outcome = operation.reference(*given, **attributes)
         return [_wide(each) for each in ((outcome,) if instruction.single else outcome)]
 
     results = evaluate(*operands)

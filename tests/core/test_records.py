@@ -1,0 +1,83 @@
+"""Records: fields that bases give, how their kinds are written, and their errors."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pytest
+
+import minixla_ops as ops
+from minixla.core import records
+from minixla.core.attributes import Attribute, Enumeration, Integer, attribute
+from minixla.core.errors import AttributeValueError
+from minixla.core.operation import Operation
+from minixla_ops.elementwise import FLOATS, Unary
+from tests.harness import graph_of
+
+
+class Plain(Operation):
+    """No attributes."""
+
+
+class Pair(Attribute):
+    """Two numbers, each under its own name in texts."""
+
+    is_ambiguous = False
+
+    def stablehlo(self, value):
+        return {"first": value[0], "second": f"#second<{value[1]}>"}
+
+    def hlo(self, value):
+        return {"first": value[0] or None, "second": value[1]}
+
+
+class Scaled(Operation):
+    """Two attributes."""
+
+    pair: tuple[int, int] = attribute(Pair())
+    how: str = attribute(Enumeration("UP", "DOWN", mnemonic="direction"), default=None)
+
+
+class Both(Plain, Scaled, Unary):
+    """Attributes of a base that is not the first one."""
+
+    count: int = attribute(Integer(), default=1)
+    element_types = FLOATS
+    stablehlo_name = "both"
+    numpy = np.negative
+
+
+def test_every_base_gives_its_fields():
+    assert [*Both.fields] == ["pair", "how", "count"]
+    assert Both((1, 2), count=1) is Both(pair=(1, 2))
+    assert Both((1, 2)).values == {"pair": (1, 2), "how": None, "count": 1}
+
+
+def test_an_attribute_may_be_written_as_several():
+    graph = graph_of(lambda x: Both((0, 3), "DOWN")(x), [np.ones(2, np.float32)])
+    wanted = "first = 0 : i64, second = #second<3>, how = #stablehlo<direction DOWN>, count = 1"
+    assert wanted in graph.stablehlo()
+    assert "both(%arg0.1), second=3, how=DOWN, count=1" in str(graph)
+
+
+CALLS = {
+    "builder of the class": (lambda x: ops.convert_element_type(x, "f31"), "f31"),
+    "builder by hand": (lambda x: ops.dot_general(x, x, (((0,), (0,)), ((), ())), "LOW"), "LOW"),
+    "record": (lambda x: Both((0, 3), "LEFT")(x), "LEFT"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_errors_of_attributes_show_no_frames_of_records(call, monkeypatch):
+    monkeypatch.setenv("MINIXLA_TRACEBACK_FILTERING", "on")
+    function, given = CALLS[call]
+    with pytest.raises(AttributeValueError, match=given) as caught:
+        function(np.ones(2, np.float32))
+    files = [frame.filename for frame in traceback.extract_tb(caught.tb)]
+    assert not [file for file in files if file == records.__file__]
+
+
+def test_errors_say_that_an_attribute_may_be_left_out():
+    with pytest.raises(AttributeValueError, match="must be one of UP, DOWN, or None"):
+        Scaled((1, 2), "LEFT")
