@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.element_types import F32, element_type
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.operators import convert
 from minixla_ops.rules import array_shape, sum_over
-
-__all__ = ["Features", "NumpyFeatures"]
 
 
 class Features:
@@ -49,7 +47,7 @@ class Features:
 
     def spread(self, vector: Any) -> Any:
         """The array that holds everywhere the feature's entry of `vector`."""
-        return broadcast_in_dim(vector, self.sizes, [self.feature_index])
+        return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
 class NumpyFeatures:
@@ -69,9 +67,9 @@ class NumpyFeatures:
         aligned = [each if each.ndim == whole else each.reshape(self._vector) for each in others]
         return [each.astype(self._wide) for each in (operand, *aligned)]
 
-    def narrow(self, array: np.ndarray) -> np.ndarray:
-        """An array in the operand's type."""
-        return array.astype(self._own)
+    def narrow(self, array: np.ndarray, *vectors: np.ndarray) -> list[np.ndarray]:
+        """An array and vectors in the operand's type, vectors with one dimension again."""
+        return [each.astype(self._own) for each in (array, *map(np.ravel, vectors))]
 
     def total(self, array: np.ndarray) -> np.ndarray:
         """The sum of each feature's elements, rounded once."""
