@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Enumeration, Integers
-from minixla.core.element_types import ELEMENT_TYPES, element_type
+import minixla_ops as ops
+from minixla.core.attributes import Enumeration, Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph
 from minixla_ops.batching import move_dimension
-from minixla_ops.bitwise import or_
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.comparison import eq
 from minixla_ops.composed import without_lines
-from minixla_ops.creation import iota
-from minixla_ops.rules import array_shape, listed, splat, zeros
-from minixla_ops.selection import select
+from minixla_ops.rules import array_shape, splat, zeros
 from minixla_ops.unary import conjugate
-
-__all__ = ["fft"]
 
 _FORMS = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
 _REALS = [ELEMENT_TYPES[name] for name in ("f32", "f64")]
@@ -43,10 +37,15 @@ class Fft(Operation):
     and N / 2. Several dimensions are transformed one after the other, the last one first by RFFT
     and last by IRFFT: the others are complex.
 
-    Attributes:
+    Args:
+        operand: an array of c64 or c128, for RFFT of f32 or f64.
         fft_type: FFT, IFFT, RFFT or IRFFT.
-        fft_length: the length N of each transformed dimension, before RFFT and after IRFFT. If it
-            is 0, so is the size of the result.
+        fft_length: the lengths N of the transformed dimensions, one to three, before RFFT and after
+            IRFFT. If one is 0, so is the size of the result.
+
+    Returns:
+        An array like operand; the last dimension has N // 2 + 1 elements after RFFT, N after
+        IRFFT, where N is the last length.
 
     Checks:
         (C1) one to three lengths, not more than operand has dimensions.
@@ -56,110 +55,81 @@ class Fft(Operation):
     """
 
     stablehlo_name = "fft"
-    operand_names = ("operand",)
-    attributes = {"fft_type": Enumeration(*_FORMS), "fft_length": Integers(minimum=0)}
+    operands = ("operand",)
+    fft_type: str = attribute(Enumeration(*_FORMS, mnemonic="fft_type"))
+    fft_length: tuple[int, ...] = attribute(Integers(minimum=0))
     linear_operands = (0,)
 
-    def shape(self, operand: Any, /, *, fft_type: str, fft_length: tuple[int, ...]) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        given = [f"operand {operand}", f"fft_type {fft_type}, fft_length {fft_length}"]
-        if not 1 <= len(fft_length) <= min(3, operand.rank):
-            self.reject_attribute(
+        form, lengths = self.fft_type, self.fft_length
+        if not 1 <= len(lengths) <= min(3, operand.rank):
+            self.refuse_attribute(
                 "C1",
-                f"{len(fft_length)} dimensions cannot be transformed",
-                given,
+                f"{len(lengths)} dimensions cannot be transformed",
                 "Give one to three lengths, those of the operand's last dimensions.",
             )
-        kind, allowed = operand.element_type, _REALS if fft_type == "RFFT" else _COMPLEX
+        kind, allowed = operand.element_type, _REALS if form == "RFFT" else _COMPLEX
         if kind not in allowed:
             names = " or ".join(each.name for each in allowed)
-            self.reject("C2", f"{fft_type} does not take {kind}", given, f"It takes {names}.")
-        *outer, last = fft_length
-        sizes = operand.dimensions[-len(fft_length) :]
-        wanted = (*outer, last // 2 + 1) if fft_type == "IRFFT" else fft_length
-        if sizes != wanted and not (last == 0 and sizes == fft_length):
-            self.reject(
+            self.refuse("C2", f"{form} does not take {kind}", f"It takes {names}.")
+        sizes = operand.dimensions[-len(lengths) :]
+        wanted = (*lengths[:-1], lengths[-1] // 2 + 1) if form == "IRFFT" else lengths
+        if sizes != wanted and not (lengths[-1] == 0 and sizes == lengths):
+            self.refuse(
                 "C3",
                 f"the last dimensions have sizes {sizes}, not {wanted}",
-                given,
                 "Pad or slice the operand, or give other lengths.",
             )
-        if fft_type == "RFFT":
-            last = last // 2 + 1 if last else 0
-            return Shape(kind.complex, (*operand.dimensions[:-1], last))
-        if fft_type == "IRFFT":
-            return Shape(kind.real, (*operand.dimensions[:-1], last))
-        return operand
+        return Shape(self._result_type(kind), self._result_sizes(operand.dimensions))
 
-    def reference(
-        self, operand: np.ndarray, /, *, fft_type: str, fft_length: tuple[int, ...]
-    ) -> np.ndarray:
-        kind = element_type(operand.dtype)
-        if fft_type in ("RFFT", "IRFFT"):
-            kind = kind.complex if fft_type == "RFFT" else kind.real
-        if 0 in fft_length:
-            last = fft_length[-1]
-            last = last // 2 + 1 if fft_type == "RFFT" and last else last
-            return np.zeros((*operand.shape[:-1], last), kind.dtype)
-        wide = operand.astype(np.float64 if fft_type == "RFFT" else np.complex128)
-        result = _FORMS[fft_type](wide, fft_length, range(-len(fft_length), 0))
-        return result.astype(kind.dtype)
+    def _result_type(self, kind: ElementType) -> ElementType:
+        return {"RFFT": kind.complex, "IRFFT": kind.real}.get(self.fft_type, kind)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        fft_type: str,
-        fft_length: tuple[int, ...],
-    ) -> Sequence[str]:
-        if fft_type == "IRFFT" and len(fft_length) > 1 and emit.platform != "cpu":
+    def _result_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        last = self.fft_length[-1]
+        kept = {"RFFT": last // 2 + 1 if last else 0, "IRFFT": last}
+        return (*sizes[:-1], kept.get(self.fft_type, sizes[-1]))
+
+    def reference(self, operand):
+        dtype = self._result_type(element_type(operand.dtype)).dtype
+        if 0 in self.fft_length:
+            return np.zeros(self._result_sizes(operand.shape), dtype)
+        wide = operand.astype(np.float64 if self.fft_type == "RFFT" else np.complex128)
+        dimensions = range(-len(self.fft_length), 0)
+        return _FORMS[self.fft_type](wide, self.fft_length, dimensions).astype(dtype)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if self.fft_type == "IRFFT" and len(self.fft_length) > 1 and emit.platform != "cpu":
             (shape,) = self.array_shapes(shapes)
-            return emit.expand(_one_after_the_other(shape, fft_length), operands)
-        kind = f"#stablehlo<fft_type {fft_type}>"
-        given = {"fft_type": kind, "fft_length": fft_length}
-        return emit.operation("stablehlo.fft", operands, shapes, results, **given)
+            return emit.expand(_one_after_the_other(shape, self.fft_length), operands)
+        return super().stablehlo(emit, operands, shapes, results)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        fft_type: str,
-        fft_length: tuple[int, ...],
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         # FFT and IFFT are symmetric. Where one element stands for two, it counts twice.
-        if fft_type in ("FFT", "IFFT"):
-            return (fft(cotangents, fft_type, fft_length),)
-        shape = array_shape(operands[0])
+        if self.fft_type in ("FFT", "IFFT"):
+            return (self(cotangents),)
+        shape, lengths = array_shape(operands[0]), self.fft_length
         if not array_shape(cotangents).size:
             return (zeros(shape),)
-        if fft_type == "RFFT":
-            weights = _multiplicities(array_shape(cotangents), fft_length[-1])
-            halved = conjugate(cotangents) / weights
-            return (fft(halved, "IRFFT", fft_length) * prod(fft_length),)
-        found = fft(cotangents, "RFFT", fft_length)
-        return (conjugate(found) * _multiplicities(shape, fft_length[-1]) / prod(fft_length),)
+        if self.fft_type == "RFFT":
+            weights = _multiplicities(array_shape(cotangents), lengths[-1])
+            return (fft(conjugate(cotangents) / weights, "IRFFT", lengths) * prod(lengths),)
+        found = fft(cotangents, "RFFT", lengths)
+        return (conjugate(found) * _multiplicities(shape, lengths[-1]) / prod(lengths),)
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
-        return bind(self, move_dimension(operands[0], dimensions[0] or 0, 0), **attributes), 0
+    def batch(self, operands, dimensions):
+        return self(move_dimension(operands[0], dimensions[0], 0)), 0
 
 
 def _multiplicities(shape: Shape, length: int) -> Any:
     """How many elements of a whole transform each element of a half one stands for."""
     count = shape.dimensions[-1]
     half, row = Shape("s32", (count,)), Shape(shape.element_type, (count,))
-    position = iota(half, 0)
-    is_alone = or_(eq(position, splat(0, half)), eq(position * 2, splat(length, half)))
-    weights = select(is_alone, splat(1, row), splat(2, row))
-    return broadcast_in_dim(weights, shape.dimensions, (shape.rank - 1,))
+    position = ops.iota(half, 0)
+    is_alone = ops.or_(ops.eq(position, splat(0, half)), ops.eq(position * 2, splat(length, half)))
+    weights = ops.select(is_alone, splat(1, row), splat(2, row))
+    return ops.broadcast_in_dim(weights, shape.dimensions, (shape.rank - 1,))
 
 
 @lru_cache(maxsize=1024)
@@ -178,20 +148,4 @@ def _one_after_the_other(shape: Shape, fft_length: tuple[int, ...]) -> Graph:
     return without_lines(closed_graph(function, [shape], "fft", "fft"))
 
 
-def fft(operand: Any, fft_type: str, fft_length: Sequence[int]) -> Any:
-    """The discrete Fourier transform over the last dimensions, or its inverse.
-
-    Args:
-        operand: an array of c64 or c128, for RFFT of f32 or f64.
-        fft_type: FFT, IFFT, RFFT or IRFFT.
-        fft_length: the lengths of the transformed dimensions, one to three; for IRFFT those of
-            the result.
-
-    Returns:
-        An array like operand; the last dimension has N // 2 + 1 elements after RFFT, N after
-        IRFFT, where N is the last length.
-
-    Raises:
-        ShapeError, AttributeValueError: see Fft.
-    """
-    return bind(Fft.instance, operand, fft_type=fft_type, fft_length=listed(fft_length))
+fft = builder(Fft)

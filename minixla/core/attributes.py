@@ -105,11 +105,14 @@ def named_field(name: str, field: Field) -> Field:
 def exact(value: Any) -> Any:
     """A key that is equal for the same value only: 0.0 and -0.0, 1 and True, programs by identity.
 
+    That of a list of what can be hashed can be hashed too.
     Equal programs may differ in names and source lines. Who keeps the key keeps the value.
     """
     kind = type(value)
     if kind is tuple:
         return tuple([exact(each) for each in value])
+    if isinstance(value, (list, tuple)):
+        return (kind, *map(exact, value))
     if kind is float:
         return kind, repr(value)
     return kind, id(value) if getattr(kind, "keeps_identity", False) else value

@@ -55,8 +55,12 @@ class Record:
             key = exact(key)
         try:
             found = cls._given.get(key)
-        except TypeError:  # an unhashable attribute, such as a list
-            found = key = None
+        except TypeError:  # an unhashable attribute: a list, or what is none
+            key = exact(key)
+            try:
+                found = cls._given.get(key)
+            except TypeError:
+                found = key = None
         if found is not None:
             return found
         try:

@@ -9,7 +9,7 @@ import pytest
 
 import minixla_ops as ops
 from minixla.core import records
-from minixla.core.attributes import Attribute, Enumeration, Integer, attribute
+from minixla.core.attributes import Attribute, Enumeration, Integer, Integers, attribute
 from minixla.core.errors import AttributeValueError
 from minixla.core.operation import Operation
 from minixla_ops.elementwise import FLOATS, Unary
@@ -59,6 +59,21 @@ def test_an_attribute_may_be_written_as_several():
     wanted = "first = 0 : i64, second = #second<3>, how = #stablehlo<direction DOWN>, count = 1"
     assert wanted in graph.stablehlo()
     assert "both(%arg0.1), second=3, how=DOWN, count=1" in str(graph)
+
+
+class Sizes(Operation):
+    """Integers, which may be given as a list."""
+
+    sizes: tuple[int, ...] = attribute(Integers())
+
+
+def test_lists_are_told_apart_by_what_they_hold_now():
+    given = [1]
+    assert Sizes(given) is Sizes((1,)) is Sizes(sizes=[1])
+    given.append(2)
+    assert Sizes(given) is Sizes(np.array([1, 2])) is Sizes((1, 2))
+    with pytest.raises(AttributeValueError, match="not the boolean True"):
+        Sizes([True])
 
 
 CALLS = {

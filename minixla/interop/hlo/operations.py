@@ -266,7 +266,7 @@ def _triangular_solve(step: Step) -> dict[str, Any]:
 
 
 def _fft(step: Step) -> dict[str, Any]:
-    names = Fft.attributes["fft_type"].names  # type: ignore[attr-defined]  # an Enumeration
+    names = Fft.fields["fft_type"].kind.names  # type: ignore[attr-defined]  # an Enumeration
     return {"fft_type": step.choice("fft_type", *names), "fft_length": step.integers("fft_length")}
 
 
