@@ -9,8 +9,6 @@ from typing import Any
 from minixla.core.shapes import Shape
 from minixla.core.stablehlo_text import layouts_text, quoted
 
-__all__ = ["LETTERS", "lapack_call", "lapack_layout", "sharding_hints"]
-
 #: What the names of routines begin with, by element type.
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
