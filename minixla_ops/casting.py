@@ -130,8 +130,8 @@ def emit_widened(
         The results' names.
     """
     given, outcome = [_widened_shape(each) for each in shapes], [*map(_widened_shape, results)]
-    names = _emit_converted(emit, operands, shapes, given)
-    return _emit_converted(emit, write(names, given, outcome), outcome, results)
+    names = emit_converted(emit, operands, shapes, given)
+    return emit_converted(emit, write(names, given, outcome), outcome, results)
 
 
 def _widened_shape(shape: Any) -> Any:
@@ -139,9 +139,10 @@ def _widened_shape(shape: Any) -> Any:
     return shape if kind.bits >= 8 else shape.with_element_type(widened(kind))
 
 
-def _emit_converted(
+def emit_converted(
     emit: Any, names: Sequence[str], shapes: Sequence[Any], targets: Sequence[Any]
 ) -> list[str]:
+    """Writes the conversion of values of `shapes` that differ from `targets`; returns all names."""
     converted = []
     for name, shape, target in zip(names, shapes, targets, strict=True):
         if shape is not target:

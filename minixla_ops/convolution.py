@@ -9,39 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integer, Integers, TypeAttribute, attribute
-from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla_ops.calls import Call
 from minixla_ops.casting import emit_widened
-from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers, ConvolutionDimensions
+from minixla_ops.convolution_dimensions import ConvolutionDimensions
 from minixla_ops.convolution_lowering import cpu_program
-from minixla_ops.convolution_rules import (
-    batched_convolution,
-    cotangent_of_lhs,
-    cotangent_of_rhs,
-    sizes_at,
-)
-from minixla_ops.products import Precision, Precisions, Product, is_too_narrow, matrix_product
-from minixla_ops.rules import array_shape
-from minixla_ops.windows import PaddingPairs, Pairs, Window, padded_base, window_view
+from minixla_ops.convolution_rules import Convolution, sizes_at
+from minixla_ops.products import Precisions, is_too_narrow, matrix_product
+from minixla_ops.windows import padded_base, window_view
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24
 
 
-class GroupCount(Integer):
-    """How many groups there are; 1 is not written in HLO."""
-
-    def hlo(self, value: int) -> int | None:
-        """The number."""
-        return value if value > 1 else None
-
-
 @register
-class ConvGeneralDilated(Product):
+class ConvGeneralDilated(Convolution):
     """Sums of products of a kernel with the windows of an input, in any number of dimensions.
 
     out[b, o, y...] = sum over i, k... of lhs[b, i, y * stride + k * rhs_dilation - low] *
@@ -93,32 +77,6 @@ class ConvGeneralDilated(Product):
         "ConvGeneral",
         "ConvGeneralDilated",
     )
-    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: Pairs = attribute(PaddingPairs(), hlo=None)
-    lhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
-    rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
-    window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
-    dimension_numbers: ConvolutionDimensionNumbers = attribute(
-        ConvolutionDimensions(), hlo="dim_labels"
-    )
-    feature_group_count: int = attribute(GroupCount(1), default=1)
-    batch_group_count: int = attribute(GroupCount(1), default=1)
-    precision_config: Precision | None = attribute(
-        Precisions(), default=None, hlo="operand_precision"
-    )
-    preferred_element_type: ElementType | None = attribute(TypeAttribute(), default=None, hlo=None)
-
-    def window(self, kernel: Sequence[int]) -> Window:
-        """The window, which the kernel's sizes complete."""
-        spatial = self.dimension_numbers.kernel_spatial_dimensions
-        sizes = tuple([kernel[dimension] for dimension in spatial])
-        dilations = self.lhs_dilation, self.rhs_dilation
-        return Window(sizes, self.window_strides, self.padding, *dilations)
-
-    @property
-    def group_count(self) -> int:
-        """How many convolutions it is that have nothing in common."""
-        return self.feature_group_count * self.batch_group_count
 
     def shape(self, lhs, rhs):
         lhs, rhs = self.array_shapes([lhs, rhs])
@@ -258,15 +216,6 @@ class ConvGeneralDilated(Product):
                 reversal = "x".join([str(int(flag)) for flag in self.window_reversal])
                 window = f"{window[:-1]} rhs_reversal={reversal}}}"
         return {"window": window, **super().hlo_attributes(shapes)}
-
-    def cotangent(self, index, cotangent, operands):
-        lhs, rhs = operands
-        if index == 0:
-            return cotangent_of_lhs(self, cotangent, array_shape(lhs), rhs)
-        return cotangent_of_rhs(self, cotangent, lhs, array_shape(rhs))
-
-    def batch(self, operands, dimensions):
-        return batched_convolution(self, operands, dimensions)
 
 
 def _grouped_product(

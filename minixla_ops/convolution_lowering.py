@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import minixla_ops as ops
 from minixla.core.graph import Graph
@@ -20,13 +20,10 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.batching import merge_dimension, split_dimension
 from minixla_ops.composed import without_lines
-from minixla_ops.convolution_rules import sizes_at
+from minixla_ops.convolution_rules import Convolution, sizes_at
 from minixla_ops.operators import convert
 from minixla_ops.products import summing_type
 from minixla_ops.rules import add_cotangents, array_shape, splat, sum_over
-
-if TYPE_CHECKING:
-    from minixla_ops.convolution import ConvGeneralDilated
 
 # What is written out, and how far; measured on XLA:CPU against its own grouped convolution.
 _MOST_ELEMENTS = 64
@@ -34,59 +31,57 @@ _MOST_POSITIONS = 16
 _MOST_GROUPS = 32
 _FEWEST_FEATURES = 8
 
-Form = Callable[["ConvGeneralDilated", Any, Any, Shape], Any]
+Form = Callable[[Convolution, Any, Any, Shape], Any]
 
 
 @lru_cache(maxsize=1024)
-def cpu_program(
-    operation: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape
-) -> Graph | None:
+def cpu_program(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Graph | None:
     """A program that computes the convolution faster, or None where XLA's own is no slower.
 
     Args:
-        operation: the convolution.
+        it: the convolution.
         lhs: the shape of lhs.
         rhs: the shape of rhs.
         result: the shape of the result.
     """
-    form = _form(operation, lhs, rhs, result)
+    form = _form(it, lhs, rhs, result)
     if form is None:
         return None
     name = "grouped_convolution"
-    graph = closed_graph(lambda x, w: form(operation, x, w, result), [lhs, rhs], name, name)
+    graph = closed_graph(lambda x, w: form(it, x, w, result), [lhs, rhs], name, name)
     return without_lines(graph)
 
 
-def _form(operation: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:
-    numbers = operation.dimension_numbers
+def _form(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:
+    numbers = it.dimension_numbers
     features = rhs.dimensions[numbers.kernel_input_feature_dimension]
     kernel = sizes_at(rhs, numbers.kernel_spatial_dimensions)
     positions = sizes_at(result, numbers.output_spatial_dimensions)
-    groups = operation.group_count
+    groups = it.group_count
     if groups == 1 or result.size == 0 or rhs.size == 0:
         return None
-    if operation.feature_group_count > 1 and features * prod(kernel) <= _MOST_ELEMENTS:
+    if it.feature_group_count > 1 and features * prod(kernel) <= _MOST_ELEMENTS:
         return _by_elements
     outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
     batch = lhs.dimensions[numbers.input_batch_dimension]
-    if batch == outputs == operation.batch_group_count and prod(positions) <= _MOST_POSITIONS:
+    if batch == outputs == it.batch_group_count and prod(positions) <= _MOST_POSITIONS:
         return _depthwise_gradient
     if groups <= _MOST_GROUPS and features >= _FEWEST_FEATURES:
         return _one_by_one
-    return _by_feature_groups if operation.batch_group_count > 1 else None
+    return _by_feature_groups if it.batch_group_count > 1 else None
 
 
-def _one_by_one(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _one_by_one(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
     """Each group's convolution by itself."""
-    numbers = operation.dimension_numbers
-    by_feature, groups = operation.feature_group_count > 1, operation.group_count
+    numbers = it.dimension_numbers
+    by_feature, groups = it.feature_group_count > 1, it.group_count
     cut = numbers.input_feature_dimension if by_feature else numbers.input_batch_dimension
     pairs = zip(
         _parts(lhs, cut, groups),
         _parts(rhs, numbers.kernel_output_feature_dimension, groups),
         strict=True,
     )
-    alone = operation.replace(feature_group_count=1, batch_group_count=1)
+    alone = it.replace(feature_group_count=1, batch_group_count=1)
     return ops.concat_in_dim([alone(*pair) for pair in pairs], numbers.output_feature_dimension)
 
 
@@ -95,24 +90,22 @@ def _parts(value: Any, dimension: int, count: int) -> list[Any]:
     return [ops.slice_in_dim(value, i * size, (i + 1) * size, dimension) for i in range(count)]
 
 
-def _by_feature_groups(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _by_feature_groups(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
     """Batch groups as feature groups: each group's members get their group's features."""
-    numbers, groups = operation.dimension_numbers, operation.batch_group_count
+    numbers, groups = it.dimension_numbers, it.batch_group_count
     lhs = split_dimension(lhs, numbers.input_batch_dimension, groups)
     lhs = merge_dimension(lhs, numbers.input_batch_dimension, numbers.input_feature_dimension)
-    return operation(lhs, rhs, batch_group_count=1, feature_group_count=groups)
+    return it(lhs, rhs, batch_group_count=1, feature_group_count=groups)
 
 
-def _by_elements(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _by_elements(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
     """The sum over the elements of a kernel of a part of lhs times a weight."""
-    numbers = operation.dimension_numbers
+    numbers = it.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
-    feature, groups = numbers.output_feature_dimension, operation.feature_group_count
+    feature, groups = numbers.output_feature_dimension, it.feature_group_count
     # Of all arrays the features become two dimensions: groups, and the features of a group.
     order = _matched(numbers.output, numbers.lhs)
-    base = _padded(
-        _transposed(convert(lhs, wide), order), numbers.output_spatial_dimensions, operation
-    )
+    base = _padded(_transposed(convert(lhs, wide), order), numbers.output_spatial_dimensions, it)
     base = split_dimension(base, feature, groups)
     kernel = _transposed(convert(rhs, wide), numbers.rhs)  # [outputs, features, *sizes]
     sizes = [*result.dimensions[:feature], groups, result.dimensions[feature] // groups]
@@ -120,9 +113,9 @@ def _by_elements(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shap
     spatial = [each + (each > feature) for each in numbers.output_spatial_dimensions]
     kept = [each for each in range(len(sizes)) if each != feature + 1]
     total = None
-    for element, at, offsets in _elements(kernel, operation):
+    for element, at, offsets in _elements(kernel, it):
         places = dict(zip([feature + 1, *spatial], [at, *offsets], strict=True))
-        steps = dict(zip(spatial, operation.window_strides, strict=True))
+        steps = dict(zip(spatial, it.window_strides, strict=True))
         part = _strided(
             base, places, {feature + 1: 1, **steps}, {**dict(enumerate(sizes)), feature + 1: 1}
         )
@@ -134,7 +127,7 @@ def _by_elements(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shap
     return convert(ops.reshape(total, result.dimensions), result.element_type)
 
 
-def _elements(kernel: Any, operation: ConvGeneralDilated) -> Iterator[tuple[Any, int, list[int]]]:
+def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int]]]:
     """For each element of a kernel [outputs, features, *sizes] its part in the sum.
 
     Yields:
@@ -144,34 +137,32 @@ def _elements(kernel: Any, operation: ConvGeneralDilated) -> Iterator[tuple[Any,
     for feature, *index in itertools.product(*map(range, sizes)):
         stored = [
             size - 1 - i if flag else i
-            for size, i, flag in zip(sizes[1:], index, operation.window_reversal, strict=True)
+            for size, i, flag in zip(sizes[1:], index, it.window_reversal, strict=True)
         ]
         limits = [outputs, feature + 1, *[each + 1 for each in stored]]
-        offsets = [i * step for i, step in zip(index, operation.rhs_dilation, strict=True)]
+        offsets = [i * step for i, step in zip(index, it.rhs_dilation, strict=True)]
         yield ops.slice(kernel, [0, feature, *stored], limits), feature, offsets
 
 
-def _depthwise_gradient(operation: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _depthwise_gradient(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
     """One output feature for each member of the batch: sums of products at each position."""
-    numbers = operation.dimension_numbers
+    numbers = it.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
     # rhs in the order of lhs: its output features stand at the batch, its input features at those.
     kernel = _transposed(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
     spatial = numbers.input_spatial_dimensions
-    backwards = [
-        each for each, flag in zip(spatial, operation.window_reversal, strict=True) if flag
-    ]
+    backwards = [each for each, flag in zip(spatial, it.window_reversal, strict=True) if flag]
     if backwards:
         kernel = ops.rev(kernel, backwards)
-    base = _padded(convert(lhs, wide), spatial, operation)
+    base = _padded(convert(lhs, wide), spatial, it)
     positions = sizes_at(result, numbers.output_spatial_dimensions)
     summed = [numbers.input_feature_dimension, *spatial]
     outputs = result.dimensions[numbers.output_feature_dimension]
-    steps = dict(zip(spatial, operation.rhs_dilation, strict=True))
+    steps = dict(zip(spatial, it.rhs_dilation, strict=True))
     counts = dict(enumerate(array_shape(kernel).dimensions))
     columns = []
     for position in itertools.product(*map(range, positions)):
-        offsets = [i * stride for i, stride in zip(position, operation.window_strides, strict=True)]
+        offsets = [i * stride for i, stride in zip(position, it.window_strides, strict=True)]
         part = _strided(base, dict(zip(spatial, offsets, strict=True)), steps, counts)
         columns.append(ops.reshape(sum_over(part * kernel, summed), (1, outputs)))
     joined = ops.concat_in_dim(columns, 0)
@@ -194,13 +185,11 @@ def _transposed(value: Any, permutation: Sequence[int]) -> Any:
     return value if is_sorted else ops.transpose(value, permutation)
 
 
-def _padded(value: Any, spatial: Sequence[int], operation: ConvGeneralDilated) -> Any:
+def _padded(value: Any, spatial: Sequence[int], it: Convolution) -> Any:
     """`value` with the convolution's padding and holes in its spatial dimensions."""
     shape = array_shape(value)
     config = [(0, 0, 0)] * shape.rank
-    for dimension, (low, high), dilation in zip(
-        spatial, operation.padding, operation.lhs_dilation, strict=True
-    ):
+    for dimension, (low, high), dilation in zip(spatial, it.padding, it.lhs_dilation, strict=True):
         config[dimension] = (low, high, dilation - 1)
     if not any(any(each) for each in config):
         return value

@@ -1,4 +1,4 @@
-"""Derivatives and batches of convolutions, which are convolutions with other attributes.
+"""Convolutions: their attributes, derivatives and batches, which are convolutions with others.
 
 The cotangent of lhs is a convolution of the result's cotangent with the reversed kernel, that of
 rhs one of lhs with the cotangent. A batch goes where there is room: into the batch dimension, the
@@ -7,20 +7,160 @@ output features, or the groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import minixla_ops as ops
+from minixla.core.attributes import Boolean, Integer, Integers, TypeAttribute, attribute
+from minixla.core.attributes import Sequence as SequenceAttribute
+from minixla.core.element_types import ElementType
 from minixla.core.shapes import Shape
 from minixla_ops.batching import batch_by_loop, batch_size, merge_dimension, split_dimension
-from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
+from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers, ConvolutionDimensions
 from minixla_ops.operators import convert
-from minixla_ops.products import in_common_type
+from minixla_ops.products import Precision, Precisions, Product, in_common_type
 from minixla_ops.rules import array_shape
-from minixla_ops.windows import dilated_size
+from minixla_ops.windows import PaddingPairs, Pairs, Window, dilated_size
 
-if TYPE_CHECKING:
-    from minixla_ops.convolution import ConvGeneralDilated
+# For each dimension the dilated sizes of lhs, rhs and the result, and the padding.
+_Extents = Iterable[tuple[int, int, int, tuple[int, int]]]
+
+
+class GroupCount(Integer):
+    """How many groups there are; 1 is not written in HLO."""
+
+    def hlo(self, value: int) -> int | None:
+        """The number."""
+        return value if value > 1 else None
+
+
+class Convolution(Product):
+    """Base class of ConvGeneralDilated, which documents the attributes."""
+
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    lhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
+    rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
+    dimension_numbers: ConvolutionDimensionNumbers = attribute(
+        ConvolutionDimensions(), hlo="dim_labels"
+    )
+    feature_group_count: int = attribute(GroupCount(1), default=1)
+    batch_group_count: int = attribute(GroupCount(1), default=1)
+    precision_config: Precision | None = attribute(
+        Precisions(), default=None, hlo="operand_precision"
+    )
+    preferred_element_type: ElementType | None = attribute(TypeAttribute(), default=None, hlo=None)
+
+    def window(self, kernel: Sequence[int]) -> Window:
+        """The window, which the kernel's sizes complete."""
+        spatial = self.dimension_numbers.kernel_spatial_dimensions
+        sizes = tuple([kernel[dimension] for dimension in spatial])
+        dilations = self.lhs_dilation, self.rhs_dilation
+        return Window(sizes, self.window_strides, self.padding, *dilations)
+
+    @property
+    def group_count(self) -> int:
+        """How many convolutions it is that have nothing in common."""
+        return self.feature_group_count * self.batch_group_count
+
+    def cotangent(self, index, cotangent, operands):
+        shapes = [*map(array_shape, operands), array_shape(cotangent)]
+        own, numbers = shapes[index], self.dimension_numbers
+        if own.size == 0 or shapes[2].size == 0:
+            return None
+        spatial = (
+            numbers.input_spatial_dimensions,
+            numbers.kernel_spatial_dimensions,
+            numbers.output_spatial_dimensions,
+        )
+        steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
+        dilated = [
+            map(dilated_size, sizes_at(shape, at), step)
+            for shape, at, step in zip(shapes, spatial, steps, strict=True)
+        ]
+        extents: Any = zip(*dilated, self.padding, strict=True)
+        rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
+        return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
+
+    def _cotangent_of_lhs(self, cotangent: Any, kernel: Any, extents: _Extents) -> Any:
+        numbers, groups = self.dimension_numbers, self.group_count
+        outputs, batches = numbers.kernel_output_feature_dimension, self.batch_group_count
+        padding = tuple(
+            [(window - low - 1, base + low - out) for base, window, out, (low, _) in extents]
+        )
+        if groups > 1:  # the kernel's groups of output features become groups of input features
+            kernel = split_dimension(kernel, outputs, groups)
+            kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
+        kernel = self._reversed(kernel, [not flag for flag in self.window_reversal])
+        result = self(
+            *in_common_type(cotangent, kernel),
+            window_strides=self.lhs_dilation,
+            padding=padding,
+            lhs_dilation=self.window_strides,
+            dimension_numbers=ConvolutionDimensionNumbers.of(
+                numbers.output, _swapped(numbers.rhs), numbers.lhs
+            ),
+            feature_group_count=groups,
+            batch_group_count=1,
+            preferred_element_type=None,
+            window_reversal=(False,) * len(self.padding),
+        )
+        if batches > 1:
+            features = numbers.input_feature_dimension
+            result = split_dimension(result, features, batches)
+            result = merge_dimension(result, features, numbers.input_batch_dimension)
+        return result
+
+    def _cotangent_of_rhs(self, cotangent: Any, lhs: Any, extents: _Extents) -> Any:
+        numbers = self.dimension_numbers
+        padding = tuple(
+            [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
+        )
+        result = self(
+            *in_common_type(lhs, cotangent),
+            window_strides=self.rhs_dilation,
+            padding=padding,
+            rhs_dilation=self.window_strides,
+            dimension_numbers=ConvolutionDimensionNumbers.of(
+                _swapped(numbers.lhs), _swapped(numbers.output), _swapped(numbers.rhs)
+            ),
+            feature_group_count=self.batch_group_count,
+            batch_group_count=self.feature_group_count,
+            preferred_element_type=None,
+            window_reversal=(False,) * len(self.padding),
+        )
+        return self._reversed(result, self.window_reversal)
+
+    def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
+        marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)
+        dimensions = [dimension for dimension, flag in marked if flag]
+        return ops.rev(kernel, dimensions) if dimensions else kernel
+
+    def batch(self, operands, dimensions):
+        size, numbers = batch_size(operands, dimensions), self.dimension_numbers
+        if size == 0:
+            return batch_by_loop(self, operands, dimensions, {})
+        (lhs, rhs), (lhs_at, rhs_at) = operands, dimensions
+        feature, outputs = numbers.output_feature_dimension, numbers.kernel_output_feature_dimension
+        if rhs_at is None:
+            groups, batch = self.batch_group_count, numbers.output_batch_dimension
+            lhs = _merge_below_groups(lhs, lhs_at, numbers.input_batch_dimension, groups)
+            return split_dimension(self(lhs, rhs), batch, size), batch
+        if lhs_at is None:
+            groups = self.group_count
+            result = self(lhs, _merge_below_groups(rhs, rhs_at, outputs, groups))
+            if groups == 1:
+                return split_dimension(result, feature, size), feature
+            # The features are groups, batch, features of a group; the batch goes first.
+            result = split_dimension(split_dimension(result, feature, groups), feature + 1, size)
+            return merge_dimension(result, feature, feature + 1), feature
+        name, at = "feature_group_count", numbers.input_feature_dimension
+        if self.batch_group_count > 1:
+            name, at = "batch_group_count", numbers.input_batch_dimension
+        lhs, rhs = merge_dimension(lhs, lhs_at, at), merge_dimension(rhs, rhs_at, outputs)
+        result = self(lhs, rhs, **{name: getattr(self, name) * size})
+        return split_dimension(result, feature, size), feature
 
 
 def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
@@ -31,165 +171,6 @@ def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
 def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:
     first, second, *spatial = dimensions
     return second, first, *spatial
-
-
-def _extents(
-    operation: ConvGeneralDilated, cotangent: Shape, lhs: Shape, rhs: Shape
-) -> zip[tuple[int, int, int, tuple[int, int]]]:
-    """The dilated sizes of lhs, rhs and the cotangent, and the padding, in each dimension."""
-    numbers = operation.dimension_numbers
-    base = sizes_at(lhs, numbers.input_spatial_dimensions)
-    window = sizes_at(rhs, numbers.kernel_spatial_dimensions)
-    output = sizes_at(cotangent, numbers.output_spatial_dimensions)
-    return zip(
-        map(dilated_size, base, operation.lhs_dilation),
-        map(dilated_size, window, operation.rhs_dilation),
-        map(dilated_size, output, operation.window_strides),
-        operation.padding,
-        strict=True,
-    )
-
-
-def cotangent_of_lhs(operation: ConvGeneralDilated, cotangent: Any, lhs: Shape, rhs: Any) -> Any:
-    """The cotangent of lhs, or None where there is nothing in operation.
-
-    Args:
-        operation: the convolution.
-        cotangent: that of the result.
-        lhs: the shape of lhs.
-        rhs: the kernel.
-    """
-    given = array_shape(cotangent)
-    if given.size == 0 or lhs.size == 0:
-        return None
-    numbers, groups = operation.dimension_numbers, operation.group_count
-    extents = _extents(operation, given, lhs, array_shape(rhs))
-    padding = [
-        (window - low - 1, base + low - output) for base, window, output, (low, _) in extents
-    ]
-    kernel = rhs
-    if groups > 1:  # the kernel's groups of output features become groups of input features
-        kernel = split_dimension(kernel, numbers.kernel_output_feature_dimension, groups)
-        kernel = merge_dimension(
-            kernel, numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension
-        )
-    kernel = _reversed(kernel, numbers, [not flag for flag in operation.window_reversal])
-    cotangent, kernel = in_common_type(cotangent, kernel)
-    result = operation(
-        cotangent,
-        kernel,
-        window_strides=operation.lhs_dilation,
-        padding=tuple(padding),
-        lhs_dilation=operation.window_strides,
-        dimension_numbers=ConvolutionDimensionNumbers.of(
-            numbers.output, _swapped(numbers.rhs), numbers.lhs
-        ),
-        feature_group_count=groups,
-        batch_group_count=1,
-        preferred_element_type=None,
-        window_reversal=(False,) * len(padding),
-    )
-    if operation.batch_group_count > 1:
-        result = split_dimension(
-            result, numbers.input_feature_dimension, operation.batch_group_count
-        )
-        result = merge_dimension(
-            result, numbers.input_feature_dimension, numbers.input_batch_dimension
-        )
-    return convert(result, lhs.element_type)
-
-
-def cotangent_of_rhs(operation: ConvGeneralDilated, cotangent: Any, lhs: Any, rhs: Shape) -> Any:
-    """The cotangent of rhs, or None where there is nothing in operation.
-
-    Args:
-        operation: the convolution.
-        cotangent: that of the result.
-        lhs: the input.
-        rhs: the shape of the kernel.
-    """
-    given = array_shape(cotangent)
-    if given.size == 0 or rhs.size == 0:
-        return None
-    numbers = operation.dimension_numbers
-    extents = _extents(operation, given, array_shape(lhs), rhs)
-    padding = [
-        (low, output + window - 1 - base - low) for base, window, output, (low, _) in extents
-    ]
-    lhs, cotangent = in_common_type(lhs, cotangent)
-    result = operation(
-        lhs,
-        cotangent,
-        window_strides=operation.rhs_dilation,
-        padding=tuple(padding),
-        rhs_dilation=operation.window_strides,
-        dimension_numbers=ConvolutionDimensionNumbers.of(
-            _swapped(numbers.lhs), _swapped(numbers.output), _swapped(numbers.rhs)
-        ),
-        feature_group_count=operation.batch_group_count,
-        batch_group_count=operation.feature_group_count,
-        preferred_element_type=None,
-        window_reversal=(False,) * len(padding),
-    )
-    return convert(_reversed(result, numbers, operation.window_reversal), rhs.element_type)
-
-
-def _reversed(kernel: Any, numbers: ConvolutionDimensionNumbers, flags: Sequence[bool]) -> Any:
-    marked = zip(numbers.kernel_spatial_dimensions, flags, strict=True)
-    dimensions = [dimension for dimension, flag in marked if flag]
-    return ops.rev(kernel, dimensions) if dimensions else kernel
-
-
-def batched_convolution(
-    operation: ConvGeneralDilated, operands: Sequence[Any], dimensions: Sequence[int | None]
-) -> tuple[Any, int]:
-    """A convolution over a batch, and where the batch is in the result.
-
-    Args:
-        operation: the convolution.
-        operands: lhs and rhs, of which one or both have one more dimension.
-        dimensions: where it is in each, or None.
-    """
-    size = batch_size(operands, dimensions)
-    if size == 0:
-        return batch_by_loop(operation, operands, dimensions, {})
-    (lhs, rhs), (lhs_dimension, rhs_dimension) = operands, dimensions
-    numbers = operation.dimension_numbers
-    if rhs_dimension is None:
-        return _batched_lhs(operation, lhs, rhs, lhs_dimension, size)
-    if lhs_dimension is None:
-        return _batched_rhs(operation, lhs, rhs, rhs_dimension, size)
-    name, at = "feature_group_count", numbers.input_feature_dimension
-    if operation.batch_group_count > 1:
-        name, at = "batch_group_count", numbers.input_batch_dimension
-    lhs = merge_dimension(lhs, lhs_dimension, at)
-    rhs = merge_dimension(rhs, rhs_dimension, numbers.kernel_output_feature_dimension)
-    result = operation(lhs, rhs, **{name: getattr(operation, name) * size})
-    feature = numbers.output_feature_dimension
-    return split_dimension(result, feature, size), feature
-
-
-def _batched_lhs(
-    operation: ConvGeneralDilated, lhs: Any, rhs: Any, dimension: Any, size: int
-) -> tuple[Any, int]:
-    numbers, groups = operation.dimension_numbers, operation.batch_group_count
-    lhs = _merge_below_groups(lhs, dimension, numbers.input_batch_dimension, groups)
-    batch = numbers.output_batch_dimension
-    return split_dimension(operation(lhs, rhs), batch, size), batch
-
-
-def _batched_rhs(
-    operation: ConvGeneralDilated, lhs: Any, rhs: Any, dimension: int, size: int
-) -> tuple[Any, int]:
-    numbers, groups = operation.dimension_numbers, operation.group_count
-    rhs = _merge_below_groups(rhs, dimension, numbers.kernel_output_feature_dimension, groups)
-    result = operation(lhs, rhs)
-    feature = numbers.output_feature_dimension
-    if groups == 1:
-        return split_dimension(result, feature, size), feature
-    # The features are groups, batch, features of a group; the batch goes before the groups.
-    result = split_dimension(split_dimension(result, feature, groups), feature + 1, size)
-    return merge_dimension(result, feature, feature + 1), feature
 
 
 def _merge_below_groups(value: Any, source: int, destination: int, groups: int) -> Any:

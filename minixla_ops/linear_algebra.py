@@ -18,7 +18,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.batching import batch_size, move_batch, move_dimension
-from minixla_ops.casting import cast, widened
+from minixla_ops.casting import cast, emit_converted, widened
 from minixla_ops.composed import without_lines
 from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.lapack import lapack_call
@@ -55,12 +55,10 @@ class MatrixOperation(Operation):
             )
 
     def stablehlo(self, emit, operands, shapes, results):
-        (result,), arrays = self.array_shapes(results), self.array_shapes(shapes)
+        (result,) = self.array_shapes(results)
         wide = _F32 if result.element_type.bits < 32 else result.element_type
-        names, wides = list(operands), [shape.with_element_type(wide) for shape in arrays]
-        if wide is not result.element_type:
-            triples = zip(names, arrays, wides, strict=True)
-            names = [emit.operation("stablehlo.convert", [n], [s], [w])[0] for n, s, w in triples]
+        wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
+        names = emit_converted(emit, operands, shapes, wides)
         whole = result.with_element_type(wide)
         write = super().stablehlo
         if emit.platform == "cpu" and result.size:

@@ -197,16 +197,19 @@ class Operation(Record):
 
     def _written(self, text: int) -> dict[str, Any]:
         """The attributes with their names and notation in StableHLO (0) or HLO (1)."""
-        written = {}
-        for name, field in self.fields.items():
-            label = field.hlo if text else field.stablehlo
-            if label is not None and (text or not field.kind.holds_programs):
-                codec = field.kind.hlo if text else field.kind.stablehlo
-                value = self.__dict__[name]
-                written_value = None if value is None else codec(value)
-                several = type(written_value) is dict
-                written.update(written_value if several else {label: written_value})
-        return written
+        key = "_written_in_hlo" if text else "_written_in_stablehlo"
+        written = self.__dict__.get(key)
+        if written is None:
+            written = {}
+            for name, field in self.fields.items():
+                label = field.hlo if text else field.stablehlo
+                if label is not None and (text or not field.kind.holds_programs):
+                    codec = field.kind.hlo if text else field.kind.stablehlo
+                    value = self.__dict__[name]
+                    given = None if value is None else codec(value)
+                    written.update(given if type(given) is dict else {label: given})
+            self.__dict__[key] = written
+        return dict(written)
 
     def hlo(
         self,
