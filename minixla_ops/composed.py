@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.batching import batch_size
 from minixla_ops.calls import Call
 
-__all__ = ["Composed", "without_lines"]
+__all__ = ["Composed", "kept_program", "without_lines"]
 
 
 class Composed(Operation):
@@ -73,13 +73,9 @@ def _program(
 ) -> Graph:
     """The composition as a graph."""
     given = dict(attributes)
-    graph = closed_graph(
-        lambda *operands: operation.composition(*operands, **given),
-        shapes,
-        operation.builder_name,
-        operation.builder_name,
+    return kept_program(
+        lambda *operands: operation.composition(*operands, **given), shapes, operation.builder_name
     )
-    return without_lines(graph.pruned())
 
 
 @lru_cache(maxsize=1024)
@@ -95,6 +91,11 @@ def _derivative(
     tangents = graph.outputs[len(derived.active_outputs) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
     return without_lines(pruned), derived.active_outputs
+
+
+def kept_program(function: Callable[..., Any], shapes: Sequence[AnyShape], name: str) -> Graph:
+    """A function of values of `shapes` as the graph `name`, as it is kept for every caller."""
+    return without_lines(closed_graph(function, shapes, name, name).pruned())
 
 
 def without_lines(graph: Graph) -> Graph:

@@ -17,9 +17,8 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph
 from minixla_ops.batching import merge_dimension, split_dimension
-from minixla_ops.composed import without_lines
+from minixla_ops.composed import kept_program
 from minixla_ops.convolution_rules import Convolution, sizes_at
 from minixla_ops.operators import convert
 from minixla_ops.products import summing_type
@@ -47,9 +46,7 @@ def cpu_program(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Graph
     form = _form(it, lhs, rhs, result)
     if form is None:
         return None
-    name = "grouped_convolution"
-    graph = closed_graph(lambda x, w: form(it, x, w, result), [lhs, rhs], name, name)
-    return without_lines(graph)
+    return kept_program(lambda x, w: form(it, x, w, result), [lhs, rhs], "grouped_convolution")
 
 
 def _form(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:

@@ -65,13 +65,12 @@ class Dot(SumOfProducts):
     ) -> Shape:
         """The shape of the product: batch dimensions, those kept of lhs, those kept of rhs."""
         kind = self.result_type(lhs, rhs, preferred_element_type)
-        lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = numbers
-        self._check_names("lhs", lhs, [*lhs_contracting, *lhs_batch])
-        self._check_names("rhs", rhs, [*rhs_contracting, *rhs_batch])
-        self._check_sizes("C6", "batch", lhs, rhs, lhs_batch, rhs_batch)
-        self._check_sizes("C7", "contracting", lhs, rhs, lhs_contracting, rhs_contracting)
+        self._check_names("lhs", lhs, [*numbers[0], *numbers[2]])
+        self._check_names("rhs", rhs, [*numbers[1], *numbers[3]])
+        self._check_pairs("C6", "batch", lhs, rhs, numbers[2:])
+        self._check_pairs("C7", "contracting", lhs, rhs, numbers[:2])
         kept = [
-            (lhs, lhs_batch),
+            (lhs, numbers.lhs_batch_dimensions),
             (lhs, numbers.free(0, lhs.rank)),
             (rhs, numbers.free(1, rhs.rank)),
         ]
@@ -93,22 +92,16 @@ class Dot(SumOfProducts):
                     "A dimension is contracting, batch, or kept.",
                 )
 
-    def _check_sizes(
-        self,
-        label: str,
-        role: str,
-        lhs: Shape,
-        rhs: Shape,
-        lhs_named: Sequence[int],
-        rhs_named: Sequence[int],
+    def _check_pairs(
+        self, label: str, role: str, lhs: Shape, rhs: Shape, named: Sequence[Sequence[int]]
     ) -> None:
-        if len(lhs_named) != len(rhs_named):
+        if len(named[0]) != len(named[1]):
             self.refuse_attribute(
                 "C3",
                 f"lhs and rhs differ in the number of {role} dimensions",
                 f"Each {role} dimension of lhs is paired with one of rhs.",
             )
-        for one, other in zip(lhs_named, rhs_named, strict=True):
+        for one, other in zip(*named, strict=True):
             size, other_size = lhs.dimensions[one], rhs.dimensions[other]
             if size != other_size:
                 self.refuse(

@@ -16,10 +16,9 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph
 from minixla_ops.batching import batch_size, move_batch, move_dimension
 from minixla_ops.casting import cast, emit_converted, widened
-from minixla_ops.composed import without_lines
+from minixla_ops.composed import kept_program
 from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.lapack import lapack_call
 from minixla_ops.operators import convert
@@ -91,9 +90,7 @@ def _finished(operation: MatrixOperation, result: Shape, wide: ElementType) -> G
     def function(found: Any) -> Any:
         return convert(operation.finish(found), result.element_type)
 
-    given = result.with_element_type(wide)
-    name = operation.builder_name
-    return without_lines(closed_graph(function, [given], name, name).pruned())
+    return kept_program(function, [result.with_element_type(wide)], operation.builder_name)
 
 
 @lru_cache(maxsize=1024)
@@ -101,13 +98,11 @@ def _result_or_nan(operation: MatrixOperation, result: Shape, info: Shape) -> Gr
     """NaN for matrices of which LAPACK says that they have no result."""
 
     def function(found: Any, failed: Any) -> Any:
-        is_found = ops.broadcast_in_dim(
-            ops.eq(failed, zeros(info)), result.dimensions, range(info.rank)
-        )
+        is_found = ops.eq(failed, zeros(info))
+        is_found = ops.broadcast_in_dim(is_found, result.dimensions, range(info.rank))
         return ops.select(is_found, found, full_like(found, math.nan))
 
-    name = operation.builder_name
-    return without_lines(closed_graph(function, [result, info], name, name).pruned())
+    return kept_program(function, [result, info], operation.builder_name)
 
 
 def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
