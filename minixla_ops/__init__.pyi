@@ -10,7 +10,6 @@ from minixla.core.shapes import TupleShape
 from minixla_ops.accuracy import ResultAccuracy as ResultAccuracy
 from minixla_ops.collective_reductions import Computation
 from minixla_ops.collectives import Groups
-from minixla_ops.convolution_builders import Padding
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
 from minixla_ops.dot_dimensions import DotDimensionNumbers as DotDimensionNumbers
 from minixla_ops.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers
@@ -70,14 +69,14 @@ def async_update(*operands: Any, **attributes: Any) -> NoReturn:
 def atan2(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2."""
 
-def batch_norm_grad(operand: Any, scale: Any, batch_mean: Any, batch_var: Any, grad_output: Any, epsilon: float, feature_index: int) -> builtins.tuple[Any, Any, Any]:
-    """The gradient of `batch_norm_training` for a gradient of its first result."""
+def batch_norm_grad(operand: Any, scale: Any, batch_mean: Any, batch_var: Any, grad_output: Any, epsilon: float, feature_index: int) -> Any:
+    """The gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset)."""
 
 def batch_norm_inference(operand: Any, scale: Any, offset: Any, mean: Any, variance: Any, epsilon: float, feature_index: int) -> Any:
-    """An array normalised by a given mean and variance, feature by feature."""
+    """An array normalised by a given mean and variance."""
 
-def batch_norm_training(operand: Any, scale: Any, offset: Any, epsilon: float, feature_index: int) -> builtins.tuple[Any, Any, Any]:
-    """An array normalised by its own mean and variance, feature by feature."""
+def batch_norm_training(operand: Any, scale: Any, offset: Any, epsilon: float, feature_index: int) -> Any:
+    """An array normalised by its own mean and variance: (output, batch_mean, batch_var)."""
 
 def bitcast(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: bitcast is internal to XLA. Use reshape, transpose or bitcast_convert_type."""
@@ -101,7 +100,7 @@ def ceil(operand: Any) -> Any:
     """The smallest integral value not below x. XLA: Ceil."""
 
 def cholesky(a: Any, lower: bool = ...) -> Any:
-    """The Cholesky factor of Hermitian positive definite matrices."""
+    """The Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky."""
 
 def clamp(min: Any, operand: Any, max: Any) -> Any:
     """The operand brought between min and max: minimum(maximum(operand, min), max)."""
@@ -142,19 +141,19 @@ def conditional(*arguments: Any, **named: Any) -> Any:
 def constant(literal: Any) -> Any:
     """The array `literal` as a value of the current trace."""
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with "SAME" or "VALID" padding and dimensions in the default order."""
 
-def conv_general(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+def conv_general(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with explicit padding and given dimension numbers, without dilation."""
 
-def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, lhs_dilation: Sequence[int] | None = ..., rhs_dilation: Sequence[int] | None = ..., dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ..., window_reversal: Sequence[bool] | None = ...) -> Any:
-    """Sums of products of a kernel with the windows of an input."""
+def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], lhs_dilation: Sequence[int] | None = ..., rhs_dilation: Sequence[int] | None = ..., dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ..., window_reversal: Sequence[bool] | None = ...) -> Any:
+    """Sums of products of a kernel with the windows of an input, in any number of dimensions."""
 
-def conv_with_general_dimensions(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+def conv_with_general_dimensions(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with "SAME" or "VALID" padding and given dimension numbers."""
 
-def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Padding, feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
+def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with explicit padding and dimensions in the default order."""
 
 def convert_element_type(operand: Any, new_element_type: Any) -> Any:
@@ -221,7 +220,7 @@ def expm1(operand: Any, result_accuracy: Any = ...) -> Any:
     """e**x - 1, accurate near 0. XLA: Expm1."""
 
 def fft(operand: Any, fft_type: str, fft_length: Sequence[int]) -> Any:
-    """The discrete Fourier transform over the last dimensions, or its inverse."""
+    """The discrete Fourier transform over the last one to three dimensions. XLA: Fft."""
 
 def floor(operand: Any) -> Any:
     """The largest integral value not above x. XLA: Floor."""
@@ -335,7 +334,7 @@ def ragged_all_to_all(input: Any, input_offsets: Any, send_sizes: Any, output: A
     """The output with the rows written in that the members of the group send here."""
 
 def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The products of groups of rows of lhs with operands of their own, or sums by group."""
+    """DotGeneral by groups of neighbours along a ragged dimension of lhs. XLA: RaggedDot."""
 
 def real(operand: Any) -> Any:
     """The real part; a real operand is returned as it is. XLA: Real."""
@@ -407,7 +406,7 @@ def rsqrt(operand: Any, result_accuracy: Any = ...) -> Any:
     """1 / sqrt(x). XLA: Rsqrt."""
 
 def scaled_dot(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, dimension_number: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
-    """The product of two arrays, each multiplied by its scale first."""
+    """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot."""
 
 def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Any, ...]:
     """The outputs of a scan and its last carries, in one Python tuple."""
@@ -479,7 +478,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """`operand` with its dimensions in another order."""
 
 def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal: bool = ..., transpose_a: str = ...) -> Any:
-    """x, where op(a) x = b or x op(a) = b with triangular a."""
+    """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve."""
 
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""

@@ -79,12 +79,14 @@ def _pairs(operation: ConvGeneralDilated, padding: str, lhs: AnyShape, rhs: AnyS
 def _plainer(name: str, summary: str, *omitted: str) -> Callable[..., Any]:
     """`conv_general_dilated` under another name, without some of its parameters."""
     given = inspect.signature(conv_general_dilated).parameters.values()
-    kept = [each.replace(annotation=each.empty) for each in given if each.name not in omitted]
+    kept = [each for each in given if each.name not in omitted]
+    plain = inspect.Signature([each.replace(annotation=each.empty) for each in kept])
     arguments = ", ".join([f"{each.name}={each.name}" for each in kept])
-    source = f"def {name}{inspect.Signature(kept)}:\n    return conv_general_dilated({arguments})\n"
+    source = f"def {name}{plain}:\n    return conv_general_dilated({arguments})\n"
     space = {"conv_general_dilated": conv_general_dilated, "__name__": __name__}
     exec(compile(source, __file__, "exec"), space)
     function: Any = space[name]
+    function.__annotations__ = {each.name: each.annotation for each in kept}
     function.__doc__ = f"{summary}\n\nArgs, result and errors: see `conv_general_dilated`."
     return function
 
