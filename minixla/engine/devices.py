@@ -18,16 +18,6 @@ from minixla.core.graph import Graph
 from minixla.engine.host_calls import raise_interrupt
 from minixla.engine.program import run_graph
 
-__all__ = [
-    "bound_axes",
-    "chosen_devices",
-    "own_count",
-    "own_share",
-    "partitions_along",
-    "run_mapped",
-    "surroundings",
-]
-
 _AXIS = "devices"
 Axes = Sequence[int | None]
 

@@ -29,8 +29,6 @@ from minixla.core.tuples import TupleValue
 from minixla.engine.host_calls import raise_interrupt
 from minixla.engine.program import check_memory, stage_for_jax
 
-__all__ = ["ENGINE", "EngineTrace"]
-
 _NUMBERS = {bool, int, float, complex, type(None)}
 # JAX narrows constants of rules, and takes containers for several arrays.
 _NOT_ONE_ARRAY = {DeclaredArray, list, tuple, dict}

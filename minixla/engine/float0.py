@@ -14,16 +14,6 @@ from jax.tree_util import register_pytree_node, tree_flatten, tree_map
 from minixla.core.tracing import Tracer
 from minixla.engine import random_keys
 
-__all__ = [
-    "flatten",
-    "float0_zeros",
-    "is_float0",
-    "member_of",
-    "of_values",
-    "stand_in",
-    "with_axis",
-]
-
 FLOAT0 = jax.dtypes.float0
 
 

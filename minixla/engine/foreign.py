@@ -20,8 +20,6 @@ from minixla.core.source import Source, is_user_file, skip_package
 from minixla.core.tracing import Tracer, leaked
 from minixla.engine.random_keys import TRACERS, RandomKey
 
-__all__ = ["register"]
-
 _INSTALLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(jax.__file__))), "")
 _LONGEST = 100
 #: Where the source does not show a call.

@@ -10,8 +10,6 @@ from jax._src.lax.linalg import initialize_lapack
 from minixla.core.errors import TransformError, explain
 from minixla.core.source import Source
 
-__all__ = ["prepare_target"]
-
 #: For each target of the programs that were lowered, where the last call of it is.
 _CALLED: dict[str, Source | None] = {}
 # XLA's words for a target without code, with the target and the platform.

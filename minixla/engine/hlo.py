@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without stubs
 
-__all__ = ["stablehlo_of_hlo"]
-
 
 def stablehlo_of_hlo(text: str) -> str:
     """The StableHLO text of an HLO module.

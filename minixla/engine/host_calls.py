@@ -21,8 +21,6 @@ from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
 
-__all__ = ["SIDE_EFFECT", "HostEmitter", "effect_of", "place_host_calls", "raise_interrupt"]
-
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
     "cuda": "xla_ffi_python_gpu_callback",

@@ -27,8 +27,6 @@ from minixla.engine.program import (
     varying_like,
 )
 
-__all__ = ["register"]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Linear:

@@ -28,8 +28,6 @@ from minixla.engine.host_calls import (
 )
 from minixla.engine.random_keys import leaf_paths
 
-__all__ = ["PROGRAM", "check_memory", "run_graph", "stage_for_jax"]
-
 
 class HeldGraph:
     """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure.

@@ -28,18 +28,6 @@ from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import GraphTracer, Tracer
 from minixla.reference.trace import ReferenceTracer
 
-__all__ = [
-    "TRACERS",
-    "RandomKey",
-    "as_key",
-    "flatten",
-    "key_ranks",
-    "leaf_paths",
-    "opened",
-    "shapes_of_members",
-    "without_keys",
-]
-
 #: The classes of tracers; JAX looks classes up, not their bases.
 TRACERS = (
     Tracer,

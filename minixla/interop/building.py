@@ -20,8 +20,6 @@ from minixla_ops.elementwise import Binary, Unary
 from minixla_ops.transcendental import FloatUnary
 from minixla_ops.tuples import without_tuples
 
-__all__ = ["ELEMENTWISE", "Body", "Builder"]
-
 # Sizes of shapes are computed when they need no more instructions than this.
 _MOST_FOLDED = 1000
 _SMALL = 4096

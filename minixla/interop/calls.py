@@ -17,8 +17,6 @@ from minixla.interop.step import Step
 from minixla.interop.values import plain
 from minixla_ops.tuples import leaf_shapes
 
-__all__ = ["CALLS"]
-
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
 _OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}
 _CALLBACK = "callback"

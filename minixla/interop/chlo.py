@@ -16,8 +16,6 @@ from minixla.interop.step import Step
 from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
 
-__all__ = ["CHLO"]
-
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 
 

@@ -6,8 +6,6 @@ from minixla.core.errors import ImportError_, explain
 from minixla.interop.reader import Refusal, sent
 from minixla.interop.refusals import SUBJECT, refused_at
 
-__all__ = ["deadly"]
-
 _ADVICE = (
     "No program may do that to MLIR: correct it; if it is legal StableHLO, report it to the "
     "StableHLO project, and write it in another way until then."

@@ -9,8 +9,6 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape
 from minixla.interop.reading import legalised, read_module
 
-__all__ = ["decomposition"]
-
 _PASSES = "chlo-legalize-to-stablehlo"
 
 

@@ -11,8 +11,6 @@ from minixla.interop.operations import Translation
 from minixla.interop.step import Step
 from minixla.transforms.vmap import vmap
 
-__all__ = ["DEPRECATED"]
-
 
 def _einsum(step: Step) -> Sequence[Value]:
     config = step.get("einsum_config")

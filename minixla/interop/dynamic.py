@@ -16,8 +16,6 @@ from minixla.interop.operations import (
 from minixla.interop.step import Step
 from minixla.interop.values import declared, element_of
 
-__all__ = ["DYNAMIC"]
-
 
 def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
     """The value of an operand that must be a constant."""

@@ -6,8 +6,6 @@ from importlib.util import find_spec
 
 from minixla.core.errors import MinixlaError, explain
 
-__all__ = ["require_flatbuffers"]
-
 
 def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
     """Raises an error of class `kind` where the package that jax.export's files need is missing."""

@@ -13,8 +13,6 @@ from minixla.interop.exported_files import require_flatbuffers
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.jit import jit
 
-__all__ = ["export"]
-
 
 @api_boundary
 def export(

@@ -8,8 +8,6 @@ from typing import Any
 
 from minixla.core.errors import ImportError_, explain
 
-__all__ = ["content", "is_path"]
-
 _NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
 
 

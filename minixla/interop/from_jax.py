@@ -28,8 +28,6 @@ from minixla.transforms.arguments import (
 from minixla.transforms.places import argument_places
 from minixla_ops.calls import call
 
-__all__ = ["from_jax"]
-
 #: How many programs of one function are kept: there is one for each value of a Python number.
 _MOST_PROGRAMS = 1024
 

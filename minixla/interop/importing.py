@@ -21,8 +21,6 @@ from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import Shardings, check_shardings, refuse_shardings
 from minixla_ops.calls import call
 
-__all__ = ["ImportedFunction", "ImportedProgram", "import_stablehlo"]
-
 
 class ImportedFunction:
     """A function of a program from outside.

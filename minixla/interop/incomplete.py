@@ -34,8 +34,6 @@ from minixla_ops.evaluation import reference_graph
 from minixla_ops.operators import power
 from minixla_ops.rules import add_cotangents, full_like, ones_like, zeros_like
 
-__all__ = ["recognised"]
-
 
 class _Incomplete(Elementwise):
     """Base class: a function of parameters and, as the last operand, x.

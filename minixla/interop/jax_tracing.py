@@ -15,8 +15,6 @@ from minixla.core.errors import ConcretizationError, ImportError_, MinixlaError,
 from minixla.core.shapes import shape_of_data
 from minixla.core.source import find_source, is_user_file
 
-__all__ = ["explaining", "refuse_layouts", "refuse_maps"]
-
 #: What JAX's errors call the arguments of the function that it traces, by its only parameter.
 _ARGUMENT = re.compile(r"\barrays\[(\d+)\]")
 

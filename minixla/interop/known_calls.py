@@ -18,8 +18,6 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.interop.building import Builder
 from minixla.interop.lapack import PORTABLE, LapackCall, column_major, lapack_routine, letters
 
-__all__ = ["ForeignCall", "kept_call", "known_call"]
-
 
 class ForeignCall(NamedTuple):
     """A custom call.

@@ -19,8 +19,6 @@ from minixla_ops.batching import to_front
 from minixla_ops.custom_call import CustomCall, is_registered
 from minixla_ops.lapack import LETTERS, lapack_layout, sharding_hints
 
-__all__ = ["PORTABLE", "LapackCall", "column_major", "lapack_routine", "letters"]
-
 #: XLA's names for what routines compute, where JAX lowers for no library; arrays are row-major.
 PORTABLE = {"ProductOfElementaryHouseholderReflectors": "orgqr", "Qr": "geqrf"}
 _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["ROUTINES"]
-
 Arrays = Sequence[Any]
 
 

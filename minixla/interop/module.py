@@ -33,8 +33,6 @@ from minixla.interop.values import (
     sources_of,
 )
 
-__all__ = ["TRANSLATIONS", "Module"]
-
 #: How each operation is read, by its full name.
 TRANSLATIONS: dict[str, Translation] = {
     **TABLE,

@@ -23,8 +23,6 @@ from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.transcendental import FloatUnary
 
-__all__ = ["TABLE", "Translation", "precisions"]
-
 #: Adds to the graph under construction and gives the results.
 Translation = Callable[[Step], Sequence[Value]]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["callees_first"]
-
 
 def callees_first(
     callees: Mapping[str, Iterable[str]],

@@ -16,8 +16,6 @@ from minixla.interop.step import Step
 from minixla.interop.values import plain
 from minixla_ops.index_numbers import ScatterDimensionNumbers
 
-__all__ = ["PROGRAMS"]
-
 
 def _apply(step: Step, name: str, operands: Sequence[Value], **attributes: Any) -> Sequence[Value]:
     return step.builder.apply(REGISTRY[name], operands, attributes)

@@ -19,8 +19,6 @@ import numpy as np
 
 from minixla.core.children import end_child, start_child
 
-__all__ = ["Refusal", "Sent", "sent"]
-
 _SCRIPT = Path(__file__).with_name("reader_process.py")
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 300.0

@@ -22,8 +22,6 @@ from minixla.interop.reader import Refusal, sent
 from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, located, refused_at
 from minixla.interop.written_constants import without_constants
 
-__all__ = ["Program", "legalised", "opened", "read_module"]
-
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
 # Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.

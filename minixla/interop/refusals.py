@@ -8,8 +8,6 @@ from typing import Any
 
 from minixla.core.errors import ImportError_, explain
 
-__all__ = ["ADVICE", "DIALECTS", "SUBJECT", "advice_for", "located", "refused_at"]
-
 SUBJECT = "import_stablehlo"
 ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
 _SYNTAX = (

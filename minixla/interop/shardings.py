@@ -14,8 +14,6 @@ from jax.extend.mlir import ir
 from minixla.core.errors import AttributeValueError, ImportError_, explain
 from minixla.interop.refusals import located
 
-__all__ = ["PLACEMENTS", "Shardings", "check_shardings", "refuse_shardings"]
-
 #: What is done with annotations: `refuse` raises, `drop` leaves them out.
 Shardings = Literal["refuse", "drop"]
 _ADVICE = (

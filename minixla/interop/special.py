@@ -26,8 +26,6 @@ from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.operators import convert
 from minixla_ops.rules import array_shape, full_like, ones_like
 
-__all__ = ["SPECIAL"]
-
 
 def _approximated(name: str, count: int = 1) -> Any:
     """The function in NumPy: what MLIR writes for it, in double."""

@@ -13,8 +13,6 @@ from minixla.interop.building import Body, Builder
 from minixla.interop.refusals import located
 from minixla.interop.values import enumerator, plain, shape_of_type
 
-__all__ = ["Step"]
-
 
 class Step:
     """An operation, its operands as our values, and the graph that it goes to.

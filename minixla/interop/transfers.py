@@ -14,8 +14,6 @@ from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.interop.operations import Translation
 from minixla.interop.step import Step
 
-__all__ = ["TRANSFERS"]
-
 _HOST_CHANNELS = (2, 3)
 
 

@@ -17,8 +17,6 @@ from minixla_ops.comparison import eq
 from minixla_ops.rules import zeros_like
 from minixla_ops.selection import Select, select
 
-__all__ = ["translated_select"]
-
 
 @register
 class Undefined(Select):

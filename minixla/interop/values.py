@@ -17,19 +17,6 @@ from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
-__all__ = [
-    "BLOCK",
-    "UnreadableError",
-    "element_of",
-    "enumerator",
-    "literal_of",
-    "plain",
-    "shape_of_type",
-    "source_at",
-    "source_of",
-    "sources_of",
-]
-
 _ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

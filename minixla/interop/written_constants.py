@@ -16,8 +16,6 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 
-__all__ = ["without_constants"]
-
 #: Characters; shorter ones are MLIR's.
 _LARGE = 1 << 16
 _PIECE = 1 << 22

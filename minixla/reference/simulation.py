@@ -20,9 +20,6 @@ from minixla.core.processes import Process, ProcessId, running_on
 from minixla.core.source import Source, find_source
 from minixla.core.state import state
 
-__all__ = ["Simulation"]
-
-
 # How long threads have to end when the user has interrupted a simulation.
 _SECONDS = 1.0
 

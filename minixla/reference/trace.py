@@ -24,8 +24,6 @@ from minixla.core.tracing import (
 from minixla.core.tuples import TupleValue
 from minixla.reference.widening import wide_type, widened
 
-__all__ = ["ReferenceTrace", "ReferenceTracer"]
-
 
 class ReferenceTracer(Tracer):
     """An array (or token) held in NumPy, with the element type it is declared to have."""

@@ -11,8 +11,6 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla_ops.conversion import ConvertElementType
 
-__all__ = ["wide_type", "widened"]
-
 
 def widened(value: Any) -> Any:
     """An attribute for computing in double: types, and programs with all that they hold."""
