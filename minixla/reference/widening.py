@@ -75,9 +75,8 @@ def _with_own_bits(
     def converted(value: Value, shape: AnyShape) -> Value:
         if value.shape is shape or not isinstance(shape, Shape):
             return value
-        wanted = {"new_element_type": shape.element_type}
-        convert = ConvertElementType.instance
-        instructions.append(Instruction(convert, (value,), wanted, shape, step.source))
+        convert = ConvertElementType(shape.element_type)
+        instructions.append(Instruction(convert, (value,), {}, shape, step.source))
         return instructions[-1].results[0]
 
     pairs = zip(operands, step.operands, strict=True)
