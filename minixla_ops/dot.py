@@ -16,7 +16,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import shape_of
+from minixla.core.tracing import Tracer, shape_of
 from minixla_ops.casting import emit_widened
 from minixla_ops.dot_dimensions import (
     DotDimensionNumbers,
@@ -223,7 +223,9 @@ def dot_general(
     """See DotGeneral, whose documentation this function gets."""
     operation = DotGeneral(dimension_numbers, precision_config, preferred_element_type)
     numbers = operation.dimension_numbers
-    return operation(_with_batch_sizes(lhs, rhs, numbers) if numbers[3] else lhs, rhs)
+    if numbers.rhs_batch_dimensions and isinstance(rhs, Tracer):  # arrays have static sizes
+        lhs = _with_batch_sizes(lhs, rhs, numbers)
+    return operation(lhs, rhs)
 
 
 named_like(dot_general, DotGeneral)
@@ -231,7 +233,7 @@ named_like(dot_general, DotGeneral)
 
 def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:
     """lhs, its batch dimensions dynamic where those of rhs are."""
-    right, left = shape_of(rhs, "dot_general"), shape_of(lhs, "dot_general")
+    right, left = shape_of(rhs), shape_of(lhs, "dot_general")
     if not isinstance(left, Shape) or not isinstance(right, Shape) or not right.is_dynamic:
         return lhs
     for one, other in zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=False):
