@@ -85,7 +85,7 @@ def bitcast_convert_type(operand: Any, new_element_type: Any) -> Any:
     """The same bits in another element type. XLA: BitcastConvertType."""
 
 def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
-    """Repeats `operand` along new leading dimensions of sizes `broadcast_sizes`."""
+    """Repeats an array along new leading dimensions. XLA: Broadcast."""
 
 def broadcast_in_dim(operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
     """Repeats `operand` along new dimensions and stretches dimensions of size 1."""
@@ -133,13 +133,13 @@ def composite_call(computation: Graph | Callable[..., Any], *operands: Any, name
     """The results of a computation that a backend may replace by an operation of its own."""
 
 def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
-    """The operands joined along `dimension`."""
+    """Joins arrays along one dimension, in the given order. XLA: ConcatInDim."""
 
 def conditional(*arguments: Any, **named: Any) -> Any:
     """Runs one of several branches on its own operand."""
 
 def constant(literal: Any) -> Any:
-    """The array `literal` as a value of the current trace."""
+    """The array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral)."""
 
 def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """A convolution with "SAME" or "VALID" padding and dimensions in the default order."""
@@ -256,7 +256,7 @@ def infeed(shape: AnyShape, config: str = ..., token: Any = ...) -> Any:
     """The next item of the infeed."""
 
 def iota(shape: Shape, iota_dimension: int) -> Any:
-    """Counts 0, 1, 2, ... along `iota_dimension` of an array of `shape`."""
+    """Counts 0, 1, 2, ... along one dimension. XLA: Iota."""
 
 def is_finite(operand: Any) -> Any:
     """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
@@ -316,13 +316,13 @@ def outfeed(operand: Any, shape_with_layout: AnyShape | None = ..., outfeed_conf
     """Writes to the outfeed."""
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]]) -> Any:
-    """`operand` with `padding_value` around and between its elements, or with edges removed."""
+    """Puts a value around and between the elements, or takes edges away. XLA: Pad."""
 
 def parameter(parameter_number: int, shape: AnyShape, name: str = ...) -> Any:
     """An input of the program that is being traced."""
 
 def partition_id(shape: Shape = ...) -> Any:
-    """The partition that runs this program, a u32 scalar."""
+    """The partition that runs this program, u32[] in [0, number of partitions). XLA: PartitionId."""
 
 def population_count(operand: Any) -> Any:
     """The number of bits that are set. XLA: PopulationCount."""
@@ -370,7 +370,7 @@ def rem(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) ->
     """The remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem."""
 
 def replica_id() -> Any:
-    """The replica that runs this program, a u32 scalar."""
+    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId."""
 
 def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
     """The elements of `operand`, in row-major order, in an array of other dimensions."""
@@ -379,7 +379,7 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
     """The elements of `operand`, in row-major order, in an array of `shape`."""
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """`operand` reversed along `dimensions`."""
+    """Reverses the order of the elements along dimensions. XLA: Rev."""
 
 def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> builtins.tuple[Any, Any]:
     """Uniformly random bits, and the state to go on with."""
@@ -451,7 +451,7 @@ def sin(operand: Any, result_accuracy: Any = ...) -> Any:
     """Sine. XLA: Sin."""
 
 def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = ...) -> Any:
-    """The box [start_indices, limit_indices) of `operand`, every strides[d]-th element of it."""
+    """Cuts a box out of an array, taking every strides[d]-th element of dimension d. XLA: Slice."""
 
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = ...) -> Any:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
@@ -475,7 +475,7 @@ def top_k(operand: Any, k: int, largest: bool = ...) -> builtins.tuple[Any, Any]
     """The k greatest (or least) elements of each row of the last dimension, and their indices."""
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """`operand` with its dimensions in another order."""
+    """Permutes the dimensions. XLA: Transpose."""
 
 def triangular_solve(a: Any, b: Any, left_side: bool, lower: bool, unit_diagonal: bool = ..., transpose_a: str = ...) -> Any:
     """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve."""

@@ -42,7 +42,7 @@ def move_dimension(value: Any, source: int, destination: int) -> Any:
     assert isinstance(shape, Shape)
     order = [index for index in range(shape.rank) if index != source]
     order.insert(destination, source)
-    return transpose(value, order)
+    return transpose(value, tuple(order))
 
 
 def merge_dimension(value: Any, source: int, destination: int) -> Any:
@@ -73,10 +73,9 @@ def add_batch(value: Any, size: int, position: int) -> Any:
 
     shape = shape_of(value)
     assert isinstance(shape, Shape)
-    sizes = list(shape.dimensions)
-    sizes.insert(position, size)
-    kept = [index for index in range(len(sizes)) if index != position]
-    return broadcast_in_dim(value, sizes, kept)
+    sizes = shape.dimensions
+    kept = tuple([index + (index >= position) for index in range(len(sizes))])
+    return broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
 
 
 def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:

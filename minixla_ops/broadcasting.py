@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Integers
-from minixla.core.errors import AttributeValueError, ShapeError, explain
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, current_trace, host_array, shape_of
+from minixla.core.shapes import Shape
+from minixla.core.tracing import current_trace, host_array, shape_of
 from minixla_ops.batching import batch_size, move_dimension
 from minixla_ops.rules import array_shape, common_sizes, listed, splat, sum_over
-
-__all__ = ["broadcast", "broadcast_in_dim", "broadcast_operands"]
 
 
 def broadcast_operands(
@@ -34,7 +34,8 @@ def broadcast_operands(
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if broadcast_dimensions is not None:
-        broadcast_dimensions = _as_integers(operation, broadcast_dimensions)
+        name = "broadcast_dimensions"
+        broadcast_dimensions = operation._canonical_value(name, broadcast_dimensions, Integers())
     if left is right and not broadcast_dimensions:
         return lhs, rhs
     left, right = operation.array_shapes([left, right])
@@ -72,22 +73,6 @@ def broadcast_operands(
     first, second = (mapping, every) if lower is left else (every, mapping)
     both = _in_dim(lhs, left, sizes, first), _in_dim(rhs, right, sizes, second)
     return tuple(common_sizes(*both))
-
-
-_INTEGERS = Integers()
-
-
-def _as_integers(operation: Operation, broadcast_dimensions: Any) -> tuple[int, ...]:
-    try:
-        return _INTEGERS.canonical(broadcast_dimensions)
-    except (TypeError, ValueError) as error:
-        raise explain(
-            AttributeValueError,
-            operation.builder_name,
-            "broadcast_dimensions has a value that it cannot take",
-            [f"broadcast_dimensions = {broadcast_dimensions!r}", str(error)],
-            "Give for each dimension of the operand of lower rank which one of the other it is.",
-        ) from None
 
 
 def _in_dim(value: Any, shape: Shape, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
@@ -156,9 +141,13 @@ class BroadcastInDim(Operation):
     out[j] = operand[i] with i[k] = j[broadcast_dimensions[k]], or 0 where operand's size is 1.
     XLA: BroadcastInDim; HLO calls it broadcast (where size-1 dimensions are reshaped away first).
 
-    Attributes:
+    Args:
+        operand: an array.
         out_dim_size: the result's dimension sizes.
         broadcast_dimensions: for each operand dimension the result's dimension that it becomes.
+
+    Returns:
+        An array of those sizes.
 
     Checks:
         (C1) one entry of broadcast_dimensions for each operand dimension, none repeated.
@@ -168,140 +157,81 @@ class BroadcastInDim(Operation):
 
     hlo_name = "broadcast"
     stablehlo_name = "broadcast_in_dim"
-    operand_names = ("operand",)
-    attributes = {
-        "out_dim_size": Integers(minimum=0),
-        "broadcast_dimensions": Integers(),
-    }
+    operands = ("operand",)
+    out_dim_size: Sequence[int] = attribute(Integers(minimum=0))
+    broadcast_dimensions: Sequence[int] = attribute(Integers())
     linear_operands = (0,)
 
-    def shape(
-        self,
-        operand: Any,
-        *,
-        out_dim_size: tuple[int, ...],
-        broadcast_dimensions: tuple[int, ...],
-    ) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        given = [
-            f"operand {operand}",
-            f"out_dim_size {out_dim_size}",
-            f"broadcast_dimensions {broadcast_dimensions}",
-        ]
-        if len(set(broadcast_dimensions)) != operand.rank or (
-            len(broadcast_dimensions) != operand.rank
-        ):
-            self.reject_attribute(
+        sizes, mapping = self.out_dim_size, self.broadcast_dimensions
+        if not len(set(mapping)) == len(mapping) == operand.rank:
+            self.refuse_attribute(
                 "C1",
                 f"broadcast_dimensions must name {operand.rank} different dimensions",
-                given,
                 "Give one entry for each dimension of operand.",
             )
-        for index, dimension in enumerate(broadcast_dimensions):
-            if not 0 <= dimension < len(out_dim_size):
-                self.reject_attribute(
+        for index, (size, dimension) in enumerate(zip(operand.dimensions, mapping, strict=True)):
+            if not 0 <= dimension < len(sizes):
+                self.refuse_attribute(
                     "C2",
                     f"entry {dimension} of broadcast_dimensions is no dimension of the result",
-                    given,
-                    f"Entries must be in [0, {len(out_dim_size)}).",
+                    f"Entries must be in [0, {len(sizes)}).",
                 )
-            size = operand.dimensions[index]
-            if size not in (1, out_dim_size[dimension]):
-                self.reject(
+            if size not in (1, sizes[dimension]):
+                self.refuse(
                     "C3",
-                    f"dimension {index} of size {size} cannot become {out_dim_size[dimension]}",
-                    given,
+                    f"dimension {index} of size {size} cannot become {sizes[dimension]}",
                     "A size must be kept, unless it is 1.",
                 )
-        return Shape(operand.element_type, out_dim_size)
+        return operand.with_dimensions(sizes)
 
-    def reference(
-        self,
-        operand: np.ndarray,
-        *,
-        out_dim_size: tuple[int, ...],
-        broadcast_dimensions: tuple[int, ...],
-    ) -> np.ndarray:
-        order = np.argsort(broadcast_dimensions, kind="stable")
-        spread = [1] * len(out_dim_size)
+    def reference(self, operand):
+        order = np.argsort(self.broadcast_dimensions, kind="stable")
+        spread = [1] * len(self.out_dim_size)
         for index in order:
-            spread[broadcast_dimensions[index]] = operand.shape[index]
+            spread[self.broadcast_dimensions[index]] = operand.shape[index]
         aligned = operand.transpose(order) if operand.ndim else operand
-        return np.broadcast_to(aligned.reshape(spread), out_dim_size)
+        return np.broadcast_to(aligned.reshape(spread), self.out_dim_size)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         name = emit.name()
-        dims = ", ".join(map(str, attributes["broadcast_dimensions"]))
         emit.line(
-            f"{name} = stablehlo.broadcast_in_dim {operands[0]}, dims = [{dims}]"
+            f"{name} = stablehlo.broadcast_in_dim {operands[0]}, "
+            f"dims = [{', '.join(map(str, self.broadcast_dimensions))}]"
             f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
         )
         return [name]
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        *,
-        out_dim_size: tuple[int, ...],
-        broadcast_dimensions: tuple[int, ...],
-    ) -> str:
+    def hlo(self, emit, operands, shapes, result):
         # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
         (operand,), (shape,) = operands, self.array_shapes(shapes)
-        pairs = list(zip(shape.dimensions, broadcast_dimensions, strict=True))
-        kept = [(size, dimension) for size, dimension in pairs if size == out_dim_size[dimension]]
-        if len(kept) != len(pairs):
-            squeezed = shape.with_dimensions([size for size, _ in kept])
+        kept = self._kept(shape)
+        if len(kept) != shape.rank:
+            squeezed = shape.with_dimensions([self.out_dim_size[dimension] for dimension in kept])
             operand = emit.instruction("reshape", [operand], squeezed)
-        mapping = tuple([dimension for _, dimension in kept])
-        return emit.instruction("broadcast", [operand], result, dimensions=mapping)
+        return emit.instruction("broadcast", [operand], result, dimensions=tuple(kept))
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        out_dim_size: tuple[int, ...],
-        broadcast_dimensions: tuple[int, ...],
-    ) -> Sequence[Any]:
-        from minixla_ops.movement import reshape, transpose
+    def _kept(self, operand: Shape) -> list[int]:
+        """Where those dimensions of the operand that are not stretched are in the result."""
+        pairs = zip(operand.dimensions, self.broadcast_dimensions, strict=True)
+        return [dimension for size, dimension in pairs if size == self.out_dim_size[dimension]]
 
+    def transpose(self, cotangents, operands, linear):
         operand = array_shape(operands[0])
-        kept = [
-            dimension
-            for size, dimension in zip(operand.dimensions, broadcast_dimensions, strict=True)
-            if size == out_dim_size[dimension]
-        ]
-        total = sum_over(cotangents, [d for d in range(len(out_dim_size)) if d not in kept])
+        kept = self._kept(operand)
+        total = sum_over(cotangents, set(range(len(self.out_dim_size))).difference(kept))
         if kept != sorted(kept):
-            ranks = {dimension: index for index, dimension in enumerate(sorted(kept))}
-            total = transpose(total, [ranks[dimension] for dimension in kept])
+            total = ops.transpose(total, list(map(sorted(kept).index, kept)))
         if array_shape(total).dimensions == operand.dimensions:
             return (total,)
-        return (reshape(total, operand.dimensions),)
+        return (ops.reshape(total, operand.dimensions),)
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        out_dim_size: tuple[int, ...],
-        broadcast_dimensions: tuple[int, ...],
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
-        mapping = (0, *(dimension + 1 for dimension in broadcast_dimensions))
-        return broadcast_in_dim(operand, (size, *out_dim_size), mapping), 0
+        mapping = (0, *[dimension + 1 for dimension in self.broadcast_dimensions])
+        return broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
 
 
 def broadcast_in_dim(
@@ -317,28 +247,23 @@ def broadcast_in_dim(
     Raises:
         AttributeValueError, ShapeError: see BroadcastInDim.
     """
+    operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
     is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
-        return _broadcast_constant(operand, out_dim_size, broadcast_dimensions)
-    attributes = {
-        "out_dim_size": listed(out_dim_size),
-        "broadcast_dimensions": listed(broadcast_dimensions),
-    }
-    shape = shape_of(operand, BroadcastInDim.builder_name)
-    if not isinstance(shape, Shape) or not shape.is_dynamic:
-        return bind(BroadcastInDim.instance, operand, **attributes)
+        return _broadcast_constant(operation, operand)
+    if not shape_of(operand, operation.builder_name).is_dynamic:
+        return operation(operand)
     from minixla_ops.dynamic_sizes import on_bounds
 
     # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
-    return on_bounds(BroadcastInDim.instance, operand, attributes, broadcast_dimensions)
+    return on_bounds(operation, operand, operation.broadcast_dimensions)
 
 
-def _broadcast_constant(operand: Any, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
+def _broadcast_constant(operation: BroadcastInDim, operand: Any) -> Any:
     # One repeated value stays one repeated value: no instruction but a constant is needed.
-    attributes = {"out_dim_size": listed(sizes), "broadcast_dimensions": listed(mapping)}
     given = array_shape(operand)
-    shape, _ = BroadcastInDim.instance.infer((given,), attributes)
-    array = host_array(operand, given, BroadcastInDim.builder_name)
+    shape: Any = operation.infer((given,), {})[0]
+    array = host_array(operand, given, operation.builder_name)
     value = array[(0,) * array.ndim] if array.size else 0
     return current_trace().lift(splat(value, shape))
 
@@ -349,57 +274,43 @@ class Broadcast(Operation):
 
     out[i..., j...] = operand[j...].
 
-    Attributes:
+    Args:
+        operand: an array.
         broadcast_sizes: the sizes of the new dimensions, which come first.
-    """
 
-    stablehlo_name = "broadcast"
-    operand_names = ("operand",)
-    attributes = {"broadcast_sizes": Integers(minimum=0)}
-    linear_operands = dynamic_operands = (0,)
-
-    def shape(self, operand: Any, *, broadcast_sizes: tuple[int, ...]) -> Shape:
-        (operand,) = self.array_shapes([operand])
-        added = len(broadcast_sizes)
-        sizes = (*broadcast_sizes, *operand.dimensions)
-        return Shape(operand.element_type, sizes, (*[False] * added, *operand.dynamic))
-
-    def reference(self, operand: np.ndarray, *, broadcast_sizes: tuple[int, ...]) -> np.ndarray:
-        return np.broadcast_to(operand, (*broadcast_sizes, *operand.shape))
-
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, broadcast_sizes: tuple[int, ...]
-    ) -> dict[str, Any]:
-        (operand,) = self.array_shapes(shapes)
-        first = len(broadcast_sizes)
-        return {"dimensions": tuple(range(first, first + operand.rank))}
-
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        broadcast_sizes: tuple[int, ...],
-    ) -> Sequence[Any]:
-        return (sum_over(cotangents, range(len(broadcast_sizes))),)
-
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        broadcast_sizes: tuple[int, ...],
-    ) -> tuple[Any, int]:
-        assert dimensions[0] is not None
-        result = bind(self, operands[0], broadcast_sizes=broadcast_sizes)
-        return result, dimensions[0] + len(broadcast_sizes)
-
-
-def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
-    """Repeats `operand` along new leading dimensions of sizes `broadcast_sizes`.
+    Returns:
+        An array of the sizes broadcast_sizes and, behind them, those of operand.
 
     Raises:
         AttributeValueError: a size is negative.
     """
-    return bind(Broadcast.instance, operand, broadcast_sizes=listed(broadcast_sizes))
+
+    stablehlo_name = "broadcast"
+    operands = ("operand",)
+    broadcast_sizes: tuple[int, ...] = attribute(Integers(minimum=0))
+    linear_operands = dynamic_operands = (0,)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        sizes = (*self.broadcast_sizes, *operand.dimensions)
+        dynamic = (*[False] * len(self.broadcast_sizes), *operand.dynamic)
+        return Shape(operand.element_type, sizes, dynamic)
+
+    def reference(self, operand):
+        return np.broadcast_to(operand, (*self.broadcast_sizes, *operand.shape))
+
+    def hlo_attributes(self, shapes):
+        (operand,) = self.array_shapes(shapes)
+        first = len(self.broadcast_sizes)
+        return {"dimensions": tuple(range(first, first + operand.rank))}
+
+    def transpose(self, cotangents, operands, linear):
+        return (sum_over(cotangents, range(len(self.broadcast_sizes))),)
+
+    def batch(self, operands, dimensions):
+        (at,) = dimensions
+        assert at is not None
+        return self(*operands), at + len(self.broadcast_sizes)
+
+
+broadcast = builder(Broadcast)

@@ -185,8 +185,7 @@ def is_identity(monoid: str, value: Any) -> bool:
 
 def _known_scalar(value: Any) -> np.ndarray | None:
     if isinstance(value, Tracer):
-        instruction = value._value.instruction if type(value) is GraphTracer else None
-        literal = None if instruction is None else instruction.given.get("literal")
+        literal = value._value.literal if type(value) is GraphTracer else None
         return None if literal is None else literal.array
     try:
         return np.asarray(value)

@@ -2,70 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from minixla.core.attributes import Integer, Literal, LiteralAttribute, ShapeAttribute
+from minixla.core.attributes import (
+    REQUIRED,
+    Integer,
+    Literal,
+    LiteralAttribute,
+    ShapeAttribute,
+    attribute,
+)
+from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, current_trace
-
-__all__ = ["constant", "iota"]
+from minixla.core.shapes import Shape
+from minixla.core.tracing import current_trace
 
 
 @register
 class Constant(Operation):
-    """An array known when the program is made. XLA: Constant (ConstantLiteral).
+    """The array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral).
 
-    Attributes:
-        literal: the value; a NumPy array or a Literal.
+    Args:
+        literal: a NumPy array, a number, or a Literal.
+
+    Raises:
+        AttributeValueError: it is none of these, or of a type that XLA does not have.
     """
 
     stablehlo_name = "constant"
-    attributes = {"literal": LiteralAttribute()}
+    literal: Literal = attribute(LiteralAttribute())
     zero_derivative = "it has no operands"
 
-    def infer(
-        self, shapes: tuple[AnyShape, ...], attributes: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
-        # Not cached: the cache would keep every literal alive.
-        attributes = self.canonical_attributes(attributes)
-        return attributes["literal"].shape, attributes
+    def __new__(cls, literal: Any = REQUIRED) -> Self:
+        """The constant of a literal: a new one, since programs make these most of all."""
+        if type(literal) is not Literal:
+            return super().__new__(cls, literal)
+        record = cls._blank()
+        record.__dict__["literal"] = literal
+        return record
 
-    def shape(self, *, literal: Literal) -> Shape:
-        return literal.shape
+    def shape(self):
+        return self.literal.shape
 
-    def run(self, *, literal: Any) -> Any:
+    def run(self):
         # Not a program of its own: the engine would keep every literal alive.
-        return current_trace().lift(LiteralAttribute().canonical(literal).data)
+        return current_trace().lift(self.literal.data)
 
-    def reference(self, *, literal: Literal) -> np.ndarray:
-        return literal.array
+    def reference(self):
+        return self.literal.array
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        literal: Literal,
-    ) -> Sequence[str]:
-        return [emit.constant(literal)]
+    def stablehlo(self, emit, operands, shapes, results):
+        return [emit.constant(self.literal)]
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        *,
-        literal: Literal,
-    ) -> str:
-        return emit.constant(literal)
+    def hlo(self, emit, operands, shapes, result):
+        return emit.constant(self.literal)
 
 
 @register
@@ -74,9 +67,12 @@ class Iota(Operation):
 
     out[i...] = i[iota_dimension], counted in integers and then converted.
 
-    Attributes:
-        output_shape: the result's shape.
+    Args:
+        shape: the result's shape.
         iota_dimension: the dimension to count along.
+
+    Returns:
+        An array of that shape.
 
     Checks:
         (C1) the shape is an array of a type other than pred.
@@ -84,74 +80,36 @@ class Iota(Operation):
     """
 
     stablehlo_name = "iota"
-    attributes = {"output_shape": ShapeAttribute(), "iota_dimension": Integer(minimum=0)}
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
+    iota_dimension: int = attribute(Integer(minimum=0))
     zero_derivative = "it has no operands"
 
-    def shape(self, *, output_shape: AnyShape, iota_dimension: int) -> Shape:
-        given = [f"shape {output_shape}", f"iota_dimension {iota_dimension}"]
-        if not isinstance(output_shape, Shape) or output_shape.element_type.kind == "pred":
-            self.reject("C1", "it cannot count in this shape", given, "Give a numeric array shape.")
-        if iota_dimension >= output_shape.rank:
-            self.reject_attribute(
+    def shape(self):
+        shape = self.output_shape
+        if not isinstance(shape, Shape) or shape.element_type.kind == "pred":
+            self.refuse("C1", "it cannot count in this shape", "Give a numeric array shape.")
+        if self.iota_dimension >= shape.rank:
+            self.refuse_attribute(
                 "C2",
                 "iota_dimension is no dimension of the shape",
-                given,
-                f"It must be in [0, {output_shape.rank}); a scalar has no dimension.",
+                f"It must be in [0, {shape.rank}); a scalar has no dimension.",
             )
-        return output_shape
+        return shape
 
-    def reference(self, *, output_shape: Shape, iota_dimension: int) -> np.ndarray:
-        sizes = output_shape.dimensions
+    def reference(self):
+        sizes, at = self.output_shape.dimensions, self.iota_dimension
         with np.errstate(over="ignore"):  # past the largest f16, infinity is right
-            counted = np.arange(sizes[iota_dimension]).astype(output_shape.dtype)
+            counted = np.arange(sizes[at]).astype(self.output_shape.dtype)
         spread = [1] * len(sizes)
-        spread[iota_dimension] = sizes[iota_dimension]
+        spread[at] = sizes[at]
         return np.broadcast_to(counted.reshape(spread), sizes)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        output_shape: Shape,
-        iota_dimension: int,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         name = emit.name()
-        emit.line(f"{name} = stablehlo.iota dim = {iota_dimension} : {output_shape.stablehlo}")
+        emit.line(f"{name} = stablehlo.iota dim = {self.iota_dimension} : {results[0].stablehlo}")
         return [name]
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, output_shape: Shape, iota_dimension: int
-    ) -> dict[str, Any]:
-        return {"iota_dimension": iota_dimension}
 
-
-def constant(literal: Any) -> Any:
-    """The array `literal` as a value of the current trace.
-
-    Args:
-        literal: a NumPy array, a number, or a Literal.
-
-    Raises:
-        AttributeValueError: it is none of these, or of a type that XLA does not have.
-    """
-    operation = Constant.instance
-    return bind(operation, **operation.canonical_attributes({"literal": literal}))
-
-
-def iota(shape: Shape, iota_dimension: int) -> Any:
-    """Counts 0, 1, 2, ... along `iota_dimension` of an array of `shape`.
-
-    Args:
-        shape: the result's shape.
-        iota_dimension: one of its dimensions.
-
-    Raises:
-        ShapeError, AttributeValueError: see Iota.
-    """
-    return bind(Iota.instance, output_shape=shape, iota_dimension=iota_dimension)
-
-
-fill_role("constant", Constant.instance)
+constant = builder(Constant)
+iota = builder(Iota, output_shape="shape")
+fill_role("constant", Constant)

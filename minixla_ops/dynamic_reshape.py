@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integers
+from minixla.core.attributes import Boolean, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
 from minixla_ops.batching import move_dimension
 from minixla_ops.dynamic_sizes import SIZE, get_dimension_size, refuse_ragged, static
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape, listed, operand_list
-
-__all__ = ["dynamic_reshape"]
+from minixla_ops.rules import array_shape, operand_list
 
 
 @register
@@ -30,10 +27,6 @@ class DynamicReshape(Operation):
     numbers of elements, and sizes beyond their bounds, are an error in the reference and
     unspecified elsewhere.
 
-    Attributes:
-        new_size_bounds: the bounds of the result's dimensions.
-        dims_are_dynamic: which of them are dynamic; the size of the others is the bound.
-
     Checks:
         (C1) one size, one bound and one flag for each dimension.
         (C2) each size is s32[].
@@ -41,86 +34,53 @@ class DynamicReshape(Operation):
     """
 
     stablehlo_name = "dynamic_reshape"
-    operand_names = ("operand", "dim_sizes...")
-    attributes = {
-        "new_size_bounds": Integers(minimum=0),
-        "dims_are_dynamic": SequenceOf(Boolean()),
-    }
-    linear_operands = (0,)
-    dynamic_operands = (0,)
+    operands = "operand", "dim_sizes..."
+    new_size_bounds: Sequence[int] = attribute(Integers(minimum=0), hlo=None)
+    dims_are_dynamic: Sequence[bool] = attribute(SequenceOf(Boolean()), hlo=None)
+    linear_operands = dynamic_operands = (0,)
 
-    def shape(
-        self,
-        operand: Any,
-        *dim_sizes: Any,
-        new_size_bounds: tuple[int, ...],
-        dims_are_dynamic: tuple[bool, ...],
-    ) -> Shape:
+    def shape(self, operand, *dim_sizes):
         operand, *sizes = self.array_shapes([operand, *dim_sizes])
-        given = [
-            f"operand {operand}",
-            f"dim_sizes ({', '.join(map(str, sizes))})",
-            f"new_size_bounds {new_size_bounds}",
-            f"dims_are_dynamic {dims_are_dynamic}",
-        ]
-        if not len(sizes) == len(new_size_bounds) == len(dims_are_dynamic):
-            self.reject_attribute(
-                "C1", "the lists differ in length", given, "Give one of each for each dimension."
-            )
+        bounds, flags = self.new_size_bounds, self.dims_are_dynamic
+        if not len(sizes) == len(bounds) == len(flags):
+            advice = "Give one of each for each dimension."
+            self.refuse_attribute("C1", "the lists differ in length", advice)
         if any(size is not SIZE for size in sizes):
-            self.reject("C2", "a size is not s32[]", given, "Convert with convert_element_type.")
-        if math.prod(new_size_bounds) != operand.size:
-            self.reject(
+            self.refuse("C2", "a size is not s32[]", "Convert with convert_element_type.")
+        if math.prod(bounds) != operand.size:
+            self.refuse(
                 "C3",
-                f"bounds of {math.prod(new_size_bounds)} elements for {operand.size}",
-                given,
+                f"bounds of {math.prod(bounds)} elements for {operand.size}",
                 "The product of the bounds must be that of the operand.",
             )
-        return Shape(operand.element_type, new_size_bounds, dims_are_dynamic)
+        return Shape(operand.element_type, bounds, flags)
 
-    def reference(
-        self,
-        operand: np.ndarray,
-        *dim_sizes: np.ndarray,
-        new_size_bounds: tuple[int, ...],
-        dims_are_dynamic: tuple[bool, ...],
-    ) -> np.ndarray:
+    def reference(self, operand, *dim_sizes):
         sizes = [int(size) for size in dim_sizes]
-        bounds = zip(sizes, new_size_bounds, dims_are_dynamic, strict=True)
+        bounds = zip(sizes, self.new_size_bounds, self.dims_are_dynamic, strict=True)
         fits = all(0 <= size <= bound and (flag or size == bound) for size, bound, flag in bounds)
         if not fits or math.prod(sizes) != operand.size:
             raise explain(
                 AttributeValueError,
                 self.builder_name,
                 f"sizes {sizes} do not fit",
-                [f"operand of {operand.size} elements", f"new_size_bounds {new_size_bounds}"],
+                [f"operand of {operand.size} elements", f"new_size_bounds {self.new_size_bounds}"],
                 "Sizes must be within their bounds and hold the operand's elements.",
             )
         return operand.reshape(sizes)
 
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, **attributes: Any
-    ) -> Sequence[str]:
-        one, sizes = Shape("s32", (1,)), Shape("s32", (len(operands) - 1,))
-        listed = []
-        for size in operands[1:]:
-            listed += emit.operation("stablehlo.reshape", [size], [SIZE], [one])
-        if listed:
-            shape = emit.operation(
-                "stablehlo.concatenate", listed, [one] * len(listed), [sizes], dimension=0
-            )
-            whole = [shapes[0], sizes]
-            return emit.operation(
-                "stablehlo.dynamic_reshape", [operands[0], *shape], whole, results
-            )
-        return emit.operation("stablehlo.reshape", operands, shapes, results)
+    def stablehlo(self, emit, operands, shapes, results):
+        operand, *sizes = operands
+        if not sizes:
+            return emit.operation("stablehlo.reshape", operands, shapes, results)
+        one, whole = Shape("s32", (1,)), Shape("s32", (len(sizes),))
+        rows = [emit.operation("stablehlo.reshape", [size], [SIZE], [one])[0] for size in sizes]
+        types = [one] * len(rows)
+        (listed,) = emit.operation("stablehlo.concatenate", rows, types, [whole], dimension=0)
+        given = [operand, listed], [shapes[0], whole]
+        return emit.operation("stablehlo.dynamic_reshape", *given, results)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], **attributes: Any) -> dict[str, Any]:
-        return {}
-
-    def transpose(
-        self, cotangents: Any, operands: Any, linear: Any, **attributes: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         operand = array_shape(operands[0])
         none = [None] * (len(operands) - 1)
         if not operand.is_dynamic:
@@ -130,19 +90,12 @@ class DynamicReshape(Operation):
         sizes = [get_dimension_size(operands[0], each) for each in range(operand.rank)]
         return dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
 
-    def batch(
-        self,
-        operands: Any,
-        dimensions: Any,
-        *,
-        new_size_bounds: tuple[int, ...],
-        dims_are_dynamic: tuple[bool, ...],
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         refuse_ragged(self, dimensions[1:])
-        operand = move_dimension(operands[0], dimensions[0], 0)
+        operand = move_dimension(operands[0], dimensions[0] or 0, 0)
         size = array_shape(operand).dimensions[0]
-        sizes, flags = [np.int32(size), *operands[1:]], (False, *dims_are_dynamic)
-        return dynamic_reshape(operand, sizes, (size, *new_size_bounds), flags), 0
+        bounds, flags = (size, *self.new_size_bounds), (False, *self.dims_are_dynamic)
+        return DynamicReshape(bounds, flags)(operand, np.int32(size), *operands[1:]), 0
 
 
 def dynamic_reshape(
@@ -164,10 +117,4 @@ def dynamic_reshape(
     """
     given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
     sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
-    return bind(
-        DynamicReshape.instance,
-        operand,
-        *sizes,
-        new_size_bounds=listed(new_size_bounds),
-        dims_are_dynamic=listed(dims_are_dynamic),
-    )
+    return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)

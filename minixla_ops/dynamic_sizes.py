@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integer
+from minixla.core.attributes import Boolean, Dimension, attribute
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
 from minixla.core.operation import Operation, register
 from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
 from minixla_ops.binary import add
 from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.comparison import lt
@@ -27,18 +27,6 @@ from minixla_ops.creation import iota
 from minixla_ops.dynamic_slicing import dynamic_slice
 from minixla_ops.rules import array_shape, zeros_like
 from minixla_ops.selection import select
-
-__all__ = [
-    "SIZE",
-    "dynamic_parts",
-    "get_dimension_size",
-    "in_common_sizes",
-    "on_bounds",
-    "refuse_ragged",
-    "set_dimension_size",
-    "static",
-    "with_sizes",
-]
 
 #: The shape of a size.
 SIZE = Shape("s32")
@@ -51,50 +39,42 @@ class _OfDimension(Operation):
         (C1) dimension is one of the operand's.
     """
 
+    dimension: int = attribute(Dimension(), hlo="dimensions")
     dynamic_operands = (0,)
 
-    def checked(self, operand: Any, dimension: Any) -> Shape:
+    def checked(self, operand: Any) -> Shape:
         """The operand's shape."""
         (operand,) = self.array_shapes([operand])
-        dimension = self.canonical_attribute("dimension", dimension)
-        if not 0 <= dimension < operand.rank:
-            self.reject_attribute(
+        if not 0 <= self.dimension < operand.rank:
+            self.refuse_attribute(
                 "C1",
-                f"the operand has no dimension {dimension}",
-                [f"operand {operand}", f"dimension {dimension}"],
+                f"the operand has no dimension {self.dimension}",
                 f"dimension must be in [0, {operand.rank}).",
             )
         return operand
-
-    def hlo_attributes(self, shapes: Sequence[AnyShape], **attributes: Any) -> dict[str, Any]:
-        return {"dimensions": (attributes["dimension"],)}
 
 
 @register
 class GetDimensionSize(_OfDimension):
     """The size of a dimension as s32[]: of a dynamic one that at run time. XLA: GetDimensionSize.
 
-    Attributes:
-        dimension: which.
-
     Checks:
         (C1) see _OfDimension.
     """
 
     stablehlo_name = "get_dimension_size"
-    operand_names = ("operand",)
-    attributes = {"dimension": Integer()}
+    operands = ("operand",)
     zero_derivative = "a size does not depend on values"
 
-    def shape(self, operand: Any, *, dimension: int) -> Shape:
-        self.checked(operand, dimension)
+    def shape(self, operand):
+        self.checked(operand)
         return SIZE
 
-    def reference(self, operand: np.ndarray, *, dimension: int) -> np.ndarray:
-        return np.array(operand.shape[dimension], np.int32)
+    def reference(self, operand):
+        return np.array(operand.shape[self.dimension], np.int32)
 
-    def batch(self, operands: Any, dimensions: Any, *, dimension: int) -> tuple[Any, None]:
-        return get_dimension_size(operands[0], dimension + (dimension >= dimensions[0])), None
+    def batch(self, operands, dimensions):
+        return self(*operands, dimension=self.dimension + (self.dimension >= dimensions[0])), None
 
 
 def get_dimension_size(operand: Any, dimension: int) -> Any:
@@ -105,19 +85,20 @@ def get_dimension_size(operand: Any, dimension: int) -> Any:
         DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
             and dynamic there.
     """
-    if isinstance(operand, Shape):
-        GetDimensionSize.instance.checked(operand, dimension)
-        if not operand.dynamic[dimension]:
-            return np.int32(operand.dimensions[dimension])
-        raise explain(
-            DerivativeError,
-            "transpose",
-            "the size of a dynamic tangent is not known",
-            [f"tangent {operand}"],
-            "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size, or give "
-            "the function a rule with mx.custom_vjp.",
-        )
-    return bind(GetDimensionSize.instance, operand, dimension=dimension)
+    operation = GetDimensionSize(dimension)
+    if not isinstance(operand, Shape):
+        return operation(operand)
+    operation.infer((operand,), {})
+    if not operand.dynamic[dimension]:
+        return np.int32(operand.dimensions[dimension])
+    raise explain(
+        DerivativeError,
+        "transpose",
+        "the size of a dynamic tangent is not known",
+        [f"tangent {operand}"],
+        "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size, or give "
+        "the function a rule with mx.custom_vjp.",
+    )
 
 
 @register
@@ -128,72 +109,51 @@ class SetDimensionSize(_OfDimension):
     static again (`to_bound`); the elements that it gains are unspecified, in the reference zeros.
     A size outside [0, bound] is an error in the reference and unspecified elsewhere.
 
-    Attributes:
-        dimension: which.
-        to_bound: whether the dimension is dynamic, and static in the result.
-
     Checks:
         (C1) see _OfDimension.
         (C2) val is s32[].
     """
 
     stablehlo_name = "set_dimension_size"
-    operand_names = ("operand", "val")
-    attributes = {"dimension": Integer(), "to_bound": Boolean(default=False)}
+    operands = "operand", "val"
+    to_bound: bool = attribute(Boolean(), default=False, stablehlo=None, hlo=None)
     linear_operands = (0,)
 
-    def shape(self, operand: Any, val: Any, *, dimension: int, to_bound: bool) -> Shape:
-        operand = self.checked(operand, dimension)
+    def shape(self, operand, val):
+        operand = self.checked(operand)
         if val is not SIZE:
-            self.reject(
-                "C2",
-                "val is not a size",
-                [f"operand {operand}", f"val {val}"],
-                "val must be a scalar s32[]; convert with convert_element_type.",
-            )
+            advice = "val must be a scalar s32[]; convert with convert_element_type."
+            self.refuse("C2", "val is not a size", advice)
         flags = list(operand.dynamic)
-        flags[dimension] = not to_bound
+        flags[self.dimension] = not self.to_bound
         return Shape(operand.element_type, operand.dimensions, flags)
 
-    def reference(
-        self, operand: np.ndarray, val: np.ndarray, *, dimension: int, to_bound: bool
-    ) -> np.ndarray:
-        size, present = int(val), operand.shape[dimension]
-        if not 0 <= size <= present and not to_bound:
+    def reference(self, operand, val):
+        at, size = self.dimension, int(val)
+        present = operand.shape[at]
+        if not 0 <= size <= present and not self.to_bound:
             raise explain(
                 AttributeValueError,
                 self.builder_name,
                 f"size {size} is out of range",
-                [f"dimension {dimension} has {present} elements"],
+                [f"dimension {at} has {present} elements"],
                 f"It must be in [0, {present}].",
             )
-        result = operand[(np.s_[:],) * dimension + (np.s_[:size],)]
+        result = operand[(np.s_[:],) * at + (np.s_[:size],)]
         if size <= present:
             return result
-        grown = np.zeros([*operand.shape[:dimension], size, *operand.shape[dimension + 1 :]])
+        grown = np.zeros([*operand.shape[:at], size, *operand.shape[at + 1 :]])
         grown = grown.astype(operand.dtype)
-        grown[(np.s_[:],) * dimension + (np.s_[:present],)] = operand
+        grown[(np.s_[:],) * at + (np.s_[:present],)] = operand
         return grown
 
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, *, dimension: int, to_bound: bool
-    ) -> Sequence[str]:
-        return emit.operation(
-            "stablehlo.set_dimension_size", operands, shapes, results, dimension=dimension
-        )
+    def transpose(self, cotangents, operands, linear):
+        return with_sizes_of(static(cotangents, self.dimension), operands[0]), None
 
-    def transpose(
-        self, cotangents: Any, operands: Any, linear: Any, *, dimension: int, to_bound: bool
-    ) -> Sequence[Any]:
-        return with_sizes_of(static(cotangents, dimension), operands[0]), None
-
-    def batch(
-        self, operands: Any, dimensions: Any, *, dimension: int, to_bound: bool
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         refuse_ragged(self, dimensions[1:])
         at = dimensions[0]
-        dimension += dimension >= at
-        return bind(self, *operands, dimension=dimension, to_bound=to_bound), at
+        return self(*operands, dimension=self.dimension + (self.dimension >= at)), at
 
 
 def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
@@ -223,8 +183,9 @@ def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
         AttributeValueError: there is no such dimension (C1), or the integer is out of range.
         ShapeError: `val` is no s32 scalar (C2).
     """
-    operation = SetDimensionSize.instance
-    shape = operation.checked(shape_of(operand, operation.builder_name), dimension)
+    operation = SetDimensionSize(dimension)
+    shape: Any = shape_of(operand, operation.builder_name)
+    operation.infer((shape, SIZE), {})
     bound = shape.dimensions[dimension]
     if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
         if not 0 <= val <= bound:
@@ -238,7 +199,7 @@ def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
         if val == bound:
             return static(operand, dimension)
         val = np.int32(val)
-    return bind(operation, static(operand, dimension), val, dimension=dimension)
+    return operation(static(operand, dimension), val)
 
 
 def static(value: Any, dimension: int) -> Any:
@@ -247,7 +208,7 @@ def static(value: Any, dimension: int) -> Any:
     if not shape.dynamic[dimension]:
         return value
     bound = np.int32(shape.dimensions[dimension])
-    whole = bind(SetDimensionSize.instance, value, bound, dimension=dimension, to_bound=True)
+    whole = SetDimensionSize(dimension, to_bound=True)(value, bound)
     # Elsewhere than in the reference it holds anything there.
     position = iota(Shape(SIZE.element_type, shape.dimensions), dimension)
     size = broadcast_in_dim(get_dimension_size(value, dimension), shape.dimensions, ())
@@ -274,7 +235,7 @@ def in_common_sizes(values: Sequence[Any]) -> list[Any]:
     values = list(values)
     given = list(map(shape_of, values))
     shapes = [shape for shape in given if isinstance(shape, Shape)]
-    if len(shapes) < len(given):
+    if len(shapes) < len(given) or len({*shapes}) == 1:
         return values
     whole = max(shapes, key=lambda shape: shape.rank).dimensions
     for dimension in range(len(whole)):
@@ -287,25 +248,19 @@ def in_common_sizes(values: Sequence[Any]) -> list[Any]:
     return values
 
 
-def on_bounds(
-    operation: Operation,
-    operand: Any,
-    attributes: dict[str, Any],
-    dimensions: Sequence[int | None],
-) -> Any:
+def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | None]) -> Any:
     """An operation on the operand filled up to its bounds, and the sizes set again.
 
     Args:
         operation: of one operand, which moves or repeats whole dimensions.
         operand: an array, dynamic somewhere.
-        attributes: the operation's.
         dimensions: which dimension of the result each of the operand's is; None: none.
     """
     shape, whole = array_shape(operand), operand
     listed = [index for index, flag in enumerate(shape.dynamic) if flag]
     for index in listed:
         whole = static(whole, index)
-    result = bind(operation, whole, **attributes)
+    result = operation(whole)
     for index in listed:
         at = dimensions[index]
         if at is not None and array_shape(result).dimensions[at] == shape.dimensions[index]:

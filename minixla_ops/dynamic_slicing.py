@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.attributes import Integers
+from minixla.core.attributes import Integers, attribute
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
 from minixla_ops.batching import batch_size, move_batch, move_dimension
 from minixla_ops.gather import gather
 from minixla_ops.gather_scatter import clamped_starts
@@ -19,9 +19,7 @@ from minixla_ops.movement import concat_in_dim
 from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, holds, listed, operand_list, splat, zeros
 from minixla_ops.scatter import scatter
-from minixla_ops.slicing import box
-
-__all__ = ["dynamic_slice", "dynamic_update_slice"]
+from minixla_ops.slicing import box, inserted
 
 
 class AtStartIndices(Operation):
@@ -36,61 +34,36 @@ class AtStartIndices(Operation):
 
     first_start: ClassVar[int]
 
-    def check_starts(
-        self, label: str, operand: Shape, starts: Sequence[Shape], given: Sequence[str]
-    ) -> None:
+    def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
         """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
+        advice = "Give one integer scalar for each dimension."
         if len(starts) != operand.rank:
-            self.reject(
-                label,
-                f"{len(starts)} start indices for an operand of rank {operand.rank}",
-                given,
-                "Give one integer scalar for each dimension.",
-            )
+            problem = f"{len(starts)} start indices for an operand of rank {operand.rank}"
+            self.refuse(label, problem, advice)
         for start in starts:
             if start.rank or not start.element_type.is_integer:
-                self.reject(
-                    label,
-                    f"start index {start} is not an integer scalar",
-                    given,
-                    "Give one integer scalar for each dimension.",
-                )
+                self.refuse(label, f"start index {start} is not an integer scalar", advice)
             if start is not starts[0]:
-                self.reject(
-                    label,
-                    "the start indices differ in type",
-                    given,
-                    "Convert them to one integer type with convert_element_type.",
-                )
+                advice = "Convert them to one integer type with convert_element_type."
+                self.refuse(label, "the start indices differ in type", advice)
 
-    def check_sizes(
-        self, label: str, operand: Shape, sizes: Sequence[int], given: Sequence[str]
-    ) -> None:
+    def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
         """Raises ShapeError unless the box has the operand's rank and fits into it."""
         if len(sizes) != operand.rank:
-            self.reject(
+            self.refuse(
                 label,
                 f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
-                given,
                 "The box needs one size for each dimension of the operand.",
             )
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
-                self.reject(
+                self.refuse(
                     label,
                     f"the box has size {size} in dimension {at}, the operand only {limit}",
-                    given,
                     "The box must fit into the operand; only its place is clamped.",
                 )
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         names, types = list(operands), list(shapes)
         for index in range(self.first_start, len(shapes)):
             shape = types[index]
@@ -100,14 +73,7 @@ class AtStartIndices(Operation):
                 types[index] = Shape("s32")
                 conversion = "stablehlo.convert", [names[index]], [shape], [types[index]]
                 (names[index],) = emit.operation(*conversion)
-        return emit.operation(
-            f"stablehlo.{self.stablehlo_name}", names, types, results, **attributes
-        )
-
-
-def _given(operand: Shape, starts: Sequence[Shape], *others: str) -> list[str]:
-    listed = ", ".join(map(str, starts))
-    return [f"operand {operand}", *others, f"start_indices ({listed})"]
+        return super().stablehlo(emit, names, types, results)
 
 
 def _clamped_box(
@@ -126,66 +92,40 @@ class DynamicSlice(AtStartIndices):
     out[i...] = operand[s[d] + i[d], ...], s[d] = clamp(start_indices[d], 0, operand size - size).
     XLA: DynamicSlice.
 
-    Attributes:
-        slice_sizes: the box's sizes.
-
     Checks:
         (C1) start_indices are one integer scalar for each dimension, all of one type.
         (C2) slice_sizes are one size for each dimension, none larger than the operand's.
     """
 
     stablehlo_name = "dynamic_slice"
-    operand_names = ("operand", "start_indices...")
-    attributes = {"slice_sizes": Integers(minimum=0)}
+    operands = "operand", "start_indices..."
+    slice_sizes: Sequence[int] = attribute(Integers(minimum=0), hlo="dynamic_slice_sizes")
     first_start = 1
     linear_operands = (0,)
 
-    def shape(self, operand: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Shape:
+    def shape(self, operand, *starts):
         operand, *indices = self.array_shapes([operand, *starts])
-        given = _given(operand, indices, f"slice_sizes {slice_sizes}")
-        self.check_starts("C1", operand, indices, given)
-        self.check_sizes("C2", operand, slice_sizes, given)
-        whole = zip(operand.dynamic, operand.dimensions, slice_sizes, strict=True)
+        self.check_starts("C1", operand, indices)
+        self.check_sizes("C2", operand, self.slice_sizes)
+        whole = zip(operand.dynamic, operand.dimensions, self.slice_sizes, strict=True)
         dynamic = [flag and one == other for flag, one, other in whole]
-        return Shape(operand.element_type, slice_sizes, dynamic)
+        return Shape(operand.element_type, self.slice_sizes, dynamic)
 
-    def reference(
-        self, operand: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]
-    ) -> np.ndarray:
-        return operand[_clamped_box(operand, starts, slice_sizes)]
+    def reference(self, operand, *starts):
+        return operand[_clamped_box(operand, starts, self.slice_sizes)]
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, slice_sizes: tuple[int, ...]
-    ) -> dict[str, Any]:
-        return {"dynamic_slice_sizes": slice_sizes}
-
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        slice_sizes: tuple[int, ...],
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         operand, *starts = operands
         spread = dynamic_update_slice(zeros(array_shape(operand)), cotangents, starts)
         return (spread, *[None] * len(starts))
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        slice_sizes: tuple[int, ...],
-    ) -> tuple[Any, int]:
-        operand, *starts = operands
-        at, *starts_at = dimensions
+    def batch(self, operands, dimensions):
+        (operand, *starts), (at, *starts_at) = operands, dimensions
         if any(each is not None for each in starts_at):
-            return _gather(operand, at, starts, starts_at, slice_sizes)
+            return _gather(operand, at, starts, starts_at, self.slice_sizes)
         assert at is not None
-        size = array_shape(operand).dimensions[at]
-        sizes = (*slice_sizes[:at], size, *slice_sizes[at:])
-        return dynamic_slice(operand, _with_zero(starts, at), sizes), at
+        sizes = inserted(self.slice_sizes, at, array_shape(operand).dimensions[at])
+        return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
 
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
@@ -200,7 +140,7 @@ def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Seque
         ShapeError, AttributeValueError: see DynamicSlice.
     """
     starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
-    return bind(DynamicSlice.instance, operand, *starts, slice_sizes=listed(slice_sizes))
+    return DynamicSlice(listed(slice_sizes))(operand, *starts)
 
 
 @register
@@ -217,32 +157,28 @@ class DynamicUpdateSlice(AtStartIndices):
     """
 
     stablehlo_name = "dynamic_update_slice"
-    operand_names = ("operand", "update", "start_indices...")
+    operands = "operand", "update", "start_indices..."
     first_start = 2
     linear_operands = (0, 1)
 
-    def shape(self, operand: Any, update: Any, *starts: Any) -> Shape:
+    def shape(self, operand, update, *starts):
         operand, update, *indices = self.array_shapes([operand, update, *starts])
-        given = _given(operand, indices, f"update {update}")
-        self.check_starts("C1", operand, indices, given)
+        self.check_starts("C1", operand, indices)
         if update.element_type is not operand.element_type:
-            self.reject(
+            self.refuse(
                 "C2",
                 "operand and update differ in element type",
-                given,
                 "Convert one side with convert_element_type.",
             )
-        self.check_sizes("C3", operand, update.dimensions, given)
+        self.check_sizes("C3", operand, update.dimensions)
         return operand
 
-    def reference(self, operand: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+    def reference(self, operand, update, *starts):
         result = operand.copy()
         result[_clamped_box(operand, starts, update.shape)] = update
         return result
 
-    def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool]
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         _, update, *starts = operands
         shape = array_shape(update)
         return [
@@ -251,15 +187,14 @@ class DynamicUpdateSlice(AtStartIndices):
             *[None] * len(starts),
         ]
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[Any, int]:
-        operand, update, *starts = operands
-        at, update_at, *starts_at = dimensions
+    def batch(self, operands, dimensions):
+        (operand, update, *starts), (at, update_at, *starts_at) = operands, dimensions
         size = batch_size(operands, dimensions)
         operand = move_batch(operand, at, 0, size)
         update = move_batch(update, update_at, 0, size)
         if any(each is not None for each in starts_at):
             return _scatter(operand, update, starts, starts_at, size), 0
-        return dynamic_update_slice(operand, update, _with_zero(starts, 0)), 0
+        return dynamic_update_slice(operand, update, [0, *starts]), 0
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
@@ -274,7 +209,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
         ShapeError: see DynamicUpdateSlice.
     """
     starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
-    return bind(DynamicUpdateSlice.instance, operand, update, *starts)
+    return DynamicUpdateSlice()(operand, update, *starts)
 
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
@@ -290,10 +225,6 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
         splat(start, Shape(kind)) if type(start) is int and holds(kind, start) else start
         for start in starts
     ]
-
-
-def _with_zero(starts: Sequence[Any], position: int) -> list[Any]:
-    return [*starts[:position], 0, *starts[position:]]
 
 
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:

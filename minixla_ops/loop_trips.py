@@ -160,9 +160,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _literal_integer(value: Value) -> int | None:
-    instruction = value.instruction
-    literal = None if instruction is None else instruction.given.get("literal")
-    shape = value.shape
+    literal, shape = value.literal, value.shape
     if literal is None or not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return None
     return int(literal.scalar) if shape.rank == 0 else None

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Integer
+from minixla.core.attributes import Dimension, attribute
+from minixla.core.builders import builder
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
 from minixla_ops.batching import align_batches
 from minixla_ops.casting import emit_widened
-from minixla_ops.padding import pad
-from minixla_ops.reshaping import reshape, transpose
-from minixla_ops.rules import array_shape, operand_list
-from minixla_ops.slicing import slice, slice_in_dim
-
-__all__ = ["concat_in_dim", "pad", "reshape", "slice", "slice_in_dim", "transpose"]
+from minixla_ops.padding import pad as pad
+from minixla_ops.reshaping import reshape as reshape
+from minixla_ops.reshaping import transpose as transpose
+from minixla_ops.rules import array_shape
+from minixla_ops.slicing import slice as slice
+from minixla_ops.slicing import slice_in_dim as slice_in_dim
 
 
 @register
 class ConcatInDim(Operation):
     """Joins arrays along one dimension, in the given order. XLA: ConcatInDim.
 
-    Attributes:
+    Args:
+        operands: one array or more, of equal element type and of equal sizes but for `dimension`.
         dimension: the dimension to join along.
+
+    Returns:
+        An array whose size in that dimension is the sum of theirs.
 
     Checks:
         (C1) at least one operand.
@@ -37,92 +39,65 @@ class ConcatInDim(Operation):
 
     hlo_name = "concatenate"
     stablehlo_name = "concatenate"
-    operand_names = ("operands...",)
-    attributes = {"dimension": Integer()}
-
+    operands = ("operands...",)
+    dimension: int = attribute(Dimension(), hlo="dimensions")
     linear_operands = dynamic_operands = EVERY_OPERAND
 
-    def shape(self, *operands: Any, dimension: int) -> Shape:
-        shapes = self.array_shapes(operands)
-        given = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
-        given.append(f"dimension {dimension}")
+    def shape(self, *operands):
+        shapes, at = self.array_shapes(operands), self.dimension
         if not shapes:
-            self.reject("C1", "no operand was given", given, "Give one array or more.")
+            self.refuse("C1", "no operand was given", "Give one array or more.")
         first = shapes[0]
-        if not 0 <= dimension < first.rank:
-            self.reject_attribute(
+        if not 0 <= at < first.rank:
+            self.refuse_attribute(
                 "C2",
-                f"dimension {dimension} is no dimension of operands of rank {first.rank}",
-                given,
+                f"dimension {at} is no dimension of operands of rank {first.rank}",
                 f"It must be in [0, {first.rank})."
                 if first.rank
                 else "Scalars cannot be joined: give each a dimension of size 1 with reshape.",
             )
         for index, shape in enumerate(shapes):
-            if not _joins(first, shape, dimension):
-                self.reject(
+            if not _joins(first, shape, at):
+                self.refuse(
                     "C3",
                     f"operand {index} does not fit operand 0",
-                    given,
                     "Element types, ranks and all sizes but the joined one must be equal.",
                 )
-        total = sum(shape.dimensions[dimension] for shape in shapes)
-        sizes = (*first.dimensions[:dimension], total, *first.dimensions[dimension + 1 :])
+        sizes = list(first.dimensions)
+        sizes[at] = sum(shape.dimensions[at] for shape in shapes)
         dynamic = map(any, zip(*[shape.dynamic for shape in shapes], strict=True))
         return Shape(first.element_type, sizes, dynamic)
 
-    def reference(self, *operands: np.ndarray, dimension: int) -> np.ndarray:
+    def reference(self, *operands):
         # Where one is dynamic, the others may be longer in a dimension that is not joined.
         least = np.min([each.shape for each in operands], axis=0)
         kept = [np.s_[:size] for size in least]
-        kept[dimension] = np.s_[:]
-        return np.concatenate([each[tuple(kept)] for each in operands], dimension)
+        kept[self.dimension] = np.s_[:]
+        return np.concatenate([each[tuple(kept)] for each in operands], self.dimension)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        dimension: int,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         # XLA:CPU ends the process where it joins arrays of 2-bit integers.
-        if emit.platform == "cpu" and shapes[0].element_type.bits == 2:  # type: ignore[union-attr]
-            write = partial(self.stablehlo, emit, dimension=dimension)
-            return emit_widened(emit, write, operands, shapes, results)
-        return emit.operation(
-            "stablehlo.concatenate", operands, shapes, results, dimension=dimension
-        )
+        if emit.platform == "cpu" and results[0].element_type.bits == 2:  # type: ignore[union-attr]  # an array
+            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
+        return super().stablehlo(emit, operands, shapes, results)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], *, dimension: int) -> dict[str, Any]:
-        return {"dimensions": (dimension,)}
-
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        dimension: int,
-    ) -> Sequence[Any]:
-        if array_shape(cotangents).dynamic[dimension]:
+    def transpose(self, cotangents, operands, linear):
+        at = self.dimension
+        if array_shape(cotangents).dynamic[at]:
             from minixla_ops.dynamic_sizes import dynamic_parts
 
-            return dynamic_parts(cotangents, operands, linear, dimension)
-        result: list[Any] = []
+            return dynamic_parts(cotangents, operands, linear, at)
+        result = []
         start = 0
         for operand, wanted in zip(operands, linear, strict=True):
-            limit = start + array_shape(operand).dimensions[dimension]
-            result.append(slice_in_dim(cotangents, start, limit, dimension) if wanted else None)
+            limit = start + array_shape(operand).dimensions[at]
+            result.append(slice_in_dim(cotangents, start, limit, at) if wanted else None)
             start = limit
         return result
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], *, dimension: int
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         aligned, at = align_batches(operands, dimensions)
-        return concat_in_dim(aligned, dimension + (dimension >= at)), at
+        return concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at
 
 
 def _joins(first: Shape, other: Shape, dimension: int) -> bool:
@@ -132,15 +107,4 @@ def _joins(first: Shape, other: Shape, dimension: int) -> bool:
     return all(one == two or at == dimension for at, (one, two) in pairs)
 
 
-def concat_in_dim(operands: Sequence[Any], dimension: int) -> Any:
-    """The operands joined along `dimension`.
-
-    Args:
-        operands: one array or more, of equal element type and of equal sizes but for `dimension`.
-        dimension: the dimension to join along.
-
-    Raises:
-        ShapeError, AttributeValueError: see ConcatInDim.
-    """
-    members = operand_list(operands, "concat_in_dim", "operands")
-    return bind(ConcatInDim.instance, *members, dimension=dimension)
+concat_in_dim = builder(ConcatInDim)

@@ -21,7 +21,6 @@ from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
 from minixla.core.tracing import (
     Tracer,
-    bind,
     current_trace,
     not_a_value,
     one_program,
@@ -32,40 +31,6 @@ from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast
 from minixla_ops.rules import common_sizes, ones_like, splat
 from minixla_ops.selection import select
-
-__all__ = [
-    "absolute",
-    "add",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "broadcast_shapes",
-    "broadcast_to",
-    "convert",
-    "divide",
-    "divmod",
-    "equal",
-    "floor_divide",
-    "greater",
-    "greater_equal",
-    "left_shift",
-    "less",
-    "less_equal",
-    "matmul",
-    "multiply",
-    "negative",
-    "not_equal",
-    "operand_shape",
-    "positive",
-    "power",
-    "promote",
-    "promoting",
-    "remainder",
-    "right_shift",
-    "subtract",
-    "weakly_typed",
-]
 
 Adjustment = Callable[[ElementType], ElementType]
 
@@ -267,10 +232,10 @@ def promoting(
                 kind = shape.element_type.kind
                 if isinstance(rhs, Tracer):
                     if shape is rhs._shape and kind in taken:
-                        result = bind(operation, lhs, rhs)
+                        result = operation(lhs, rhs)
                         return _marked(result) if lhs.weak_type and rhs.weak_type else result
                 elif kind in direct.get(rhs.__class__, _NONE):
-                    result = bind(operation, lhs, _filled(rhs, shape))
+                    result = operation(lhs, _filled(rhs, shape))
                     return _marked(result) if lhs.weak_type else result
         elif isinstance(rhs, Tracer):
             shape = rhs._shape
@@ -279,34 +244,34 @@ def promoting(
                 and not shape.is_dynamic
                 and shape.element_type.kind in direct.get(lhs.__class__, _NONE)
             ):
-                result = bind(operation, _filled(lhs, shape), rhs)
+                result = operation(_filled(lhs, shape), rhs)
                 return _marked(result) if rhs.weak_type else result
         return whole(lhs, rhs)
 
     def promoted(lhs: Any, rhs: Any) -> Any:
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
-        return _marked(bind(operation, *operands), weak)
+        return _marked(operation(*operands), weak)
 
     promoted.__name__ = name
     whole = one_program()(promoted)
     return function
 
 
-add = promoting(binary.Add.instance)
-subtract = promoting(binary.Sub.instance)
-multiply = promoting(binary.Mul.instance)
-divide = promoting(binary.Div.instance, inexact_type, _INEXACT_KINDS)
-bitwise_and = promoting(bitwise.And.instance)
-bitwise_or = promoting(bitwise.Or.instance)
-bitwise_xor = promoting(bitwise.Xor.instance)
-left_shift = promoting(bitwise.ShiftLeft.instance, numeric_type, _NUMERIC_KINDS)
-equal = promoting(comparison.Eq.instance)
-not_equal = promoting(comparison.Ne.instance)
-greater = promoting(comparison.Gt.instance)
-greater_equal = promoting(comparison.Ge.instance)
-less = promoting(comparison.Lt.instance)
-less_equal = promoting(comparison.Le.instance)
-_power = promoting(binary.Pow.instance, numeric_type, _NUMERIC_KINDS)
+add = promoting(binary.Add())
+subtract = promoting(binary.Sub())
+multiply = promoting(binary.Mul())
+divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
+bitwise_and = promoting(bitwise.And())
+bitwise_or = promoting(bitwise.Or())
+bitwise_xor = promoting(bitwise.Xor())
+left_shift = promoting(bitwise.ShiftLeft(), numeric_type, _NUMERIC_KINDS)
+equal = promoting(comparison.Eq())
+not_equal = promoting(comparison.Ne())
+greater = promoting(comparison.Gt())
+greater_equal = promoting(comparison.Ge())
+less = promoting(comparison.Lt())
+less_equal = promoting(comparison.Le())
+_power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
 
 
 @one_program()
@@ -315,7 +280,7 @@ def right_shift(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
     operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic
-    return _marked(bind(operation.instance, lhs, rhs), weak)
+    return _marked(operation()(lhs, rhs), weak)
 
 
 @one_program()
@@ -423,12 +388,12 @@ def matmul(lhs: Any, rhs: Any) -> Any:
 
 
 def _of_one(operation: Operation) -> Callable[[Any], Any]:
-    return lambda operand: _marked(bind(operation, operand), weak_type_of(operand))
+    return lambda operand: _marked(operation(operand), weak_type_of(operand))
 
 
-negative = _of_one(unary.Neg.instance)
-bitwise_not = _of_one(unary.Not.instance)
-_magnitude = _of_one(unary.Abs.instance)
+negative = _of_one(unary.Neg())
+bitwise_not = _of_one(unary.Not())
+_magnitude = _of_one(unary.Abs())
 
 
 def positive(operand: Any) -> Any:

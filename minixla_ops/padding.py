@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Integers
+from minixla.core.attributes import Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
 from minixla_ops.batching import move_batch
 from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.rules import array_shape, listed, splat, sum_over, zeros
+from minixla_ops.rules import array_shape, splat, sum_over, zeros
 from minixla_ops.selection import select
 from minixla_ops.slicing import box, inserted, slice
-
-__all__ = ["pad"]
 
 Triples = tuple[tuple[int, int, int], ...]
 
@@ -30,8 +27,13 @@ class Pad(Operation):
     In each dimension `interior` values are put between neighbours, then `low` before the first and
     `high` after the last element; a negative `low` or `high` removes that many instead.
 
-    Attributes:
-        padding_config: for each dimension (edge_padding_low, edge_padding_high, interior_padding).
+    Args:
+        operand: an array.
+        padding_value: a scalar of the same element type.
+        padding_config: for each dimension (low, high, interior).
+
+    Returns:
+        An array of the operand's element type.
 
     Checks:
         (C1) padding_value is a scalar of the operand's element type.
@@ -41,57 +43,48 @@ class Pad(Operation):
     """
 
     stablehlo_name = "pad"
-    operand_names = ("operand", "padding_value")
-    attributes = {"padding_config": SequenceOf(Integers())}
+    operands = "operand", "padding_value"
+    padding_config: Triples = attribute(SequenceOf(Integers()))
     linear_operands = (0, 1)
     dynamic_operands = (0,)
 
-    def shape(self, operand: Any, padding_value: Any, *, padding_config: Triples) -> Shape:
+    def shape(self, operand, padding_value):
         operand, padding_value = self.array_shapes([operand, padding_value])
-        given = [
-            f"operand {operand}",
-            f"padding_value {padding_value}",
-            f"padding_config {padding_config}",
-        ]
+        config = self.padding_config
         if padding_value is not Shape(operand.element_type):
-            self.reject(
+            self.refuse(
                 "C1",
                 f"padding_value is not a scalar of type {operand.element_type}",
-                given,
                 "Give a scalar of the operand's element type.",
             )
-        if len(padding_config) != operand.rank or any(len(each) != 3 for each in padding_config):
-            self.reject_attribute(
+        if len(config) != operand.rank or any(len(each) != 3 for each in config):
+            self.refuse_attribute(
                 "C2",
                 f"padding_config is not {operand.rank} triples",
-                given,
                 "Give (low, high, interior) for each dimension.",
             )
         sizes = []
-        for at, (size, config) in enumerate(zip(operand.dimensions, padding_config, strict=True)):
-            low, high, interior = config
+        for at, (size, (low, high, interior)) in enumerate(
+            zip(operand.dimensions, config, strict=True)
+        ):
             if interior < 0:
-                self.reject_attribute(
+                self.refuse_attribute(
                     "C3",
                     f"the interior padding of dimension {at} is negative",
-                    given,
                     "Only edges can be removed; take every n-th element with slice.",
                 )
             sizes.append(low + size + max(size - 1, 0) * interior + high)
             if sizes[-1] < 0:
-                self.reject_attribute(
+                self.refuse_attribute(
                     "C4",
                     f"dimension {at} would have size {sizes[-1]}",
-                    given,
                     "No more can be removed than there is.",
                 )
         return Shape(operand.element_type, sizes, operand.dynamic)
 
-    def reference(
-        self, operand: np.ndarray, padding_value: np.ndarray, *, padding_config: Triples
-    ) -> np.ndarray:
+    def reference(self, operand, padding_value):
         spread, inside, kept = [], [], []
-        for size, (low, high, interior) in zip(operand.shape, padding_config, strict=True):
+        for size, (low, high, interior) in zip(operand.shape, self.padding_config, strict=True):
             first, dilated = max(low, 0), size + max(size - 1, 0) * interior
             spread.append(first + dilated + max(high, 0))
             inside.append((first, first + dilated, interior + 1))
@@ -100,16 +93,8 @@ class Pad(Operation):
         result[box(inside)] = operand
         return result[box(kept)]
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        padding_config: Triples,
-    ) -> Sequence[str]:
-        low, high, interior = ([each[k] for each in padding_config] for k in range(3))
+    def stablehlo(self, emit, operands, shapes, results):
+        low, high, interior = ([each[k] for each in self.padding_config] for k in range(3))
         name = emit.name()
         emit.line(
             f"{name} = stablehlo.pad {operands[0]}, {operands[1]}, low = {low}, high = {high}, "
@@ -118,54 +103,32 @@ class Pad(Operation):
         )
         return [name]
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        *,
-        padding_config: Triples,
-    ) -> str:
-        if not padding_config:  # HLO's notation has no pad of a scalar
+    def hlo(self, emit, operands, shapes, result):
+        if not self.padding_config:  # HLO's notation has no pad of a scalar
             return emit.instruction("copy", operands[:1], result)
-        padding = "x".join([f"{low}_{high}_{interior}" for low, high, interior in padding_config])
+        padding = "x".join(["_".join(map(str, each)) for each in self.padding_config])
         return emit.instruction("pad", operands, result, padding=padding)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        padding_config: Triples,
-    ) -> Sequence[Any]:
-        whole = array_shape(operands[0])
+    def transpose(self, cotangents, operands, linear):
+        whole, config = array_shape(operands[0]), self.padding_config
         return [
-            _unpad(cotangents, whole, padding_config) if linear[0] else None,
-            _sum_of_padding(cotangents, whole, padding_config) if linear[1] else None,
+            _unpad(cotangents, whole, config) if linear[0] else None,
+            _sum_of_padding(cotangents, whole, config) if linear[1] else None,
         ]
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        padding_config: Triples,
-    ) -> tuple[Any, int]:
-        operand, padding_value = operands
-        at, value_at = dimensions
+    def batch(self, operands, dimensions):
+        (operand, padding_value), (at, value_at) = operands, dimensions
         if value_at is None:
             assert at is not None
-            return pad(operand, padding_value, inserted(padding_config, at, (0, 0, 0))), at
-        return _pad_with_each(operand, padding_value, at, padding_config)
+            return pad(operand, padding_value, inserted(self.padding_config, at, (0, 0, 0))), at
+        return _pad_with_each(operand, padding_value, at, self.padding_config)
 
 
 def _unpad(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
     """What of a result of `pad` came from the operand; zero where an edge was removed."""
-    edges = [(-low, -high, 0) for low, high, _ in padding_config]
+    edges = tuple([(-low, -high, 0) for low, high, _ in padding_config])
     inside = pad(cotangent, splat(0, Shape(operand.element_type)), edges)
-    strides = [interior + 1 for _, _, interior in padding_config]
+    strides = tuple([interior + 1 for _, _, interior in padding_config])
     return slice(inside, (0,) * operand.rank, array_shape(inside).dimensions, strides)
 
 
@@ -195,16 +158,4 @@ def _pad_with_each(
     return select(_is_padding(whole, config), values, padded), 0
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]]) -> Any:
-    """`operand` with `padding_value` around and between its elements, or with edges removed.
-
-    Args:
-        operand: an array.
-        padding_value: a scalar of the same element type.
-        padding_config: for each dimension (low, high, interior); low and high may be negative.
-
-    Raises:
-        ShapeError, AttributeValueError: see Pad.
-    """
-    config = listed(padding_config, 2)
-    return bind(Pad.instance, operand, padding_value, padding_config=config)
+pad = builder(Pad)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from minixla.core.attributes import Integer, ShapeAttribute
+from minixla.core.attributes import Integer, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import GraphTrace, GraphTracer, current_trace
-
-__all__ = ["parameter"]
 
 
 @register
@@ -20,17 +18,14 @@ class Parameter(Operation):
     A graph holds its inputs apart from its instructions, so that this is never one of them: it
     has no rules of evaluation, and text has it as an argument.
 
-    Attributes:
-        parameter_number: which input.
-        output_shape: its shape.
-
     Checks:
         (C1) the input of that number has that shape.
         (C2) there is such an input, or it is the next one of a program that may get more.
     """
 
     stablehlo_name = "func.func argument"
-    attributes = {"parameter_number": Integer(minimum=0), "output_shape": ShapeAttribute()}
+    parameter_number: int = attribute(Integer(minimum=0))
+    output_shape: AnyShape = attribute(ShapeAttribute())
     missing_rules = {
         "reference": "the caller gives its value",
         "jvp": "the caller gives its tangent",
@@ -38,8 +33,8 @@ class Parameter(Operation):
         "batch": "the caller says which inputs are batched",
     }
 
-    def shape(self, *, parameter_number: int, output_shape: AnyShape) -> AnyShape:
-        return output_shape
+    def shape(self):
+        return self.output_shape
 
 
 def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
@@ -60,10 +55,8 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
         AttributeValueError: there is no such input (C2).
         TransformError: no program is being traced, or another transformation stands between.
     """
-    operation, trace = Parameter.instance, current_trace()
-    given = {"parameter_number": parameter_number, "output_shape": shape}
-    shape, given = operation.infer((), given)
-    number = given["parameter_number"]
+    operation, trace = Parameter(parameter_number, shape), current_trace()
+    number = operation.parameter_number
     if type(trace) is not GraphTrace:
         raise explain(
             TransformError,

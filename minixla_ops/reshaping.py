@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Integers, ShapeAttribute
+from minixla.core.attributes import Integers, ShapeAttribute, attribute
+from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
 from minixla_ops.batching import batch_size, move_dimension
 from minixla_ops.rules import array_shape, listed
-
-__all__ = ["collapse", "reshape", "reshape_explicit", "rev", "transpose"]
 
 
 class RowMajor(Operation):
@@ -26,69 +25,59 @@ class RowMajor(Operation):
 
     hlo_name = "reshape"
     stablehlo_name = "reshape"
-    operand_names = ("operand",)
+    operands = ("operand",)
     linear_operands = (0,)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        **attributes: Any,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         name = emit.name()
         types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
         emit.line(f"{name} = stablehlo.reshape {operands[0]} : {types}")
         return [name]
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], **attributes: Any) -> dict[str, Any]:
-        return {}
-
-    def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /, **attributes: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         return (reshape(cotangents, array_shape(operands[0]).dimensions),)
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
-        whole = array_shape(operand)
-        member, _ = self.infer((whole.with_dimensions(whole.dimensions[1:]),), attributes)
+        member, _ = self.infer((array_shape(operand).without_dimension(0),), {})
         assert isinstance(member, Shape)
         return reshape(operand, (size, *member.dimensions)), 0
 
 
 @register
 class Reshape(RowMajor):
-    """Cuts the elements, in row-major order, into other dimensions. XLA: Reshape.
+    """The elements of an array, in row-major order, in other dimensions. XLA: Reshape.
 
-    Attributes:
+    Dynamic dimensions stay as they are; `dynamic_reshape` splits and merges them.
+
+    Args:
+        operand: an array.
         dimensions: the sizes of the result's dimensions.
+
+    Returns:
+        An array of those sizes.
 
     Checks:
         (C1) the result has as many elements as the operand.
+        (D1) no dynamic dimension is split or merged.
     """
 
-    attributes = {"dimensions": Integers(minimum=0)}
+    dimensions: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None, hlo=None)
 
-    def shape(self, operand: Any, *, dimensions: tuple[int, ...]) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        given = [f"operand {operand}", f"dimensions {dimensions}"]
-        result = operand.with_dimensions(dimensions)
+        result = operand.with_dimensions(self.dimensions)
         if result.size != operand.size:
-            self.reject(
+            self.refuse(
                 "C1",
                 f"{operand.size} elements cannot fill dimensions of {result.size}",
-                given,
                 "The product of the sizes must stay the same; no size may be left open as -1.",
             )
         return result
 
-    def reference(self, operand: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
-        return operand.reshape(dimensions)
+    def reference(self, operand):
+        return operand.reshape(self.dimensions)
 
 
 def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:
@@ -113,24 +102,22 @@ def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
 
     Raises:
         AttributeValueError, ShapeError: see Reshape.
-        ShapeError: a dynamic dimension is split or merged (D1); see dynamic_reshape.
     """
-    attributes = {"dimensions": listed(dimensions)}
-    shape = shape_of(operand, Reshape.builder_name)
-    if not isinstance(shape, Shape) or not shape.is_dynamic:
-        return bind(Reshape.instance, operand, **attributes)
+    operation = Reshape(listed(dimensions))
+    shape: Any = shape_of(operand, operation.builder_name)
+    if not shape.is_dynamic:
+        return operation(operand)
     from minixla_ops.dynamic_sizes import on_bounds
 
-    kept = _kept_dimensions(shape, attributes["dimensions"])
+    kept = _kept_dimensions(shape, operation.dimensions)
     if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-        Reshape.instance.reject(
+        operation.refuse(
             "D1",
-            "a dynamic dimension is split or merged",
-            [f"operand {shape}", f"dimensions {tuple(dimensions)}"],
+            f"a dynamic dimension is split or merged, of operand {shape}",
             "Keep dynamic dimensions whole, with the same sizes before or after them, or say what "
             "their sizes are with dynamic_reshape.",
         )
-    return on_bounds(Reshape.instance, operand, attributes, kept)
+    return on_bounds(operation, operand, kept)
 
 
 @register
@@ -139,94 +126,61 @@ class Transpose(Operation):
 
     Dimension i of the result is dimension permutation[i] of the operand.
 
-    Attributes:
+    Args:
+        operand: an array.
         permutation: for each dimension of the result the operand's dimension that it is.
+
+    Returns:
+        An array of the operand's dimensions in that order.
 
     Checks:
         (C1) permutation names each dimension of the operand once.
     """
 
     stablehlo_name = "transpose"
-    operand_names = ("operand",)
-    attributes = {"permutation": Integers()}
+    operands = ("operand",)
+    permutation: Sequence[int] = attribute(Integers(), hlo="dimensions")
     linear_operands = dynamic_operands = (0,)
 
-    def shape(self, operand: Any, *, permutation: tuple[int, ...]) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        if sorted(permutation) != list(range(operand.rank)):
-            self.reject_attribute(
+        if sorted(self.permutation) != list(range(operand.rank)):
+            self.refuse_attribute(
                 "C1",
                 "permutation does not name each dimension once",
-                [f"operand {operand}", f"permutation {permutation}"],
                 f"Give the numbers 0 ... {operand.rank - 1} in some order."
                 if operand.rank
                 else "A scalar takes the empty permutation.",
             )
-        sizes, dynamic = operand.dimensions, operand.dynamic
-        return Shape(
-            operand.element_type, [sizes[i] for i in permutation], [dynamic[i] for i in permutation]
-        )
+        sizes = [operand.dimensions[each] for each in self.permutation]
+        return Shape(operand.element_type, sizes, [operand.dynamic[i] for i in self.permutation])
 
-    def reference(self, operand: np.ndarray, *, permutation: tuple[int, ...]) -> np.ndarray:
-        return operand.transpose(permutation)
+    def reference(self, operand):
+        return operand.transpose(self.permutation)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        permutation: tuple[int, ...],
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         name = emit.name()
         emit.line(
-            f"{name} = stablehlo.transpose {operands[0]}, dims = {list(permutation)}"
+            f"{name} = stablehlo.transpose {operands[0]}, dims = {list(self.permutation)}"
             f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
         )
         return [name]
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, permutation: tuple[int, ...]
-    ) -> dict[str, Any]:
-        return {"dimensions": permutation}
-
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        permutation: tuple[int, ...],
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
+        permutation = self.permutation
         return (
             transpose(cotangents, sorted(range(len(permutation)), key=permutation.__getitem__)),
         )
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        permutation: tuple[int, ...],
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         at = dimensions[0]
         assert at is not None
-        shifted = [each + (each >= at) for each in permutation]
-        return transpose(operands[0], [at, *shifted]), 0
+        return transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """`operand` with its dimensions in another order.
-
-    Args:
-        operand: an array.
-        permutation: for each dimension of the result the operand's dimension that it is.
-
-    Raises:
-        AttributeValueError: `permutation` is not one (C1).
-    """
-    return bind(Transpose.instance, operand, permutation=listed(permutation))
+def _shifted(dimensions: Sequence[int], at: int) -> tuple[int, ...]:
+    """Numbers of dimensions where there is one more, `at`."""
+    return tuple([each + (each >= at) for each in dimensions])
 
 
 @register
@@ -235,8 +189,12 @@ class Rev(Operation):
 
     Along each listed dimension of size N, index i moves to N - 1 - i.
 
-    Attributes:
+    Args:
+        operand: an array.
         dimensions: the dimensions to reverse.
+
+    Returns:
+        An array of the operand's shape.
 
     Checks:
         (C1) each entry is a dimension of the operand, none is repeated.
@@ -244,61 +202,42 @@ class Rev(Operation):
 
     hlo_name = "reverse"
     stablehlo_name = "reverse"
-    operand_names = ("operand",)
-    attributes = {"dimensions": Integers(minimum=0, unique=True)}
+    operands = ("operand",)
+    dimensions: tuple[int, ...] = attribute(Integers(minimum=0, unique=True))
     linear_operands = dynamic_operands = (0,)
 
-    def shape(self, operand: Any, *, dimensions: tuple[int, ...]) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        if any(each >= operand.rank for each in dimensions):
-            self.reject_attribute(
+        if any(each >= operand.rank for each in self.dimensions):
+            self.refuse_attribute(
                 "C1",
                 "an entry is no dimension of the operand",
-                [f"operand {operand}", f"dimensions {dimensions}"],
                 f"Entries must be in [0, {operand.rank}).",
             )
         return operand
 
-    def reference(self, operand: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
-        return np.flip(operand, dimensions)
+    def reference(self, operand):
+        return np.flip(operand, self.dimensions)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        dimensions: tuple[int, ...],
-    ) -> Sequence[Any]:
-        return (rev(cotangents, dimensions),)
+    def transpose(self, cotangents, operands, linear):
+        return (self(cotangents),)
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        batch_dimensions: Sequence[int | None],
-        *,
-        dimensions: tuple[int, ...],
-    ) -> tuple[Any, int]:
-        at = batch_dimensions[0]
+    def batch(self, operands, dimensions):
+        at = dimensions[0]
         assert at is not None
-        return rev(operands[0], [each + (each >= at) for each in dimensions]), at
-
-
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """`operand` reversed along `dimensions`.
-
-    Raises:
-        AttributeValueError: an entry is no dimension of the operand or repeated (C1).
-    """
-    return bind(Rev.instance, operand, dimensions=listed(dimensions))
+        return rev(operands[0], _shifted(self.dimensions, at)), at
 
 
 @register
 class ReshapeExplicit(RowMajor):
     """Reshape with the result given as a Shape. XLA: Reshape (explicit).
 
-    Attributes:
+    Args:
         shape: the result's shape.
+        operand: an array.
+
+    Returns:
+        An array of that shape.
 
     Checks:
         (C1) the shape has as many elements as the operand, and its element type.
@@ -306,26 +245,22 @@ class ReshapeExplicit(RowMajor):
     """
 
     spec_names = ("Reshape (explicit)",)
-    attributes = {"output_shape": ShapeAttribute()}
+    output_shape: Any = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
 
-    def shape(self, operand: Any, *, output_shape: AnyShape) -> AnyShape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        given = [f"operand {operand}", f"shape {output_shape}"]
+        found = self.output_shape
         wanted = operand.element_type, operand.size
-        if (
-            not isinstance(output_shape, Shape)
-            or (output_shape.element_type, output_shape.size) != wanted
-        ):
-            self.reject(
+        if not isinstance(found, Shape) or (found.element_type, found.size) != wanted:
+            self.refuse(
                 "C1",
-                "the shape does not hold the operand's elements",
-                given,
+                f"the shape does not hold the elements of the operand {operand}",
                 "The number of elements and their type must stay the same.",
             )
-        return output_shape
+        return found
 
-    def reference(self, operand: np.ndarray, *, output_shape: Shape) -> np.ndarray:
-        return operand.reshape(output_shape.dimensions)
+    def reference(self, operand):
+        return operand.reshape(self.output_shape.dimensions)
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:
@@ -334,14 +269,13 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
     Raises:
         ShapeError: see ReshapeExplicit.
     """
-    operation, before = ReshapeExplicit.instance, shape_of(operand)
-    operation.shape(before, **operation.canonical_attributes({"output_shape": shape}))
+    operation, before = ReshapeExplicit(shape), shape_of(operand)
+    operation.shape(before)
     result = reshape(operand, shape.dimensions)
     if array_shape(result) is not shape:
-        operation.reject(
+        operation.refuse(
             "C2",
-            f"the result is {shape_of(result)}",
-            [f"operand {before}", f"shape {shape}"],
+            f"the result is {shape_of(result)} for the operand {before}",
             "reshape keeps dynamic dimensions as they are; see set_dimension_size.",
         )
     return result
@@ -351,29 +285,26 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
 class Collapse(RowMajor):
     """Makes one dimension of a run of neighbouring ones, in row-major order. XLA: Collapse.
 
-    Attributes:
-        dimensions: the dimensions, each one more than the one before it.
-
     Checks:
         (C1) the dimensions are consecutive dimensions of the operand.
     """
 
-    attributes = {"dimensions": Integers()}
+    dimensions: Sequence[int] = attribute(Integers(), stablehlo=None, hlo=None)
 
-    def shape(self, operand: Any, *, dimensions: tuple[int, ...]) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
+        dimensions = self.dimensions
         run = range(dimensions[0], dimensions[-1] + 1) if dimensions else range(0)
         if dimensions != tuple(run) or run.start < 0 or run.stop > operand.rank:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C1",
                 "the dimensions are not a run of consecutive dimensions",
-                [f"operand {operand}", f"dimensions {dimensions}"],
                 "Give neighbouring dimensions in increasing order; transpose first for others.",
             )
         return operand.with_dimensions(_merged(operand.dimensions, dimensions))
 
-    def reference(self, operand: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
-        return operand.reshape(_merged(operand.shape, dimensions))
+    def reference(self, operand):
+        return operand.reshape(_merged(operand.shape, self.dimensions))
 
 
 def _merged(sizes: Sequence[int], run: Sequence[int]) -> Sequence[int]:
@@ -395,5 +326,9 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
         AttributeValueError: they are not consecutive dimensions (C1).
     """
     given = shape_of(operand, Collapse.builder_name)
-    shape, _ = Collapse.instance.infer((given,), {"dimensions": listed(dimensions)})
+    shape: Any = Collapse(dimensions).infer((given,), {})[0]
     return reshape(operand, shape.dimensions)
+
+
+transpose = builder(Transpose)
+rev = builder(Rev)

@@ -9,11 +9,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from minixla.core.builders import operand_list as operand_list
 from minixla.core.element_types import ElementType
-from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, instantiate, zeros_like
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
+from minixla.core.tracer import is_dynamic
 from minixla.core.tracing import bind, shape_of
 
 __all__ = [
@@ -81,25 +82,6 @@ def listed(value: Any, depth: int = 1) -> Any:
     return members if depth == 1 else tuple([listed(each, depth - 1) for each in members])
 
 
-def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
-    """Operands that a builder was given in a list.
-
-    Args:
-        values: what was given.
-        subject: the builder's name.
-        name: the argument's.
-
-    Raises:
-        ShapeError: it is no list.
-    """
-    members = listed(values)
-    if not isinstance(members, tuple):
-        given = [f"{name} = {values!r}"[:200]]
-        advice = "Give a list or tuple of arrays."
-        raise explain(ShapeError, subject, f"{name} is no sequence", given, advice)
-    return members
-
-
 def zeros(shape: AnyShape) -> np.ndarray:
     """Zeros of an array shape."""
     assert isinstance(shape, Shape), f"there are no zeros of shape {shape}"
@@ -118,11 +100,12 @@ def ones_like(value: Any) -> np.ndarray:
 
 def common_sizes(*values: Any) -> Sequence[Any]:
     """Values of equal dimensions, each dynamic where any is, and as large; others as they are."""
-    if not Shape.any_dynamic or len({shape_of(value) for value in values}) == 1:
-        return values
-    from minixla_ops.dynamic_sizes import in_common_sizes
+    for value in values:
+        if is_dynamic(value):
+            from minixla_ops.dynamic_sizes import in_common_sizes
 
-    return in_common_sizes(values)
+            return in_common_sizes(values)
+    return values
 
 
 def sum_over(value: Any, dimensions: Iterable[int]) -> Any:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Integers, Optional
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import builder
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
-from minixla_ops.rules import array_shape, listed, splat
-
-__all__ = ["box", "inserted", "slice", "slice_in_dim"]
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla_ops.rules import array_shape, splat
 
 
 @register
@@ -24,10 +24,14 @@ class Slice(Operation):
 
     out[i...] = operand[start_indices[d] + i[d] * strides[d], ...]; nothing is clamped.
 
-    Attributes:
+    Args:
+        operand: an array.
         start_indices: the first index of each dimension.
         limit_indices: the index after the last of each dimension.
         strides: the step of each dimension; default 1.
+
+    Returns:
+        An array of the box's sizes.
 
     Checks:
         (C1) each list has one entry for each dimension.
@@ -37,168 +41,84 @@ class Slice(Operation):
     """
 
     stablehlo_name = "slice"
-    operand_names = ("operand",)
-    attributes = {
-        "start_indices": Integers(),
-        "limit_indices": Integers(),
-        "strides": Optional(Integers()),
-    }
+    operands = ("operand",)
+    start_indices: Sequence[int] = attribute(Integers())
+    limit_indices: Sequence[int] = attribute(Integers())
+    strides: Sequence[int] = attribute(Integers(), default=None)
     linear_operands = dynamic_operands = (0,)
 
-    def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:
-        attributes = super().canonical_attributes(given)
-        if attributes["strides"] is None:
-            attributes["strides"] = (1,) * len(attributes["start_indices"])
-        return attributes
+    @classmethod
+    def _canonical(cls, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        found = super()._canonical(values, named)
+        if found["strides"] is None:
+            found["strides"] = (1,) * len(found["start_indices"])
+        return found
 
-    def shape(
-        self,
-        operand: Any,
-        *,
-        start_indices: tuple[int, ...],
-        limit_indices: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> Shape:
+    def _ranges(self) -> Iterable[tuple[int, int, int]]:
+        """Start, limit and stride of each dimension."""
+        return zip(self.start_indices, self.limit_indices, self.strides, strict=True)
+
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        given = [
-            f"operand {operand}",
-            f"start_indices {start_indices}",
-            f"limit_indices {limit_indices}",
-            f"strides {strides}",
-        ]
-        if {len(start_indices), len(limit_indices), len(strides)} != {operand.rank}:
-            self.reject_attribute(
+        if {*map(len, self.values.values())} != {operand.rank}:
+            self.refuse_attribute(
                 "C1",
                 f"a list does not have {operand.rank} entries",
-                given,
                 "Give one start, one limit and one stride for each dimension.",
             )
-        for at, (start, limit, size) in enumerate(
-            zip(start_indices, limit_indices, operand.dimensions, strict=True)
-        ):
+        sizes = []
+        for at, (start, limit, stride) in enumerate(self._ranges()):
+            size = operand.dimensions[at]
             if not 0 <= start <= limit <= size:
-                self.reject_attribute(
+                self.refuse_attribute(
                     "C2",
                     f"[{start}, {limit}) is not within dimension {at} of size {size}",
-                    given,
                     "0 <= start <= limit <= size must hold; dynamic_slice clamps, slice does not.",
                 )
-        if any(stride < 1 for stride in strides):
-            self.reject_attribute(
-                "C3", "a stride is less than 1", given, "Reverse with rev, strides are positive."
-            )
-        sizes = [
-            -(-(limit - start) // stride)
-            for start, limit, stride in zip(start_indices, limit_indices, strides, strict=True)
-        ]
-        for at, flag in enumerate(operand.dynamic):
-            if flag and (sizes[at], strides[at]) != (operand.dimensions[at], 1):
-                self.reject(
+            if stride < 1:
+                advice = "Reverse with rev, strides are positive."
+                self.refuse_attribute("C3", "a stride is less than 1", advice)
+            sizes.append(-(-(limit - start) // stride))
+            if operand.dynamic[at] and (sizes[at], stride) != (size, 1):
+                self.refuse(
                     "C4",
                     f"dimension {at} is dynamic, and not taken whole",
-                    given,
                     "Set its size back to the bound with set_dimension_size, which fills up with "
                     "zeros, or use dynamic_slice.",
                 )
         return Shape(operand.element_type, sizes, operand.dynamic)
 
-    def reference(
-        self,
-        operand: np.ndarray,
-        *,
-        start_indices: tuple[int, ...],
-        limit_indices: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> np.ndarray:
-        return operand[box(zip(start_indices, limit_indices, strides, strict=True))]
+    def reference(self, operand):
+        return operand[box(self._ranges())]
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        **attributes: Any,
-    ) -> Sequence[str]:
-        ranges = zip(*attributes.values(), strict=True)
+    def stablehlo(self, emit, operands, shapes, results):
+        ranges = ", ".join([f"{start}:{limit}:{stride}" for start, limit, stride in self._ranges()])
         name = emit.name()
         emit.line(
-            f"{name} = stablehlo.slice {operands[0]} "
-            f"[{', '.join([f'{start}:{limit}:{stride}' for start, limit, stride in ranges])}]"
+            f"{name} = stablehlo.slice {operands[0]} [{ranges}]"
             f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
         )
         return [name]
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], **attributes: Any) -> dict[str, Any]:
-        ranges = zip(*attributes.values(), strict=True)
-        return {"slice": tuple([f"[{start}:{limit}:{stride}]" for start, limit, stride in ranges])}
+    def hlo_attributes(self, shapes):
+        return {"slice": tuple([f"[{one}:{other}:{by}]" for one, other, by in self._ranges()])}
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        start_indices: tuple[int, ...],
-        limit_indices: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> Sequence[Any]:
-        from minixla_ops.padding import pad
-
+    def transpose(self, cotangents, operands, linear):
         config = []
         whole, cut = array_shape(operands[0]), array_shape(cotangents)
         for start, stride, size, count in zip(
-            start_indices, strides, whole.dimensions, cut.dimensions, strict=True
+            self.start_indices, self.strides, whole.dimensions, cut.dimensions, strict=True
         ):
             end = start + (count - 1) * stride + 1 if count else start
             config.append((start, size - end, stride - 1))
-        return (pad(cotangents, splat(0, Shape(whole.element_type)), config),)
+        return (ops.pad(cotangents, splat(0, Shape(whole.element_type)), tuple(config)),)
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        start_indices: tuple[int, ...],
-        limit_indices: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         at = dimensions[0]
         assert at is not None
         size = array_shape(operands[0]).dimensions[at]
-        cut = slice(
-            operands[0],
-            inserted(start_indices, at, 0),
-            inserted(limit_indices, at, size),
-            inserted(strides, at, 1),
-        )
-        return cut, at
-
-
-def slice(
-    operand: Any,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
-) -> Any:
-    """The box [start_indices, limit_indices) of `operand`, every strides[d]-th element of it.
-
-    Args:
-        operand: an array of N dimensions.
-        start_indices: N first indices.
-        limit_indices: N indices after the last.
-        strides: N steps; default 1.
-
-    Raises:
-        AttributeValueError: see Slice.
-    """
-    return bind(
-        Slice.instance,
-        operand,
-        start_indices=listed(start_indices),
-        limit_indices=listed(limit_indices),
-        strides=listed(strides),
-    )
+        pairs = zip(self.values.values(), (0, size, 1), strict=True)
+        return slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
 
 
 def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
@@ -207,7 +127,7 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
     Raises:
         AttributeValueError: see Slice.
     """
-    (shape,) = Slice.instance.array_shapes([shape_of(operand, "slice_in_dim")])
+    (shape,) = Slice((), ()).array_shapes([shape_of(operand, "slice_in_dim")])
     sizes = shape.dimensions
     starts, limits, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
     is_integer = isinstance(dimension, (int, np.integer))
@@ -220,7 +140,7 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
             f"dimension must be in [0, {len(sizes)}); a scalar has no dimension.",
         )
     starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
-    return slice(operand, starts, limits, strides)
+    return slice(operand, tuple(starts), tuple(limits), tuple(strides))
 
 
 def box(ranges: Iterable[Sequence[int]]) -> tuple[Any, ...]:
@@ -231,3 +151,6 @@ def box(ranges: Iterable[Sequence[int]]) -> tuple[Any, ...]:
 def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
     """`values` with one more at `position`: what a batch dimension adds to a list of sizes."""
     return (*values[:position], value, *values[position:])
+
+
+slice = builder(Slice)

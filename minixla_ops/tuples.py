@@ -6,30 +6,14 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minixla.core.attributes import Integer
+from minixla.core.attributes import Int32, attribute
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, TupleShape
-from minixla.core.tracing import (
-    bind,
-    current_trace,
-    evaluate_graph,
-    shape_of,
-    trace_to_graph,
-)
+from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph
 from minixla.core.tuples import TupleValue
 from minixla_ops.rules import operand_list
-
-__all__ = [
-    "from_leaves",
-    "get_tuple_element",
-    "leaf_shapes",
-    "tuple",
-    "tuple_leaves",
-    "tuple_value",
-    "without_tuples",
-]
 
 
 @register
@@ -42,35 +26,32 @@ class Tuple(Operation):
     """
 
     stablehlo_name = "tuple"
-    operand_names = ("elements...",)
+    operands = ("elements...",)
     linear_operands = dynamic_operands = EVERY_OPERAND
 
-    def shape(self, *elements: AnyShape) -> TupleShape:
+    def shape(self, *elements):
         return TupleShape(elements)
 
-    def reference(self, *elements: Any) -> Any:
+    def reference(self, *elements):
         return elements
 
-    def run(self, *elements: Any) -> TupleValue:
+    def run(self, *elements):
         return TupleValue([current_trace().lift(element) for element in elements])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> TupleValue:
+    def jvp(self, primals, tangents, results):
         return TupleValue(tangents)
 
-    def transpose(
-        self, cotangents: TupleValue, operands: Sequence[Any], linear: Sequence[bool]
-    ) -> Sequence[Any]:
+    def transpose(self, cotangents, operands, linear):
         members = zip(cotangents.elements, linear, strict=True)
         return [cotangent if wanted else None for cotangent, wanted in members]
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[Any]) -> Any:
-        return bind(self, *operands), (*dimensions,)
+    def batch(self, operands, dimensions):
+        return self(*operands), (*dimensions,)
 
 
 def tuple(elements: Sequence[Any]) -> Any:
     """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
-    members = operand_list(elements, "tuple", "elements")
-    return bind(Tuple.instance, *[tuple_value(member) for member in members])
+    return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
 
 
 def tuple_value(value: Any) -> Any:
@@ -82,71 +63,44 @@ def tuple_value(value: Any) -> Any:
 class GetTupleElement(Operation):
     """One member of a tuple. XLA: GetTupleElement.
 
-    Attributes:
-        index: the member's number.
-
     Checks:
         (C1) the operand is a tuple.
         (C2) it has a member of that number.
     """
 
     stablehlo_name = "get_tuple_element"
-    operand_names = ("tuple_data",)
-    attributes = {"index": Integer()}
+    operands = ("tuple_data",)
+    index: int = attribute(Int32())
     linear_operands = (0,)
 
-    def shape(self, tuple_data: AnyShape, *, index: int) -> AnyShape:
-        given = [f"tuple_data {tuple_data}", f"index {index}"]
+    def shape(self, tuple_data):
         if not isinstance(tuple_data, TupleShape):
-            self.reject("C1", "the operand is not a tuple", given, "Make a tuple with ops.tuple.")
-        if not 0 <= index < len(tuple_data.elements):
-            self.reject_attribute(
-                "C2",
-                f"there is no member {index}",
-                given,
-                f"index must be in [0, {len(tuple_data.elements)}).",
-            )
-        return tuple_data.elements[index]
+            self.refuse("C1", "the operand is not a tuple", "Make a tuple with ops.tuple.")
+        count = len(tuple_data.elements)
+        if not 0 <= self.index < count:
+            advice = f"index must be in [0, {count})."
+            self.refuse_attribute("C2", f"there is no member {self.index}", advice)
+        return tuple_data.elements[self.index]
 
-    def reference(self, tuple_data: Any, *, index: int) -> Any:
-        return tuple_data[index]
+    def reference(self, tuple_data):
+        return tuple_data[self.index]
 
-    def run(self, tuple_data: Any, **attributes: Any) -> Any:
-        _, attributes = self.infer((shape_of(tuple_data),), attributes)
-        return tuple_data.elements[attributes["index"]]
+    def run(self, tuple_data):
+        self.infer((shape_of(tuple_data),), {})
+        return tuple_data.elements[self.index]
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        index: int,
-    ) -> Sequence[str]:
-        return emit.operation(
-            "stablehlo.get_tuple_element", operands, shapes, results, index=f"{index} : i32"
-        )
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, *, index: int
-    ) -> Any:
+    def jvp(self, primals, tangents, results):
         (tangent,) = tangents
-        if isinstance(tangent, TupleValue):
-            return tangent.elements[index]
-        return get_tuple_element(tangent, index)
+        return tangent.elements[self.index] if isinstance(tangent, TupleValue) else self(tangent)
 
-    def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], *, index: int
-    ) -> Sequence[Any]:
-        whole = shape_of(operands[0])
-        assert isinstance(whole, TupleShape)
-        members: list[Any] = [None] * len(whole.elements)
-        members[index] = cotangents
+    def transpose(self, cotangents, operands, linear):
+        whole: Any = shape_of(operands[0])
+        members = [None] * len(whole.elements)
+        members[self.index] = cotangents
         return (TupleValue(members),)
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[Any], *, index: int) -> Any:
-        return get_tuple_element(operands[0], index), dimensions[0][index]
+    def batch(self, operands, dimensions):
+        return self(*operands), dimensions[0][self.index]  # type: ignore[index]  # a tuple's
 
 
 def get_tuple_element(tuple_data: Any, index: int) -> Any:
@@ -155,7 +109,7 @@ def get_tuple_element(tuple_data: Any, index: int) -> Any:
     Raises:
         ShapeError, AttributeValueError: see GetTupleElement.
     """
-    return bind(GetTupleElement.instance, tuple_value(tuple_data), index=index)
+    return GetTupleElement(index)(tuple_value(tuple_data))
 
 
 def tuple_leaves(value: Any) -> list[Any]:
@@ -205,4 +159,4 @@ def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
     return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
 
 
-fill_role("tuple", Tuple.instance)
+fill_role("tuple", Tuple)

@@ -109,10 +109,11 @@ def exact(value: Any) -> Any:
     Equal programs may differ in names and source lines. Who keeps the key keeps the value.
     """
     kind = type(value)
-    if kind is tuple:
-        return tuple([exact(each) for each in value])
+    if kind is int:
+        return value
     if isinstance(value, (list, tuple)):
-        return (kind, *map(exact, value))
+        members = [each if type(each) is int else exact(each) for each in value]
+        return tuple(members) if kind is tuple else (kind, *members)
     if kind is float:
         return kind, repr(value)
     return kind, id(value) if getattr(kind, "keeps_identity", False) else value
@@ -156,12 +157,20 @@ class Integer(Attribute):
 class Int32(Integer):
     """An integer of 32 bits, in `[minimum, 2**31)`."""
 
-    def __init__(self, minimum: int) -> None:
+    def __init__(self, minimum: int = -(2**31)) -> None:
         super().__init__(minimum, 2**31 - 1)
 
     def stablehlo(self, value: int) -> str:
         """An `i32` attribute."""
         return f"{value} : i32"
+
+
+class Dimension(Integer):
+    """The number of a dimension, which HLO has in a list: `dimensions={1}`."""
+
+    def hlo(self, value: int) -> tuple[int]:
+        """The list."""
+        return (value,)
 
 
 class Float(Attribute):
@@ -254,6 +263,7 @@ class Sequence(Attribute):
     def __init__(self, member: Attribute, default: Any = REQUIRED) -> None:
         super().__init__(default)
         self.member = member
+        self.takes = f"Sequence[{member.takes}]"
         self.is_ambiguous = member.is_ambiguous
         self.keeps_identity = member.keeps_identity
         self.holds_programs = member.holds_programs
@@ -268,8 +278,6 @@ class Sequence(Attribute):
 
 class Integers(Sequence):
     """A tuple of integers; with `unique`, no two are equal."""
-
-    takes = "Sequence[int]"
 
     def __init__(
         self, minimum: int | None = None, unique: bool = False, default: Any = REQUIRED
@@ -316,6 +324,7 @@ class ShapeAttribute(Attribute):
     """A shape: array, tuple or token."""
 
     description = "a shape"
+    takes = "Shape"
     is_ambiguous = False
 
     def canonical(self, value: Any) -> AnyShape:

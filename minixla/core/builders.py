@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from minixla.core.attributes import REQUIRED, Field
+from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation
 
@@ -34,11 +35,16 @@ def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
     raise explain(ShapeError, subject, f"{name} is no sequence", given, advice)
 
 
-def builder(cls: type[Operation]) -> Callable[..., Any]:
+def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     """The function that applies an operation to operands, with attributes behind them.
 
     Its name, signature, defaults and documentation are those of the class; a last operand whose
     name ends in `...` is a sequence of arrays.
+
+    Args:
+        cls: the operation.
+        renamed: the parameters of attributes that have another name, such as `shape`, which
+            every operation has.
     """
     names = [name.removesuffix("...") for name in cls.operands]
     listed = [name for name in cls.operands if name.endswith("...")]
@@ -47,12 +53,19 @@ def builder(cls: type[Operation]) -> Callable[..., Any]:
         for name in names
     ]
     starred = [f"*{each}" if each.startswith("operand_list(") else each for each in given]
-    fields = cls.fields
+    fields = {renamed.get(name, name): field for name, field in cls.fields.items()}
     defaults = {f"_{name}": field.default for name, field in fields.items()}
     parameters = names + [
         name if field.default is REQUIRED else f"{name}=_{name}" for name, field in fields.items()
     ]
-    record = f"operation({', '.join(fields)})"
+    # Lists cannot be looked up.
+    looked_up = [
+        f"tuple({name}) if type({name}) is list else {name}"
+        if isinstance(field.kind, SequenceOf)
+        else name
+        for name, field in fields.items()
+    ]
+    record = f"operation({', '.join(looked_up)})"
     if all(field.default is None for field in fields.values()):
         # The usual call, without a look-up.
         is_default = " is ".join([*fields, "None"])
@@ -65,7 +78,8 @@ def builder(cls: type[Operation]) -> Callable[..., Any]:
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
     exec(compile(source, __file__, "exec"), space)
     function = space[cls.builder_name]
-    function.__annotations__ = {name: _taken(field) for name, field in fields.items()}
+    function.__annotations__ = {name.removesuffix("..."): "Sequence[Any]" for name in listed}
+    function.__annotations__ |= {name: _taken(field) for name, field in fields.items()}
     return named_like(function, cls)
 
 

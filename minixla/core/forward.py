@@ -115,9 +115,9 @@ class ForwardTrace(Trace):
 def has_tangent(value: Any) -> bool:
     """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
     shape = shape_of(value)
-    if isinstance(shape, TupleShape):
-        return any(map(has_tangent, shape.elements))
-    return isinstance(shape, Shape) and shape.element_type.is_inexact
+    if type(shape) is Shape:
+        return shape.element_type.is_inexact
+    return isinstance(shape, TupleShape) and any(map(has_tangent, shape.elements))
 
 
 def jvp_of(
@@ -140,9 +140,7 @@ def jvp_of(
 
 def tangents_like(tangents: Any, results: Any) -> Any:
     """Tangents with dimensions dynamic where those of the results are."""
-    if tangents is None or not Shape.any_dynamic:
-        return tangents
-    if type(results) is tuple:
+    if type(results) is tuple and tangents is not None:
         return tuple(map(with_sizes_of, tangents, results))
     return with_sizes_of(tangents, results)
 

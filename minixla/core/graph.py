@@ -30,6 +30,12 @@ class Value:
         self.instruction = instruction
         self.index = index
 
+    @property
+    def literal(self) -> Literal | None:
+        """What it holds, where a constant of the program makes it."""
+        operation: Any = None if self.instruction is None else self.instruction.op
+        return operation.literal if type(operation) is role("constant") else None
+
     def __repr__(self) -> str:
         owner = "input" if self.instruction is None else self.instruction.op.hlo_name
         return f"<Value {self.shape} of {owner}>"
@@ -437,8 +443,8 @@ def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     hoisted: list[Value] = []
     kept: list[Instruction] = []
     for instruction in graph.instructions:
-        is_constant = type(instruction.op) is type(constant)
-        literal = instruction.given["literal"] if is_constant else None
+        operation: Any = instruction.op
+        literal = operation.literal if type(operation) is constant else None
         if literal is not None and not literal.is_printed:
             literals.append(literal)
             hoisted.append(instruction.results[0])

@@ -8,14 +8,16 @@ from typing import Any
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.roles import role
-from minixla.core.shapes import Shape
+from minixla.core.tracer import is_dynamic
 from minixla.core.tracing import bind, shape_of
 from minixla.core.tuples import TupleValue
 
 
 def zeros_like(value: Any) -> Any:
     """Zeros of the shape of a value (or of a static Shape)."""
-    return with_sizes_of(role("zeros")(shape_of(value)), value)
+    shape = shape_of(value)
+    zeros = role("zeros")(shape)
+    return role("resize")(zeros, value) if shape.is_dynamic else zeros
 
 
 def with_sizes_of(value: Any, like: Any) -> Any:
@@ -30,11 +32,10 @@ def with_sizes_of(value: Any, like: Any) -> Any:
     Raises:
         DerivativeError: `like` is a Shape, and dynamic where `value` is not.
     """
-    if value is None or not Shape.any_dynamic or isinstance(value, TupleValue):
+    if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
-    shape, wanted = shape_of(value), shape_of(like)
-    if not isinstance(shape, Shape) or not isinstance(wanted, Shape):
-        return value
+    shape: Any = shape_of(value)
+    wanted: Any = shape_of(like)
     if shape.dynamic == wanted.dynamic or shape.dimensions != wanted.dimensions:
         return value
     return role("resize")(value, like)

@@ -397,8 +397,7 @@ class Operation(Record):
         if found is None:
             attributes = self.canonical_attributes(attributes)
             self._check_count(len(shapes), shapes)
-            if Shape.any_dynamic:
-                self._refuse_dynamic(shapes)
+            self._refuse_dynamic(shapes)
             try:
                 found = (self.shape(*shapes, **attributes), attributes)
             except SizeError as error:

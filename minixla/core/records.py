@@ -7,7 +7,15 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 from weakref import WeakValueDictionary
 
-from minixla.core.attributes import REQUIRED, Attribute, Field, attribute, exact, named_field
+from minixla.core.attributes import (
+    REQUIRED,
+    Attribute,
+    Field,
+    Integer,
+    attribute,
+    exact,
+    named_field,
+)
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
 from minixla.core.tracebacks import hide_frames
 
@@ -40,6 +48,9 @@ class Record:
     is_bare: ClassVar[bool] = True
     is_ambiguous: ClassVar[bool] = False
     keeps_identity: ClassVar[bool] = False
+    # Whether what is given is told apart exactly, also 1 and True, which the kind refuses. In lists
+    # of integers, which calls have most, this would take more time than all else.
+    _is_exact: ClassVar[bool] = False
     # By their attributes, while they live, and by what callers gave.
     _records: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
     _given: ClassVar[dict[Any, Any]] = {}
@@ -51,7 +62,7 @@ class Record:
             AttributeValueError: unknown or missing names, values that the declaration rejects.
         """
         key: Any = (_NAMED, values, tuple(named.items())) if named else values
-        if cls.is_ambiguous:
+        if cls._is_exact:
             key = exact(key)
         try:
             found = cls._given.get(key)
@@ -83,7 +94,8 @@ class Record:
                 if any(field.kind.holds_programs for field in cls.fields.values()):
                     record.__dict__["computations"] = _programs_in(canonical.values())
                 cls._records[own] = record
-            if key is not None and not cls.keeps_identity and not cls.attributes:
+            is_once = any(hasattr(each, "__next__") for each in (*values, *named.values()))
+            if key is not None and not (is_once or cls.keeps_identity or cls.attributes):
                 if len(cls._given) >= _MOST_RECORDS:
                     cls._given.clear()
                 cls._given[key] = record
@@ -165,6 +177,8 @@ class Record:
             fields[name] = named_field(name, value)
             delattr(cls, name)
         cls.fields = fields
+        kinds = [field.kind for field in fields.values()]
+        cls._is_exact = any(kind.is_ambiguous or isinstance(kind, Integer) for kind in kinds)
         cls._records, cls._given = WeakValueDictionary(), {}
 
     @property

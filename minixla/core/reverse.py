@@ -10,9 +10,9 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, refuse_without_derivative, tangents_like
 from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.source import Source, find_source
-from minixla.core.tracer import WrappingTracer
+from minixla.core.tracer import WrappingTracer, is_dynamic
 from minixla.core.tracing import (
     Trace,
     Tracer,
@@ -288,13 +288,23 @@ def _rule_pullback(
     active: list[bool],
     attributes: dict[str, Any],
 ) -> Pullback:
+    are_dynamic = _any_dynamic(operands, results)
+
     def pullback(cotangents: Any) -> Sequence[Any]:
         if type(results) is tuple:
             cotangents = tuple([cotangents.get(i) for i in range(len(results))])
         found = operation.vjp(cotangents, operands, results, active, **attributes)
-        return list(map(with_sizes_of, found, operands)) if Shape.any_dynamic else found
+        return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
+
+
+def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
+    """Whether cotangents may need other sizes than they have."""
+    for value in operands:
+        if is_dynamic(value):
+            return True
+    return any(map(is_dynamic, results)) if type(results) is tuple else is_dynamic(results)
 
 
 class LinearTrace(Trace):
@@ -329,12 +339,13 @@ class LinearTrace(Trace):
             for each, shape, flag in zip(operands, shapes, linear, strict=True)
         ]
         count = len(results) if isinstance(results, tuple) else None
+        are_dynamic = _any_dynamic(shapes, results)
 
         def pullback(cotangents: Any) -> Sequence[Any]:
             if count is not None:
                 cotangents = tuple([cotangents.get(i) for i in range(count)])
             found = operation.transpose(cotangents, known, linear, **attributes)
-            return list(map(with_sizes_of, found, known)) if Shape.any_dynamic else found
+            return list(map(with_sizes_of, found, known)) if are_dynamic else found
 
         source = _state.source
         node = self.recorder.record(targets, pullback, count is None, source, self.operation)

@@ -17,8 +17,8 @@ _OPERATION_SET = "minixla_ops"
 def fill_role(name: str, function: Callable[..., Any]) -> None:
     """Makes `function` the one that plays `name`.
 
-    Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (operations),
-    `call(graph, *operands)`,
+    Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (classes of operations: of a
+    Literal, and of no attribute), `call(graph, *operands)`,
     `batch_by_loop(operation, operands, dimensions, attributes)`,
     `move_batch(value, from, to, size)`, `resize(value, like)` (see `linear.with_sizes_of`).
     """

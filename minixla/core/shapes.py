@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class _Interned:
     """Base class of shapes: one object for each, which nobody may change."""
 
     __slots__ = ()
+    is_dynamic: bool = False
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
@@ -38,8 +39,6 @@ class Shape(_Interned):
     upper bound. Prints as XLA does: `f32[2,3]`, `s32[<=10]`.
     """
 
-    #: Whether any shape so far has a dynamic dimension; where none has, nobody need look for one.
-    any_dynamic: ClassVar[bool] = False
     __slots__ = ("_text", "dimensions", "dynamic", "element_type", "is_dynamic", "stablehlo")
     _interned: dict[tuple[Any, ...], Shape] = {}
 
@@ -87,7 +86,6 @@ class Shape(_Interned):
         _check_bytes(declared, sizes)
         self = object.__new__(cls)
         dynamic = flags or (False,) * len(sizes)
-        Shape.any_dynamic |= bool(flags)
         _fill(
             self,
             element_type=declared,

@@ -212,6 +212,13 @@ def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
     raise not_a_value(value, subject)
 
 
+def is_dynamic(value: Any) -> bool:
+    """Whether a value, or a Shape, has a dynamic dimension: no array has, only traced values."""
+    if isinstance(value, Tracer):
+        return value._shape.is_dynamic
+    return isinstance(value, Shape) and value.is_dynamic
+
+
 # What functions are called in messages that are used by many.
 _NO_SUBJECTS = ("evaluation", "operator", "promotion", "shape_of")
 

@@ -429,7 +429,7 @@ class GraphTrace(Trace):
             value = self._captured(operand, subject)
         elif isinstance(operand, TupleValue):
             members = [self.capture(element, subject) for element in operand.elements]
-            value = self._record(role("tuple"), members, {}, shape_of(operand))
+            value = self._record(role("tuple")(), members, shape_of(operand))
         elif isinstance(operand, np.ndarray) and operand.flags.writeable:
             seen = snapshot(operand)
             value = self.capture(seen, subject)
@@ -448,7 +448,7 @@ class GraphTrace(Trace):
     def _captured(self, tracer: Tracer, subject: str) -> Value:
         if not self.parent.reaches(tracer):
             raise leaked(tracer, subject)
-        literal = _constant_of(tracer)
+        literal = tracer._value.literal if type(tracer) is GraphTracer else None
         if literal is not None:
             return self._record_constant(literal)
         value = Value(tracer._shape, None, len(self.captured))
@@ -475,13 +475,11 @@ class GraphTrace(Trace):
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
-        return self._record(role("constant"), (), {"literal": literal}, literal.shape)
+        return self._record(role("constant")(literal), (), literal.shape)
 
-    def _record(
-        self, operation: Any, operands: Sequence[Value], attributes: dict[str, Any], shape: AnyShape
-    ) -> Value:
+    def _record(self, operation: Any, operands: Sequence[Value], shape: AnyShape) -> Value:
         source = _state.source or find_source(5)
-        instruction = Instruction(operation, tuple(operands), attributes, shape, source)
+        instruction = Instruction(operation, tuple(operands), {}, shape, source)
         self.instructions.append(instruction)
         return instruction.results[0]
 
@@ -501,14 +499,6 @@ class GraphTrace(Trace):
             raise
         values = [self.capture(output, name) for output in outputs]
         return Graph([*self.captured_inputs, *self.inputs], self.instructions, values, name)
-
-
-def _constant_of(tracer: Tracer) -> Literal | None:
-    """The literal, where an enclosing graph made the tracer as a constant."""
-    instruction = tracer._value.instruction if type(tracer) is GraphTracer else None
-    if instruction is None or type(instruction.op) is not type(role("constant")):
-        return None
-    return instruction.given["literal"]
 
 
 def trace_to_graph(

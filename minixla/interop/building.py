@@ -218,7 +218,7 @@ class Builder:
         with np.errstate(all="ignore"):
             for step in steps:
                 if step.op.name == "GetDimensionSize":
-                    shape, at = step.operands[0].shape, step.attributes["dimension"]
+                    shape, at = step.operands[0].shape, step.given["dimension"]
                     assert isinstance(shape, Shape)
                     outcome: Any = np.int32(shape.dimensions[at])
                 else:

@@ -65,7 +65,5 @@ def _is_nan(value: Value) -> bool:
         return False
     if instruction.op.name in ("Broadcast", "BroadcastInDim"):
         return _is_nan(instruction.operands[0])
-    if instruction.op.name != "Constant":
-        return False
-    literal = instruction.given["literal"]
-    return literal.is_splat and bool(np.isnan(literal.scalar))
+    literal = value.literal
+    return literal is not None and literal.is_splat and bool(np.isnan(literal.scalar))

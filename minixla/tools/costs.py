@@ -247,7 +247,7 @@ def _loop(step: Instruction) -> Cost:
 
 def _number(value: Value) -> int | None:
     """An integer that the program holds."""
-    literal = None if value.instruction is None else value.instruction.given.get("literal")
+    literal = value.literal
     if literal is None or literal.shape.rank or not literal.shape.element_type.is_integer:
         return None
     return int(literal.scalar)

@@ -298,7 +298,7 @@ def test_hoisting_makes_large_and_foreign_constants_inputs():
     assert hoisted.instructions == tuple(
         step
         for step in graph.instructions
-        if step.op.name != "Constant" or step.attributes["literal"].is_printed
+        if step.op.name != "Constant" or step.op.literal.is_printed
     )
     expected = reference_graph(graph, [X])
     found = reference_graph(hoisted, [*(literal.array for literal in literals), X])

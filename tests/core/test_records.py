@@ -1,15 +1,25 @@
-"""Records: fields that bases give, how their kinds are written, and their errors."""
+"""Records: one object for equal attributes, fields that bases give, their notation, errors."""
 
 from __future__ import annotations
 
+import gc
 import traceback
+import weakref
 
 import numpy as np
 import pytest
 
 import minixla_ops as ops
 from minixla.core import records
-from minixla.core.attributes import Attribute, Enumeration, Integer, Integers, attribute
+from minixla.core.attributes import (
+    Attribute,
+    Enumeration,
+    Float,
+    Integer,
+    Integers,
+    attribute,
+)
+from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError
 from minixla.core.operation import Operation
 from minixla_ops.elementwise import FLOATS, Unary
@@ -96,3 +106,61 @@ def test_errors_of_attributes_show_no_frames_of_records(call, monkeypatch):
 def test_errors_say_that_an_attribute_may_be_left_out():
     with pytest.raises(AttributeValueError, match="must be one of UP, DOWN, or None"):
         Scaled((1, 2), "LEFT")
+
+
+class Counted(Operation):
+    """One integer."""
+
+    count: int = attribute(Integer())
+
+
+class Weighted(Operation):
+    """Numbers, of which some are equal that differ."""
+
+    factors: object = attribute(SequenceOf(Float()))
+
+
+GIVEN = {
+    "tuple": lambda: (1, 2),
+    "list": lambda: [1, 2],
+    "range": lambda: range(1, 3),
+    "array": lambda: np.array([1, 2]),
+    "iterator": lambda: iter((1, 2)),
+    "dictionary": lambda: {1: "a", 2: "b"},
+}
+
+
+@pytest.mark.parametrize("form", GIVEN)
+def test_equal_attributes_give_one_object_in_whatever_form(form):
+    assert Sizes(GIVEN[form]()) is Sizes((1, 2)) is Sizes(sizes=GIVEN[form]())
+
+
+def test_lists_are_looked_up(monkeypatch):
+    made = Sizes([3, 4])
+    monkeypatch.setattr(Sizes, "_canonical", None)  # what is looked up needs it not
+    assert Sizes([3, 4]) is made
+
+
+def test_an_iterator_is_not_kept():
+    def sizes():
+        yield 5
+
+    generator = sizes()
+    watch = weakref.ref(generator)
+    assert Sizes(generator).sizes == (5,)
+    assert Sizes(generator).sizes == ()  # it has ended
+    del generator
+    gc.collect()
+    assert watch() is None
+
+
+def test_a_boolean_is_no_integer_after_an_equal_one_either():
+    assert Counted(1).count == 1
+    with pytest.raises(AttributeValueError, match="boolean True"):
+        Counted(True)
+
+
+@pytest.mark.parametrize("form", [tuple, list])
+def test_zeros_of_different_sign_are_told_apart(form):
+    assert str(Weighted(form([0.0])).factors) == "(0.0,)"
+    assert str(Weighted(form([-0.0])).factors) == "(-0.0,)"

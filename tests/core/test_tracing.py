@@ -52,11 +52,7 @@ def names(graph):
 
 
 def constants(graph):
-    return [
-        step.attributes["literal"].array
-        for step in graph.instructions
-        if step.op.name == "Constant"
-    ]
+    return [step.op.literal.array for step in graph.instructions if step.op.name == "Constant"]
 
 
 def evaluate(graph, *operands):
@@ -210,7 +206,7 @@ def test_arrays_of_jax_stay_where_they_are():
     held = jnp.arange(3.0)
     graph, _ = trace_to_graph(lambda x: [ops.add(x, held)], [VECTOR])
     (step,) = [each for each in graph.instructions if each.op.name == "Constant"]
-    assert step.attributes["literal"].data is held
+    assert step.op.literal.data is held
 
 
 def test_tracers_of_jax_are_captured():

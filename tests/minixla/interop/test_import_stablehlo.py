@@ -153,7 +153,7 @@ def constant_of(type_: str, value: str) -> mx.Graph:
 
 
 def literal_in(graph: mx.Graph) -> Literal:
-    return graph.instructions[0].attributes["literal"]
+    return graph.instructions[0].op.literal
 
 
 @pytest.mark.parametrize("element", CONSTANTS)

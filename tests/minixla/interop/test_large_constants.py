@@ -63,7 +63,7 @@ def program(kind: str, array: np.ndarray, value: str, generic: bool = False) -> 
 
 def constant_in(source) -> np.ndarray:
     graph = mx.import_stablehlo(source).graph
-    return graph.outputs[0].instruction.attributes["literal"].array
+    return graph.outputs[0].instruction.op.literal.array
 
 
 @pytest.mark.parametrize("kind", ARRAYS)

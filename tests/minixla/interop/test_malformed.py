@@ -256,5 +256,5 @@ def test_a_large_program_and_a_large_constant():
     assert len(mx.import_stablehlo(text).graph.instructions) == 100_000
     big = "tensor<99999999999x3xf32>"
     text = main(f"%r = stablehlo.constant dense<1.0> : {big}", "", big)
-    literal = mx.import_stablehlo(text).graph.instructions[0].attributes["literal"]
+    literal = mx.import_stablehlo(text).graph.instructions[0].op.literal
     assert literal.is_splat

@@ -145,7 +145,7 @@ def test_a_traced_function_has_no_large_constants() -> None:
     )
     names = [instruction.op.name for instruction in graph.instructions]
     assert "Iota" in names
-    literals = [i.attributes["literal"] for i in graph.instructions if i.op.name == "Constant"]
+    literals = [i.op.literal for i in graph.instructions if i.op.name == "Constant"]
     assert all(literal.is_splat for literal in literals)
 
 

@@ -12,6 +12,7 @@ import minixla_ops as ops
 from minixla.core import Graph, Literal, Shape, hlo_text
 from minixla.core.graph import Instruction, Value
 from minixla.core.operation import REGISTRY
+from minixla_ops.creation import Constant
 from minixla_ops.evaluation import reference_graph
 from tests.harness import graph_of
 from tests.oracles import assert_same
@@ -24,8 +25,8 @@ EXAMPLES = settings.default.max_examples
 
 
 def _is_stretched(step: Instruction) -> bool:
-    (shape,), sizes = _shapes(step), step.attributes["out_dim_size"]
-    dimensions = step.attributes["broadcast_dimensions"]
+    (shape,), sizes = _shapes(step), step.op.out_dim_size
+    dimensions = step.op.broadcast_dimensions
     return [sizes[at] for at in dimensions] != list(shape.dimensions)
 
 
@@ -59,7 +60,7 @@ OTHERWISE = {
     "Conditional": lambda step: (
         _has_unread_operand(step) or len({*step.operands}) < len(step.operands)
     ),
-    "Constant": lambda step: step.attributes["literal"].is_splat and step.results[0].shape.rank,
+    "Constant": lambda step: step.op.literal.is_splat and step.results[0].shape.rank,
     "GetTupleElement": _always,  # tuples are taken apart
     "Map": lambda step: step.attributes["static_count"],  # it is a call
     "Pad": lambda step: not _shapes(step)[0].rank,  # it is a copy
@@ -179,8 +180,7 @@ def test_what_is_left_out_of_a_constant_is_missed():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hlo_text, "_ELIDED_ABOVE", 16)
         literal = Literal(np.arange(17, dtype=np.float32))
-        constant = REGISTRY["Constant"]
-        step = Instruction(constant, (), {"literal": literal}, literal.shape, None)
+        step = Instruction(Constant(literal), (), {}, literal.shape, None)
         imported = mx.import_hlo(str(Graph([], [step], step.results)))
         assert str(imported.graph) == str(mx.import_hlo(str(imported.graph)).graph)
     with pytest.raises(mx.ImportError_, match="leaves out the numbers"):
