@@ -229,7 +229,7 @@ def fusion(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: fusion is internal to XLA. Use call, or plain functions: XLA decides what it fuses."""
 
 def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int], indices_are_sorted: bool = ...) -> Any:
-    """Slices of `operand`, from starts that the index vectors in `start_indices` give."""
+    """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather."""
 
 def ge(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs >= rhs. XLA: Ge."""
@@ -283,7 +283,7 @@ def lt_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | Non
     """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
 
 def map(operands: Sequence[Any], computation: Graph | Callable[..., Any], dimensions: Sequence[int] | None = ..., static_operands: Sequence[Any] = ...) -> Any:
-    """A computation of scalars applied to the elements at each position."""
+    """A computation of scalars applied to the elements at each position. XLA: Map."""
 
 def max(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The larger of lhs and rhs; NaN if either is NaN, and +0 is larger than -0. XLA: Max."""
@@ -352,7 +352,7 @@ def recv_with_tokens(token: Any, shape: Shape, handle: int) -> builtins.tuple[An
     """`recv` after `token`; returns the value and a token."""
 
 def reduce(operands: Any, init_values: Any, computation: Graph | Callable[..., Any], dimensions_to_reduce: Sequence[int]) -> Any:
-    """Folds arrays along dimensions."""
+    """Folds N arrays along dimensions, which the results no longer have. XLA: Reduce."""
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """What is left of a value that passes through a narrower float format. XLA: ReducePrecision."""
@@ -361,7 +361,7 @@ def reduce_scatter(operand: Any, computation: Computation, scatter_dimension: in
     """The operands of a group combined; member i gets block i of the result."""
 
 def reduce_window(operands: Any, init_values: Any, computation: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
-    """Folds the elements under each position of a sliding window."""
+    """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow."""
 
 def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
     """Says what a target computes, for the reference and for engines without compiled code."""
@@ -412,7 +412,7 @@ def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dim
     """The outputs of a scan and its last carries, in one Python tuple."""
 
 def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
-    """`operands`, with `updates` combined into windows that `scatter_indices` gives the places of."""
+    """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """on_true where pred is true, on_false elsewhere."""
@@ -457,7 +457,7 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
 
 def sort(operands: Any, comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
-    """Arrays with their elements along a dimension in the order of a comparator."""
+    """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 
 def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:
     """Square root; of complex numbers the one with the real part >= 0. XLA: Sqrt."""
@@ -471,8 +471,8 @@ def tan(operand: Any, result_accuracy: Any = ...) -> Any:
 def tanh(operand: Any, result_accuracy: Any = ...) -> Any:
     """Hyperbolic tangent. XLA: Tanh."""
 
-def top_k(operand: Any, k: int, largest: bool = ...) -> builtins.tuple[Any, Any]:
-    """The k greatest (or least) elements of each row of the last dimension, and their indices."""
+def top_k(operand: Any, k: int, largest: bool = ...) -> Any:
+    """The k greatest or least elements of the last dimension, and where they are. XLA: TopK."""
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permutes the dimensions. XLA: Transpose."""

@@ -7,21 +7,8 @@ from typing import Any
 
 from minixla.core.operation import Operation
 from minixla.core.roles import fill_role
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, shape_of
-
-__all__ = [
-    "add_batch",
-    "align_batches",
-    "batch_by_loop",
-    "batch_member",
-    "batch_size",
-    "merge_dimension",
-    "move_batch",
-    "move_dimension",
-    "split_dimension",
-    "to_front",
-]
 
 
 def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
@@ -30,6 +17,14 @@ def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int
         if dimension is not None:
             return shape_of(operand).dimensions[dimension]  # type: ignore[union-attr]
     raise ValueError("no operand is batched")
+
+
+def member_shapes(
+    operands: Sequence[Any], dimensions: Sequence[int | None]
+) -> tuple[AnyShape, ...]:
+    """The shapes of one member's operands."""
+    shapes = zip(map(shape_of, operands), dimensions, strict=True)
+    return tuple([shape if at is None else shape.without_dimension(at) for shape, at in shapes])  # type: ignore[union-attr]  # batched: an array
 
 
 def move_dimension(value: Any, source: int, destination: int) -> Any:
@@ -151,14 +146,7 @@ def _empty_batch(
 ) -> tuple[Any, Any]:
     from minixla_ops.rules import zeros
 
-    shapes = []
-    for operand, dimension in zip(operands, dimensions, strict=True):
-        shape = shape_of(operand)
-        if dimension is not None:
-            sizes = shape.dimensions  # type: ignore[union-attr]
-            shape = shape.with_dimensions(sizes[:dimension] + sizes[dimension + 1 :])  # type: ignore[union-attr]
-        shapes.append(shape)
-    results, _ = operation.infer(tuple(shapes), attributes)
+    results, _ = operation.infer(member_shapes(operands, dimensions), attributes)
     if type(results) is tuple:
         empty = tuple(zeros(each.with_dimensions((0, *each.dimensions))) for each in results)  # type: ignore[union-attr]
         return empty, (0,) * len(empty)

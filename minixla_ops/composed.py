@@ -11,7 +11,7 @@ from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
-from minixla_ops.batching import batch_size
+from minixla_ops.batching import batch_size, member_shapes
 from minixla_ops.calls import Call
 
 __all__ = ["Composed", "kept_program", "without_lines"]
@@ -53,12 +53,7 @@ class Composed(Operation):
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
     ) -> tuple[Any, Any]:
-        shapes = tuple(
-            [
-                shape if at is None else shape.without_dimension(at)  # type: ignore[union-attr]
-                for shape, at in zip(map(shape_of, operands), dimensions, strict=True)
-            ]
-        )
+        shapes = member_shapes(operands, dimensions)
         program = _program(self, shapes, tuple(attributes.items()))
         size = batch_size(operands, dimensions)
         graph, places = batched_graph(program, tuple(dimensions), size)

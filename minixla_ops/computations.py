@@ -6,12 +6,12 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
-from minixla.core.derived import batched_graph
+from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
 from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
@@ -19,17 +19,6 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
 from minixla_ops.rules import array_shape, splat
-
-__all__ = [
-    "apply_computation",
-    "check_computation",
-    "computation_of",
-    "extreme_of",
-    "identity_of",
-    "monoid_of",
-    "neutral_element",
-    "short_form",
-]
 
 #: What the operation set's own builders become, by function and shapes: they never change.
 _TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
@@ -100,18 +89,69 @@ def _is_builder(function: Callable[..., Any]) -> bool:
     return getattr(sys.modules.get(module), function.__name__, None) is function
 
 
-_MONOIDS = {
-    "Add": "add",
-    "Mul": "mul",
-    "Max": "max",
-    "Min": "min",
-    "And": "and",
-    "Or": "or",
-    "Xor": "xor",
+def program_of(
+    operation: Operation,
+    computation: Graph,
+    shapes: Sequence[AnyShape],
+    function: Callable[..., Any],
+    name: str,
+) -> Graph:
+    """An operation as a program of others, kept with one of its computations.
+
+    Args:
+        operation: which one.
+        computation: what it is kept with.
+        shapes: those of the operands.
+        function: computes the results.
+        name: the program's.
+    """
+
+    def make() -> Graph:
+        return closed_graph(function, shapes, operation.builder_name, name).pruned()
+
+    return computation.remembered((operation, shapes), make)
+
+
+def pulled_program(
+    program: Graph, operands: Sequence[Any], cotangents: Sequence[Any], active: Sequence[bool]
+) -> Sequence[Any]:
+    """The cotangents of a program's operands marked in `active`, from those of its results.
+
+    None stands for zero on both sides.
+    """
+    graphs = vjp_graphs(program, tuple(active))
+    _, pullback = call_vjp_graphs(graphs, len(program.outputs), list(operands))
+    return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
+
+
+class Monoid(NamedTuple):
+    """An associative and commutative operation of two numbers that has an identity.
+
+    Attributes:
+        ufunc: NumPy's.
+        identity: from an element type's dtype to the identity.
+        of_pred: the monoid that it is for pred.
+    """
+
+    ufunc: np.ufunc
+    identity: Callable[[Any], np.ndarray]
+    of_pred: str
+
+
+def _all_bits(dtype: np.dtype) -> np.ndarray:
+    return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
+
+
+#: Monoids by what `monoid_of` calls them: the name of the operation in small letters.
+MONOIDS = {
+    "add": Monoid(np.add, lambda dtype: np.zeros((), dtype), "or"),
+    "mul": Monoid(np.multiply, lambda dtype: np.ones((), dtype), "and"),
+    "max": Monoid(np.maximum, lambda dtype: extreme_of(dtype, lowest=True), "or"),
+    "min": Monoid(np.minimum, lambda dtype: extreme_of(dtype, lowest=False), "and"),
+    "and": Monoid(np.bitwise_and, _all_bits, "and"),
+    "or": Monoid(np.bitwise_or, lambda dtype: np.zeros((), dtype), "or"),
+    "xor": Monoid(np.bitwise_xor, lambda dtype: np.zeros((), dtype), "xor"),
 }
-
-
-_OF_PRED = {"add": "or", "mul": "and", "max": "or", "min": "and"}
 
 
 def monoid_of(computation: Graph) -> str | None:
@@ -119,10 +159,7 @@ def monoid_of(computation: Graph) -> str | None:
 
     On pred, add and max are `or`, mul and min are `and`. None for every other computation.
     """
-    memo = computation.memo
-    if "monoid" not in memo:
-        memo["monoid"] = _find_monoid(computation)
-    return memo["monoid"]
+    return computation.remembered("monoid", _find_monoid, computation)
 
 
 def _find_monoid(computation: Graph) -> str | None:
@@ -135,25 +172,18 @@ def _find_monoid(computation: Graph) -> str | None:
         return None
     if sorted(operands) != sorted(id(value) for value in computation.inputs):
         return None
-    name = _MONOIDS.get(only.op.name, "")
-    shape = computation.outputs[0].shape
+    name, shape = only.op.name.lower(), computation.outputs[0].shape
     kind = shape.element_type.kind if isinstance(shape, Shape) else ""
-    if kind == "pred":
-        return _OF_PRED.get(name, name) or None
+    if name not in MONOIDS or only.op.name != name.capitalize():
+        return None
     if kind == "complex" and name in ("max", "min"):
         return None  # of two numbers in lexicographic order, which NumPy's ufuncs do not follow
-    return name or None
+    return MONOIDS[name].of_pred if kind == "pred" else name
 
 
 def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
     """The identity of a monoid in an element type, as a NumPy scalar array."""
-    if monoid in ("add", "or", "xor"):
-        return np.zeros((), dtype)
-    if monoid == "mul":
-        return np.ones((), dtype)
-    if monoid == "and":
-        return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
-    return extreme_of(dtype, lowest=monoid == "max")
+    return MONOIDS[monoid].identity(dtype)
 
 
 @cache
@@ -213,12 +243,25 @@ def check_computation(
     """Rejects, for check `label`, a computation whose inputs or outputs have other shapes."""
     if computation.input_shapes == tuple(inputs) and computation.output_shapes == tuple(outputs):
         return
-    operation.reject(
+    given = _signature(computation.input_shapes, computation.output_shapes)
+    operation.refuse(
         label,
-        f"{name} has other inputs or outputs than it must have",
-        [f"{name} {_signature(computation.input_shapes, computation.output_shapes)}"],
+        f"{name} has other inputs or outputs than it must have: {given}",
         f"It must be {_signature(inputs, outputs)}.",
     )
+
+
+def check_equal_dimensions(
+    operation: Operation, label: str, name: str, shapes: Sequence[Shape]
+) -> None:
+    """Rejects, for check `label`, arrays called `name[0]` and so on that differ in dimensions."""
+    for index, shape in enumerate(shapes):
+        if shape.dimensions != shapes[0].dimensions:
+            operation.refuse(
+                label,
+                f"{name}[0] and {name}[{index}] differ in dimensions",
+                f"All {name} must have the same dimensions.",
+            )
 
 
 def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:

@@ -8,7 +8,7 @@ element at a time, as XLA:CPU evaluates short reductions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,8 @@ from minixla_ops.computations import apply_computation, monoid_of
 from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.movement import concat_in_dim, slice_in_dim
 from minixla_ops.reshaping import reshape
-from minixla_ops.rules import array_shape, zeros
+from minixla_ops.rules import array_shape, instantiate, zeros
 from minixla_ops.selection import select
-
-__all__ = ["fold", "fold_in_order", "is_associative", "paired_computation", "spread_mask"]
 
 Values = list[Any]
 
@@ -112,13 +110,12 @@ _TRIALS = 64
 
 def is_associative(computation: Graph) -> bool:
     """Whether f(f(a, b), c) = f(a, f(b, c)), as far as trying random values in double tells."""
-    memo = computation.memo
-    if "associative" not in memo:
-        memo["associative"] = monoid_of(computation) is not None or _try_associativity(computation)
-    return memo["associative"]
+    return computation.remembered("associative", _try_associativity, computation)
 
 
 def _try_associativity(computation: Graph) -> bool:
+    if monoid_of(computation) is not None:
+        return True
     generator = np.random.default_rng(0)
     types = [array_shape(shape).element_type for shape in computation.output_shapes]
     a, b, c = ([_random(kind, generator) for kind in types] for _ in range(3))
@@ -149,6 +146,35 @@ def _close(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first[finite], second[finite], rtol=1e-3, atol=1e-3))
 
 
+Halves = tuple[Sequence[Any], Sequence[Any]]
+
+
+def tangents_of_fold(
+    computation: Graph, primals: Halves, tangents: Halves, apply: Callable[..., Sequence[Any]]
+) -> tuple[Any, ...]:
+    """The tangents of N values that are folded, which are folded together with them.
+
+    Args:
+        computation: f, from 2 N scalars to N.
+        primals: two lists of N values that f is applied to.
+        tangents: those of the values; None for zero.
+        apply: folds lists as long as a computation says, which it gets first.
+
+    Returns:
+        The tangents of the N results; None for zero.
+    """
+    moving = [any(each is not None for each in pair) for pair in zip(*tangents, strict=True)]
+    if not any(moving):
+        return (None,) * len(moving)
+    pairs, carried = paired_computation(computation, moving)
+    joined = []
+    for values, moved in zip(primals, tangents, strict=True):
+        columns = zip(moved, values, carried, strict=True)
+        joined.append([*values, *(instantiate(t, value) for t, value, flag in columns if flag)])
+    found = iter(apply(pairs, *joined)[len(moving) :])
+    return tuple([next(found) if flag else None for flag in carried])
+
+
 def paired_computation(
     computation: Graph, moving: Sequence[bool]
 ) -> tuple[Graph, tuple[bool, ...]]:
@@ -169,10 +195,7 @@ def paired_computation(
         if wider == moving:
             break
         moving = wider
-    key = ("paired", moving)
-    if key not in computation.memo:
-        computation.memo[key] = _make_paired(computation, moving)
-    return computation.memo[key], moving
+    return computation.remembered(("paired", moving), _make_paired, computation, moving), moving
 
 
 def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:

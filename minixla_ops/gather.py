@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integers
+import minixla_ops as ops
+from minixla.core.attributes import Flag, Integers, attribute
+from minixla.core.builders import builder
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape
+from minixla_ops import gather_scatter
 from minixla_ops.batching import batch_size
 from minixla_ops.index_numbers import (
     GatherDimensionNumbers,
@@ -18,15 +17,12 @@ from minixla_ops.index_numbers import (
     ScatterDimensionNumbers,
     batched_numbers,
     interleaved,
-    numbers_text,
     outer_place,
     window_dimensions,
     without_vectors,
 )
-from minixla_ops.indexed_windows import IndexedWindows, window_starts
-from minixla_ops.rules import array_shape, listed, zeros
-
-__all__ = ["gather"]
+from minixla_ops.indexed_windows import IndexedWindows, element_places, window_starts
+from minixla_ops.rules import array_shape, zeros
 
 
 @register
@@ -40,10 +36,15 @@ class Gather(IndexedWindows):
     operand_batching_dims are left out. As dynamic_slice does, it clamps starts to
     [0, operand size - slice size].
 
-    Attributes:
-        dimension_numbers: a GatherDimensionNumbers.
+    Args:
+        operand: an array of any element type.
+        start_indices: an array of integers that holds index vectors along one dimension.
+        dimension_numbers: a GatherDimensionNumbers: how the arrays' dimensions belong together.
         slice_sizes: the slice's size in each dimension of the operand.
         indices_are_sorted: a promise that the starts ascend; the result is open if they do not.
+
+    Returns:
+        An array of the operand's element type: a slice for each index vector.
 
     Checks:
         (C1) ... (C10) see IndexedWindows.
@@ -54,39 +55,22 @@ class Gather(IndexedWindows):
     """
 
     stablehlo_name = "gather"
-    operand_names = ("operand", "start_indices")
-    attributes = {
-        "dimension_numbers": NumbersAttribute(GatherDimensionNumbers),
-        "slice_sizes": Integers(),
-        "indices_are_sorted": Boolean(default=False),
-    }
+    operands = "operand", "start_indices"
     linear_operands = (0,)
     dynamic_operands = (1,)
+    dimension_numbers: GatherDimensionNumbers = attribute(NumbersAttribute(GatherDimensionNumbers))
+    slice_sizes: tuple[int, ...] = attribute(Integers())
+    indices_are_sorted: bool = attribute(Flag(), default=False)
 
-    def shape(
-        self,
-        operand: Any,
-        start_indices: Any,
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: tuple[int, ...],
-        indices_are_sorted: bool,
-    ) -> Shape:
+    def shape(self, operand, start_indices):
         operand, start_indices = self.array_shapes([operand, start_indices])
-        given = [
-            f"operand {operand}",
-            f"start_indices {start_indices}",
-            str(dimension_numbers),
-            f"slice_sizes {slice_sizes}",
-        ]
-        self.check_numbers(operand, start_indices, dimension_numbers, given)
-        self._check_slice(operand, slice_sizes, given)
-        window = [slice_sizes[d] for d in window_dimensions(operand.rank, dimension_numbers)]
+        numbers = self.dimension_numbers
+        self.check_numbers(operand, start_indices)
+        self._check_slice(operand)
+        window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
         sizes, dynamic = (
             interleaved(
-                without_vectors(each, dimension_numbers.index_vector_dim),
-                of_window,
-                dimension_numbers.offset_dims,
+                without_vectors(each, numbers.index_vector_dim), of_window, numbers.offset_dims
             )
             for each, of_window in [
                 (start_indices.dimensions, window),
@@ -94,52 +78,33 @@ class Gather(IndexedWindows):
             ]
         )
         result = Shape(operand.element_type, sizes, dynamic)
-        self._check_collapsed(result, dimension_numbers, slice_sizes, given)
+        for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
+            size = self.slice_sizes[at]
+            if size > 1 or (size == 0 and result.size):
+                self.refuse_attribute(
+                    "C13",
+                    f"the result lacks dimension {at}, but its slice size is {size}",
+                    "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1.",
+                )
         return result
 
-    def _check_slice(self, operand: Shape, slice_sizes: Sequence[int], given: list[str]) -> None:
-        if len(slice_sizes) != operand.rank:
-            self.reject_attribute(
+    def _check_slice(self, operand: Shape) -> None:
+        if len(self.slice_sizes) != operand.rank:
+            self.refuse_attribute(
                 "C11",
-                f"{len(slice_sizes)} slice sizes for an operand of rank {operand.rank}",
-                given,
+                f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}",
                 "Give one size for each dimension of the operand, collapsed ones too.",
             )
-        for at, (part, size) in enumerate(zip(slice_sizes, operand.dimensions, strict=True)):
+        for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
             if not 0 <= part <= size:
-                self.reject_attribute(
+                self.refuse_attribute(
                     "C12",
                     f"a slice of size {part} is not within dimension {at} of size {size}",
-                    given,
                     "0 <= slice size <= operand size must hold.",
                 )
 
-    def _check_collapsed(
-        self,
-        result: Shape,
-        numbers: GatherDimensionNumbers,
-        slice_sizes: Sequence[int],
-        given: list[str],
-    ) -> None:
-        for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
-            if slice_sizes[at] > 1 or (slice_sizes[at] == 0 and result.size):
-                self.reject_attribute(
-                    "C13",
-                    f"the result lacks dimension {at}, but its slice size is {slice_sizes[at]}",
-                    given,
-                    "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1.",
-                )
-
-    def reference(
-        self,
-        operand: np.ndarray,
-        start_indices: np.ndarray,
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: tuple[int, ...],
-        indices_are_sorted: bool,
-    ) -> np.ndarray:
-        numbers = dimension_numbers
+    def reference(self, operand, start_indices):
+        numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
         windows = window_dimensions(operand.ndim, numbers)
         # Dimensions in which no start moves are cut first and then copied in whole rows.
         fixed = [d for d in windows if d not in numbers.start_index_map]
@@ -154,136 +119,47 @@ class Gather(IndexedWindows):
         elif not moving:
             gathered = np.broadcast_to(rows, [*sizes, *rows.shape])
         else:
-            places = []
-            for d in moving:
-                place = np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d])
-                place = np.expand_dims(place, tuple(range(len(outer), len(sizes))))
-                if d in spread:
-                    after = len(spread) - spread.index(d) - 1
-                    place = place + np.arange(slice_sizes[d]).reshape(-1, *[1] * after)
-                places.append(np.broadcast_to(place, sizes))
-            gathered = rows[tuple(places)]
+            clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
+            places = element_places(clamped, spread, slice_sizes)
+            gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
         window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
         return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: tuple[int, ...],
-        indices_are_sorted: bool,
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         indices, shape = self.stablehlo_indices(emit, operands[1], shapes[1])
-        return emit.operation(
-            "stablehlo.gather",
-            [operands[0], indices],
-            [shapes[0], shape],
-            results,
-            dimension_numbers=numbers_text(dimension_numbers),
-            slice_sizes=slice_sizes,
-            indices_are_sorted=indices_are_sorted,
-        )
+        return super().stablehlo(emit, [operands[0], indices], [shapes[0], shape], results)
 
-    def hlo_attributes(
-        self,
-        shapes: Sequence[AnyShape],
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: tuple[int, ...],
-        indices_are_sorted: bool,
-    ) -> dict[str, Any]:
-        return {
-            **self.hlo_numbers(dimension_numbers),
-            "slice_sizes": slice_sizes,
-            "indices_are_sorted": indices_are_sorted or None,
-        }
-
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: tuple[int, ...],
-        indices_are_sorted: bool,
-    ) -> Sequence[Any]:
-        from minixla_ops.binary import add
-        from minixla_ops.gather_scatter import clamped_starts
-        from minixla_ops.scatter import scatter
-
+    def transpose(self, cotangents, operands, linear):
         operand, indices = operands
-        shape = array_shape(operand)
+        shape, numbers = array_shape(operand), self.dimension_numbers
         if not array_shape(cotangents).size:
             return None, None
-        total = scatter(
+        total = ops.scatter(
             zeros(shape),
-            clamped_starts(indices, dimension_numbers, shape.dimensions, slice_sizes),
+            gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes),
             cotangents,
-            add,
-            ScatterDimensionNumbers(*dimension_numbers),
+            ops.add,
+            ScatterDimensionNumbers(*numbers),
             # Clamping keeps the order of single components, but not that of whole vectors.
-            indices_are_sorted and len(dimension_numbers.start_index_map) == 1,
+            self.indices_are_sorted and len(numbers.start_index_map) == 1,
             indices_in_bounds=True,
         )
         return total, None
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: tuple[int, ...],
-        indices_are_sorted: bool,
-    ) -> tuple[Any, int]:
+    def batch(self, operands, dimensions):
         operand_at, indices_at = dimensions
-        sizes = list(slice_sizes)
+        numbers, sizes = self.dimension_numbers, list(self.slice_sizes)
         if operand_at is not None:
             size = batch_size(operands, dimensions)
             sizes.insert(operand_at, size if indices_at is None else min(size, 1))
         rank = array_shape(operands[1]).rank - (indices_at is not None)
-        outer = without_vectors(range(rank), dimension_numbers.index_vector_dim)
-        ranks = len(slice_sizes), len(dimension_numbers.offset_dims) + len(outer)
+        outer = without_vectors(range(rank), numbers.index_vector_dim)
+        ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
         wanted = operand_at if indices_at is None else indices_at
-        out = outer_place(dimension_numbers, ranks, operand_at, indices_at, wanted or 0)
-        numbers = batched_numbers(dimension_numbers, operand_at, indices_at, out)
-        is_sorted = indices_are_sorted and indices_at is None
-        return gather(operands[0], operands[1], numbers, sizes, is_sorted), out
+        out = outer_place(numbers, ranks, operand_at, indices_at, wanted or 0)
+        whole = batched_numbers(numbers, operand_at, indices_at, out)
+        is_sorted = self.indices_are_sorted and indices_at is None
+        return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 
 
-def gather(
-    operand: Any,
-    start_indices: Any,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Sequence[int],
-    indices_are_sorted: bool = False,
-) -> Any:
-    """Slices of `operand`, from starts that the index vectors in `start_indices` give.
-
-    Args:
-        operand: an array of any element type.
-        start_indices: an array of integers that holds index vectors along one dimension. Starts
-            are clamped so that each slice is inside the operand.
-        dimension_numbers: how the dimensions of the arrays belong together.
-        slice_sizes: the size of a slice in each dimension of the operand.
-        indices_are_sorted: a promise that the starts ascend.
-
-    Returns:
-        An array of the operand's element type: a slice for each index vector.
-
-    Raises:
-        ShapeError, AttributeValueError: see Gather.
-    """
-    return bind(
-        Gather.instance,
-        operand,
-        start_indices,
-        dimension_numbers=dimension_numbers,
-        slice_sizes=listed(slice_sizes),
-        indices_are_sorted=indices_are_sorted,
-    )
+gather = builder(Gather)

@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.shapes import DeclaredArray, Shape
-from minixla_ops.gather import gather
 from minixla_ops.index_numbers import (
     GatherDimensionNumbers,
     IndexNumbers,
@@ -22,14 +22,6 @@ from minixla_ops.index_numbers import (
     without_vectors,
 )
 from minixla_ops.rules import array_shape, splat
-
-__all__ = [
-    "clamped_starts",
-    "gather_or_fill",
-    "into_padding",
-    "may_lie_partly_outside",
-    "starts_in_bounds",
-]
 
 
 def clamped_starts(
@@ -54,8 +46,6 @@ def _clamped(
     indices: Any, index_vector_dim: int, lowest: Sequence[int], highest: Sequence[int]
 ) -> Any:
     """Each component of the index vectors clamped to [lowest, highest], as far as the type can."""
-    from minixla_ops.selection import clamp
-
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
     low, high = int(info.min), int(info.max)
@@ -63,18 +53,16 @@ def _clamped(
     if set(lows) <= {low} and set(highs) <= {high}:
         return indices
     bounds = [_for_each_component(each, shape, index_vector_dim) for each in (lows, highs)]
-    return clamp(bounds[0], indices, bounds[1])
+    return ops.clamp(bounds[0], indices, bounds[1])
 
 
 def _for_each_component(values: Sequence[int], shape: Shape, index_vector_dim: int) -> Any:
     """A bound for each component of index vectors: a scalar where all are equal."""
-    from minixla_ops.broadcasting import broadcast_in_dim
-
     kind = shape.element_type
     if len(set(values)) == 1:
         return splat(values[0], Shape(kind))
     vector = np.array(values).astype(shape.dtype).view(DeclaredArray)
-    return broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
+    return ops.broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
 
 
 def starts_in_bounds(
@@ -85,21 +73,16 @@ def starts_in_bounds(
     Returns:
         A pred array of the indices' sizes without index_vector_dim, or None where all are.
     """
-    from minixla_ops.bitwise import and_
-    from minixla_ops.comparison import eq
-    from minixla_ops.reduction import reduce
-    from minixla_ops.reshaping import reshape
-
     clamped = clamped_starts(indices, numbers, dimensions, windows)
     if clamped is indices:
         return None
-    inside = eq(indices, clamped)
+    inside = ops.eq(indices, clamped)
     at, sizes = numbers.index_vector_dim, array_shape(indices).dimensions
     if at == len(sizes):
         return inside
     if sizes[at] == 1:
-        return reshape(inside, without_vectors(sizes, at))
-    return reduce(inside, splat(True, Shape("pred")), and_, [at])
+        return ops.reshape(inside, without_vectors(sizes, at))
+    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [at])
 
 
 def may_lie_partly_outside(numbers: IndexNumbers, windows: Sequence[int]) -> bool:
@@ -119,8 +102,6 @@ def into_padding(
         The padding for `pad`, and index vectors, s32 or s64, of windows in the padded operand: all
         are inside, and what was outside of the operand is in the padding.
     """
-    from minixla_ops.conversion import convert_element_type
-
     moving = numbers[2]
     margins = [windows[d] for d in moving]
     config = [
@@ -137,7 +118,7 @@ def into_padding(
     largest = max(dimensions[d] + 2 * windows[d] for d in moving)
     wide = array_shape(indices).with_element_type(element_type("s64" if largest >> 31 else "s32"))
     margin = _for_each_component(margins, wide, numbers.index_vector_dim)
-    moved = convert_element_type(clamped, wide.element_type) + margin
+    moved = ops.convert_element_type(clamped, wide.element_type) + margin
     return config, moved
 
 
@@ -165,19 +146,15 @@ def gather_or_fill(
     Raises:
         ShapeError, AttributeValueError: see Gather.
     """
-    from minixla_ops.broadcasting import broadcast_in_dim
-    from minixla_ops.movement import pad
-    from minixla_ops.selection import select
-
     numbers, shape = dimension_numbers, array_shape(operand)
     if may_lie_partly_outside(numbers, slice_sizes):
         config, moved = into_padding(start_indices, numbers, shape.dimensions, slice_sizes)
-        framed = pad(operand, splat(fill_value, Shape(shape.element_type)), config)
-        return gather(framed, moved, numbers, slice_sizes)
-    slices = gather(operand, start_indices, numbers, slice_sizes, indices_are_sorted)
+        framed = ops.pad(operand, splat(fill_value, Shape(shape.element_type)), config)
+        return ops.gather(framed, moved, numbers, slice_sizes)
+    slices = ops.gather(operand, start_indices, numbers, slice_sizes, indices_are_sorted)
     inside = starts_in_bounds(start_indices, numbers, shape.dimensions, slice_sizes)
     if inside is None:
         return slices
     result = array_shape(slices)
-    spread = broadcast_in_dim(inside, result.dimensions, outer_dimensions(result.rank, numbers))
-    return select(spread, slices, splat(fill_value, result))
+    spread = ops.broadcast_in_dim(inside, result.dimensions, outer_dimensions(result.rank, numbers))
+    return ops.select(spread, slices, splat(fill_value, result))

@@ -8,21 +8,13 @@ from typing import Any, NamedTuple
 
 from minixla.core.attributes import Attribute, Integer, Integers
 
-__all__ = [
-    "GatherDimensionNumbers",
-    "IndexNumbers",
-    "NumbersAttribute",
-    "ScatterDimensionNumbers",
-    "batched_numbers",
-    "interleaved",
-    "numbers_text",
-    "outer_dimensions",
-    "outer_place",
-    "window_dimensions",
-    "window_sizes",
-    "without_vectors",
-    "xla_field",
-]
+
+def _is_equal(self: tuple[Any, ...], other: object) -> bool:
+    return type(self) is type(other) and tuple.__eq__(self, other)
+
+
+def _differs(self: tuple[Any, ...], other: object) -> bool:
+    return not _is_equal(self, other)
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -48,6 +40,11 @@ class GatherDimensionNumbers(NamedTuple):
     index_vector_dim: int
     operand_batching_dims: Sequence[int] = ()
     start_indices_batching_dims: Sequence[int] = ()
+
+    # Those of the other kind are no equals.
+    __eq__ = _is_equal
+    __ne__ = _differs
+    __hash__ = tuple.__hash__
 
 
 class ScatterDimensionNumbers(NamedTuple):
@@ -75,6 +72,11 @@ class ScatterDimensionNumbers(NamedTuple):
     operand_batching_dims: Sequence[int] = ()
     scatter_indices_batching_dims: Sequence[int] = ()
 
+    # Those of the other kind are no equals.
+    __eq__ = _is_equal
+    __ne__ = _differs
+    __hash__ = tuple.__hash__
+
 
 IndexNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
@@ -87,6 +89,7 @@ class NumbersAttribute(Attribute):
     def __init__(self, kind: type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]) -> None:
         super().__init__()
         self.kind = kind
+        self.takes = kind.__name__
         self.description = f"a {kind.__name__}"
 
     def canonical(self, value: Any) -> IndexNumbers:
@@ -98,6 +101,17 @@ class NumbersAttribute(Attribute):
             declared = Integer() if name == "index_vector_dim" else Integers()
             fields.append(declared.canonical(given))
         return self.kind(*fields)
+
+    def stablehlo(self, value: IndexNumbers) -> str:
+        """An attribute of StableHLO's own."""
+        return numbers_text(value)
+
+    def hlo(self, value: IndexNumbers) -> dict[str, Any]:
+        """Attributes by themselves, empty batching dimensions left out."""
+        return {
+            xla_field(name, value): None if each == () and "batching" in name else each
+            for name, each in value._asdict().items()
+        }
 
 
 def without_vectors(each: Sequence[Any], index_vector_dim: int) -> tuple[Any, ...]:
@@ -209,8 +223,7 @@ def outer_place(
     return min(max(wanted, lowest), highest)
 
 
-# Typed: numbers of the two kinds are equal tuples where their fields are.
-@lru_cache(maxsize=4096, typed=True)
+@lru_cache(maxsize=4096)
 def numbers_text(numbers: IndexNumbers) -> str:
     """The numbers as StableHLO's attribute."""
     kind = "gather" if isinstance(numbers, GatherDimensionNumbers) else "scatter"

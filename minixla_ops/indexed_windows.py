@@ -10,9 +10,7 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla_ops.index_numbers import IndexNumbers, without_vectors, xla_field
-
-__all__ = ["IndexedWindows", "window_starts"]
+from minixla_ops.index_numbers import IndexNumbers, without_vectors
 
 
 class IndexedWindows(Operation):
@@ -33,117 +31,88 @@ class IndexedWindows(Operation):
         (C10) window, collapsed or inserted, and batching dimensions add up to the operand's rank.
     """
 
-    def check_numbers(
-        self, operand: Shape, indices: Shape, numbers: IndexNumbers, given: Sequence[str]
-    ) -> None:
-        """Makes the checks C1 ... C10.
+    dimension_numbers: Any
 
-        Args:
-            operand: the array that windows are in.
-            indices: the array of index vectors.
-            numbers: the dimension numbers, in canonical form.
-            given: lines that say what was given, for errors.
-        """
+    def check_numbers(self, operand: Shape, indices: Shape) -> None:
+        """Makes the checks C1 ... C10, for the array that windows are in and the index vectors."""
+        numbers: IndexNumbers = self.dimension_numbers
+        names, rank = numbers._fields, operand.rank
         if not indices.element_type.is_integer:
-            self.reject(
+            self.refuse(
                 "C1",
                 f"the indices are of type {indices.element_type}",
-                given,
                 "Indices are of a signed or unsigned integer type: use convert_element_type.",
             )
-        self._check_index_vectors(operand, indices, numbers, given)
-        self._check_ascending("C6", numbers, 1, operand.rank, given)
-        self._check_ascending("C7", numbers, 4, operand.rank, given)
+        self._check_index_vectors(operand, indices)
+        self._check_ascending("C6", 1, rank)
+        self._check_ascending("C7", 4, rank)
         both = set(numbers[1]) & set(numbers[4])
         if both:
-            self.reject_attribute(
-                "C7",
-                f"dimension {min(both)} is in {numbers._fields[1]} and {numbers._fields[4]}",
-                given,
-                "A dimension of the operand has one part only.",
-            )
-        self._check_batching(operand, indices, numbers, given)
+            problem = f"dimension {min(both)} is in {names[1]} and {names[4]}"
+            self.refuse_attribute("C7", problem, "A dimension of the operand has one part only.")
+        self._check_batching(operand, indices)
         parts = [len(numbers[0]), len(numbers[1]), len(numbers[4])]
-        if sum(parts) != operand.rank:
-            self.reject_attribute(
+        if sum(parts) != rank:
+            self.refuse_attribute(
                 "C10",
-                f"{' + '.join(map(str, parts))} dimensions for an operand of rank {operand.rank}",
-                given,
-                f"{numbers._fields[0]}, {numbers._fields[1]} and {numbers._fields[4]} must have "
-                f"{operand.rank} entries together.",
+                f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}",
+                f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together.",
             )
-        rank = len(numbers[0]) + len(without_vectors(indices.dimensions, numbers.index_vector_dim))
-        self._check_ascending("C5", numbers, 0, rank, given)
+        outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
+        self._check_ascending("C5", 0, len(numbers[0]) + len(outer))
 
-    def _check_index_vectors(
-        self, operand: Shape, indices: Shape, numbers: IndexNumbers, given: Sequence[str]
-    ) -> None:
+    def _check_index_vectors(self, operand: Shape, indices: Shape) -> None:
+        numbers: IndexNumbers = self.dimension_numbers
         at, mapped = numbers.index_vector_dim, numbers[2]
         if not 0 <= at <= indices.rank:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C2",
                 f"index_vector_dim {at} is no dimension of the indices",
-                given,
                 f"It must be in [0, {indices.rank}]; the last stands for a dimension of size 1.",
             )
         components = (*indices.dimensions, 1)[at]
         if len(mapped) != components:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C3",
                 f"{numbers._fields[2]} has {len(mapped)} entries, index vectors have {components}",
-                given,
                 "Give the operand dimension of each component, or move index_vector_dim.",
             )
         named = [*mapped, *numbers[4]]
         if len(set(named)) != len(named) or any(not 0 <= each < operand.rank for each in mapped):
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C4",
                 f"{numbers._fields[2]} must name different dimensions of the operand, none of "
                 f"them in {numbers._fields[4]}",
-                given,
                 f"Entries must be in [0, {operand.rank}).",
             )
 
-    def _check_ascending(
-        self, label: str, numbers: IndexNumbers, field: int, rank: int, given: Sequence[str]
-    ) -> None:
-        listed: Any = numbers[field]
+    def _check_ascending(self, label: str, field: int, rank: int) -> None:
+        listed = self.dimension_numbers[field]
         if list(listed) != sorted(set(listed)) or any(not 0 <= each < rank for each in listed):
-            self.reject_attribute(
+            name = self.dimension_numbers._fields[field]
+            self.refuse_attribute(
                 label,
-                f"{numbers._fields[field]} must ascend, without repeats, within [0, {rank})",
-                given,
+                f"{name} must ascend, without repeats, within [0, {rank})",
                 "Sort the dimensions; where their order matters, transpose the array.",
             )
 
-    def _check_batching(
-        self, operand: Shape, indices: Shape, numbers: IndexNumbers, given: Sequence[str]
-    ) -> None:
-        listed: Any = numbers[5]
-        name = numbers._fields[5]
+    def _check_batching(self, operand: Shape, indices: Shape) -> None:
+        numbers: IndexNumbers = self.dimension_numbers
+        own, name, listed = numbers._fields[4], numbers._fields[5], numbers[5]
         in_range = all(0 <= each < indices.rank for each in listed)
         if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C8",
                 f"{name} must name different dimensions of the indices, not index_vector_dim",
-                given,
                 f"Entries must be in [0, {indices.rank}).",
             )
         sizes = [operand.dimensions[each] for each in numbers[4]]
         if sizes != [indices.dimensions[each] for each in listed]:
-            self.reject(
+            self.refuse(
                 "C9",
-                f"{numbers._fields[4]} and {name} differ in number or in size",
-                given,
+                f"{own} and {name} differ in number or in size",
                 "Each batching dimension of the operand goes with one of the indices.",
             )
-
-    def hlo_numbers(self, numbers: IndexNumbers) -> dict[str, Any]:
-        """The dimension numbers as attributes of HLO, empty batching dimensions left out."""
-        return {
-            xla_field(name, numbers): None if value == () and "batching" in name else value
-            for name, value in numbers._asdict().items()
-        }
 
     def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
         """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""
@@ -180,6 +149,30 @@ def window_starts(
         sizes = [-1 if each == axis else 1 for each in range(len(outer))]
         starts[dimension] = np.arange(dimensions[dimension]).reshape(sizes)
     return outer, starts
+
+
+def element_places(
+    starts: dict[int, np.ndarray], inner: Sequence[int], sizes: Sequence[int]
+) -> list[np.ndarray]:
+    """Where the elements of windows are, for each dimension that has starts.
+
+    Args:
+        starts: what `window_starts` gives for some dimensions.
+        inner: the dimensions that a window's elements differ in.
+        sizes: the windows' size in each dimension.
+
+    Returns:
+        Arrays of the starts' dimensions, then one for each of `inner`, of size 1 where a place
+        does not depend on it.
+    """
+    places = []
+    for dimension, start in starts.items():
+        place = start.reshape((*start.shape, *[1] * len(inner)))
+        if dimension in inner:
+            after = len(inner) - inner.index(dimension) - 1
+            place = place + np.arange(sizes[dimension]).reshape(-1, *[1] * after)
+        places.append(place)
+    return places
 
 
 def _as_s64(indices: np.ndarray) -> np.ndarray:

@@ -8,39 +8,18 @@ they are within eps * sum(|x|) of the exact sum for up to ten thousand random el
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minixla.core.graph import Graph
-from minixla_ops.computations import identity_of
+from minixla_ops.computations import MONOIDS, identity_of
 from minixla_ops.evaluation import apply_elementwise
-from minixla_ops.windows import Window, padded_base, window_positions, window_view
-
-__all__ = [
-    "fold_computation",
-    "fold_monoid",
-    "fold_windows",
-    "fold_windows_by_monoid",
-    "monoid_ufunc",
-]
-
-_UFUNCS = {
-    "add": np.add,
-    "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-
-
-def monoid_ufunc(monoid: str) -> np.ufunc:
-    """NumPy's function of a monoid (as `monoid_of` names it)."""
-    return _UFUNCS[monoid]
+from minixla_ops.windows import Window, padded_base, window_view
 
 
 def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
@@ -77,13 +56,10 @@ def fold_monoid(
     if monoid == "add" and wide == array.dtype and wide.kind in "fc":
         ordered, axes = _summed_last(array, axes)
     with np.errstate(all="ignore"):
-        folded = _UFUNCS[monoid].reduce(ordered, axis=axes, dtype=wide, initial=start)
-        folded = np.asarray(folded)
-        if _has_extreme_zeros(monoid, folded):
-            signs = _SIGN_UFUNCS[monoid].reduce(
-                np.signbit(ordered), axis=axes, initial=np.signbit(start)
-            )
-            folded = np.where(folded == 0, np.copysign(folded, np.where(signs, -1.0, 1.0)), folded)
+        folded = MONOIDS[monoid].ufunc.reduce(ordered, axis=axes, dtype=wide, initial=start)
+        folded = _with_signs(
+            monoid, folded, lambda ufunc: ufunc.reduce(np.signbit(ordered), axis=axes), start
+        )
         return folded.astype(dtype)
 
 
@@ -95,7 +71,7 @@ def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.nd
 
     Copies are folded in pairs, pairs of pairs and so on, as a constant may have any size.
     """
-    wide, ufunc = _wide_dtype(monoid, array.dtype), _UFUNCS[monoid]
+    wide, ufunc = _wide_dtype(monoid, array.dtype), MONOIDS[monoid].ufunc
     along = [axis for axis in axes if not array.strides[axis]]
     count = math.prod([array.shape[axis] for axis in along])
     first = tuple([slice(0, 1) if axis in along else slice(None) for axis in range(array.ndim)])
@@ -110,11 +86,18 @@ def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.nd
 
 # Of zeros, +0 is the larger and -0 the smaller, which NumPy's functions do not heed: a maximum that
 # is zero is -0 only where every sign is negative, such a minimum where any is.
-_SIGN_UFUNCS = {"max": np.logical_and, "min": np.logical_or}
+_OF_SIGNS = {"max": np.logical_and, "min": np.logical_or}
 
 
-def _has_extreme_zeros(monoid: str, folded: np.ndarray) -> bool:
-    return monoid in _SIGN_UFUNCS and folded.dtype.kind == "f" and bool((folded == 0).any())
+def _with_signs(
+    monoid: str, folded: Any, fold_signs: Callable[[np.ufunc], Any], start: np.ndarray
+) -> np.ndarray:
+    """A folded array with the right signs of zeros; `fold_signs` folds the elements' signs."""
+    folded, ufunc = np.asarray(folded), _OF_SIGNS.get(monoid)
+    if ufunc is None or folded.dtype.kind != "f" or not (folded == 0).any():
+        return folded
+    is_negative = ufunc(fold_signs(ufunc), np.signbit(start))
+    return np.where(folded == 0, np.where(is_negative, -0.0, 0.0).astype(folded.dtype), folded)
 
 
 def _summed_last(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -136,14 +119,33 @@ def fold_computation(
         initials: N scalars.
     """
     count, *kept = arrays[0].shape
-    running: list[Any] = [np.broadcast_to(initial, kept) for initial in initials]
+    rows = ([each[index] for each in arrays] for index in range(count))
+    return _fold_rows(
+        computation, arrays, rows, initials, kept, itertools.repeat(np.ones((), np.bool_))
+    )
+
+
+def _fold_rows(
+    computation: Graph,
+    arrays: Sequence[np.ndarray],
+    rows: Iterable[Sequence[np.ndarray]],
+    initials: Sequence[np.ndarray],
+    sizes: Sequence[int],
+    present: Iterable[np.ndarray],
+) -> list[np.ndarray]:
+    """`fold_programs.fold_in_order` in NumPy; results have the element types of `arrays`."""
+    running: list[Any] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
-        for index in range(count):
-            running = apply_elementwise(computation, [*running, *(each[index] for each in arrays)])
-    return [
-        np.asarray(value).astype(array.dtype, copy=False)
-        for value, array in zip(running, arrays, strict=True)
-    ]
+        for row, there in zip(rows, present):  # noqa: B905  # all rows may be present, without end
+            if not there.any():
+                continue
+            combined = apply_elementwise(computation, [*running, *row])
+            if not there.all():
+                pairs = zip(combined, running, strict=True)
+                combined = [np.where(there, new, old) for new, old in pairs]
+            running = combined
+    pairs = zip(running, arrays, strict=True)
+    return [np.asarray(value).astype(array.dtype, copy=False) for value, array in pairs]
 
 
 #: Windows up to this size are folded slice by slice, larger ones through a view.
@@ -167,46 +169,23 @@ def fold_windows_by_monoid(
     start = initial.astype(wide)
     padded = padded_base(array.astype(wide, copy=False), identity_of(monoid, wide), window)
     with np.errstate(all="ignore"):
-        folded = _UFUNCS[monoid](start, _fold_axes(_UFUNCS[monoid], padded, window))
-        if _has_extreme_zeros(monoid, folded):
-            ufunc = _SIGN_UFUNCS[monoid]
-            signs = ufunc(np.signbit(start), _fold_axes(ufunc, np.signbit(padded), window))
-            folded = np.where(folded == 0, np.copysign(folded, np.where(signs, -1.0, 1.0)), folded)
-        return np.asarray(folded).astype(array.dtype, copy=False)
+        folded = MONOIDS[monoid].ufunc(start, _fold_axes(MONOIDS[monoid].ufunc, padded, window))
+        folded = _with_signs(
+            monoid, folded, lambda ufunc: _fold_axes(ufunc, np.signbit(padded), window), start
+        )
+        return folded.astype(array.dtype, copy=False)
 
 
 def _fold_axes(ufunc: np.ufunc, padded: np.ndarray, window: Window) -> np.ndarray:
-    for axis in range(padded.ndim):
-        padded = _fold_axis(ufunc, padded, axis, window)
+    """The elements of each window, folded one dimension after the other."""
+    for axis, size in enumerate(window.sizes):
+        view = window_view(np.moveaxis(padded, axis, -1), window.along(axis))
+        if size > _FEW:
+            folded = ufunc.reduce(view, axis=-1, dtype=padded.dtype)
+        else:
+            folded = functools.reduce(ufunc, [view[..., index] for index in range(size)])
+        padded = np.moveaxis(np.asarray(folded), -1, axis)
     return padded
-
-
-def _fold_axis(ufunc: np.ufunc, array: np.ndarray, axis: int, window: Window) -> np.ndarray:
-    """The window folded in one dimension only."""
-    size, stride, extent = window.sizes[axis], window.strides[axis], window.extents[axis]
-    count = window_positions(array.shape[axis], extent, stride)
-    if size > _FEW and count:
-        whole = (1,) * array.ndim
-        line = Window(
-            _with(whole, axis, size),
-            _with(whole, axis, stride),
-            ((0, 0),) * array.ndim,
-            whole,
-            _with(whole, axis, window.window_dilations[axis]),
-        )
-        view = window_view(array, line)
-        return ufunc.reduce(view, axis=tuple(range(array.ndim, 2 * array.ndim)), dtype=array.dtype)
-    folded: Any = None
-    for index in range(size):
-        start = index * window.window_dilations[axis]
-        part = slice(start, start + max((count - 1) * stride + 1, 0) if count else start, stride)
-        element = array[(slice(None),) * axis + (part,)]
-        folded = element if folded is None else ufunc(folded, element)
-    return folded
-
-
-def _with(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
-    return (*values[:index], value, *values[index + 1 :])
 
 
 def fold_windows(
@@ -221,24 +200,10 @@ def fold_windows(
         initials: N scalars.
     """
     base = arrays[0].shape
-    present = window.present(base)
     views = [
         window_view(padded_base(array, initial, window), window)
         for array, initial in zip(arrays, initials, strict=True)
     ]
-    positions = window.positions(base)
-    running: list[Any] = [np.broadcast_to(initial, positions) for initial in initials]
-    with np.errstate(all="ignore"):
-        for there, index in zip(present, np.ndindex(*window.sizes), strict=True):
-            if there.any():
-                elements = [view[(..., *index)] for view in views]
-                combined = apply_elementwise(computation, [*running, *elements])
-                whole = there.all()
-                running = [
-                    new if whole else np.where(there, new, old)
-                    for new, old in zip(combined, running, strict=True)
-                ]
-    return [
-        np.asarray(value).astype(array.dtype, copy=False)
-        for value, array in zip(running, arrays, strict=True)
-    ]
+    rows = ([view[(..., *index)] for view in views] for index in np.ndindex(*window.sizes))
+    sizes, present = window.positions(base), window.present(base)
+    return _fold_rows(computation, arrays, rows, initials, sizes, present)

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from minixla.core.graph import Graph
+from minixla_ops.computations import MONOIDS
 from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.index_numbers import IndexNumbers, window_dimensions
-from minixla_ops.indexed_windows import window_starts
-from minixla_ops.numpy_folds import monoid_ufunc
+from minixla_ops.indexed_windows import element_places, window_starts
 from minixla_ops.scatter_computations import combination_of, separate
-
-__all__ = ["apply_updates", "target_places"]
 
 
 def target_places(
@@ -35,11 +33,8 @@ def target_places(
     inner = window_dimensions(len(dimensions), numbers)
     sizes = (*outer, *(windows[d] for d in inner))
     places, inside = np.zeros(sizes, np.int64), np.ones(sizes, bool)
-    for d, size in enumerate(dimensions):
-        place = np.expand_dims(starts[d], tuple(range(len(outer), len(sizes))))
-        if d in inner:
-            after = len(inner) - inner.index(d) - 1
-            place = place + np.arange(windows[d]).reshape(-1, *[1] * after)
+    along = element_places(dict(enumerate(starts)), inner, windows)
+    for place, size in zip(along, dimensions, strict=True):
         inside &= (place >= 0) & (place < size)
         places = places * size + place
     return places, inside
@@ -81,7 +76,7 @@ def _apply_one(
     elif combination == "sub":
         np.subtract.at(operand, targets, update)
     elif combination != "keep":
-        monoid_ufunc(combination).at(operand, targets, update)
+        MONOIDS[combination].ufunc.at(operand, targets, update)
 
 
 def _is_numpys(combination: str, dtype: np.dtype) -> bool:

@@ -6,38 +6,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from minixla.core.attributes import Instance, Integers
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import named_like
 from minixla.core.graph import Graph
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph, evaluate_graph
-from minixla_ops.binary import add
-from minixla_ops.bitwise import and_, or_
-from minixla_ops.broadcasting import broadcast_in_dim
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.calls import Call
-from minixla_ops.comparison import ge, gt, le, lt
 from minixla_ops.computations import computation_of, is_identity, monoid_of, neutral_element
 from minixla_ops.fold_programs import fold_in_order
-from minixla_ops.folding import Fold, fold_arguments
-from minixla_ops.movement import pad
+from minixla_ops.folding import Fold, fold_arguments, halves
 from minixla_ops.numpy_folds import fold_windows, fold_windows_by_monoid
-from minixla_ops.rules import array_shape, splat, sum_over, zeros, zeros_like
-from minixla_ops.selection import select
-from minixla_ops.unary import not_
+from minixla_ops.rules import array_shape, as_results, splat, sum_over, zeros, zeros_like
 from minixla_ops.window_programs import window_elements
-from minixla_ops.windows import (
-    PaddingPairs,
-    Window,
-    dilated_size,
-    resolve_window,
-    window_of,
-    window_text,
-)
-
-__all__ = ["reduce_window", "select_and_gather"]
-
+from minixla_ops.windows import PaddingPairs, Pairs, Window, Windowed, dilated_size, resolve_window
 
 #: General computations over windows of up to so many elements are lowered as programs: element by
 #: element in row-major order, which XLA:CPU runs faster and in which its own order may differ.
@@ -45,7 +28,7 @@ _MOST_ELEMENTS = 64
 
 
 @register
-class ReduceWindow(Fold):
+class ReduceWindow(Fold, Windowed):
     """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow.
 
     result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) over the window's elements
@@ -53,100 +36,69 @@ class ReduceWindow(Fold):
     dilation makes take no part (StableHLO fills them with the initial value instead: the same,
     where that is an identity of f, as it must be).
 
-    Attributes:
-        computation: the Graph f, from 2 N scalars to N scalars; associative.
-        window_dimensions, window_strides, base_dilations, window_dilations: one number >= 1 for
-            each dimension.
-        padding: a pair (low, high) for each dimension; negative numbers take away.
+    Args:
+        operands: N arrays of equal dimensions, or one array.
+        init_values: N scalars of their element types, or one; Python numbers are converted.
+        computation: a Graph or a function f from N running values and N elements (scalars) to N
+            scalars, such as `max`; associative, with the initial values as its identity.
+        window_dimensions: the window's size in each dimension.
+        window_strides: the distance between its positions in each dimension.
+        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers take away.
+        base_dilations: the distance between the operands' elements; default 1.
+        window_dilations: the distance between the window's elements; default 1.
+
+    Returns:
+        An array of as many dimensions, one element for each position; a tuple of N for N > 1.
 
     Checks:
         (C1) ... (C4) see Fold.
         (C5) each list has one entry for each dimension.
         (C6) window sizes, strides and dilations are at least 1.
+
+    Raises:
+        TransformError: the computation reads a traced value of the enclosing function.
     """
 
     stablehlo_name = "reduce_window"
-    attributes = {
-        "computation": Instance(Graph),
-        "window_dimensions": Integers(),
-        "window_strides": Integers(),
-        "padding": PaddingPairs(),
-        "base_dilations": Integers(),
-        "window_dilations": Integers(),
-    }
+    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    base_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
 
-    def shape(self, *shapes: Any, computation: Graph, **attributes: Any) -> Any:
-        operands = self.check_operands(shapes, computation)
-        window = window_of(**attributes)
-        window.check(operands[0].rank, self.reject_attribute, "C5", "C6")
-        sizes = window.positions(operands[0].dimensions)
-        results = tuple(Shape(each.element_type, sizes) for each in operands)
-        return results[0] if len(results) == 1 else results
+    def shape(self, *shapes):
+        operands = self.check_operands(shapes)
+        self.check_window(operands[0].rank, "C5", "C6")
+        sizes = self.window.positions(operands[0].dimensions)
+        return as_results([Shape(each.element_type, sizes) for each in operands])
 
-    def reference(self, *operands: np.ndarray, computation: Graph, **attributes: Any) -> Any:
-        count = len(operands) // 2
-        arrays, initials = operands[:count], operands[count:]
-        window = window_of(**attributes)
-        monoid = monoid_of(computation)
+    def reference(self, *operands):
+        arrays, initials = halves(operands)
+        monoid = monoid_of(self.computation)
         if monoid is not None:
-            return fold_windows_by_monoid(monoid, arrays[0], window, initials[0])
-        results = fold_windows(computation, arrays, window, initials)
-        return tuple(results) if count > 1 else results[0]
+            return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
+        return as_results(fold_windows(self.computation, arrays, self.window, initials))
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        computation: Graph,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        window = window_of(**attributes)
-        is_small = math.prod(window.sizes) <= _MOST_ELEMENTS
-        if is_small and monoid_of(computation) is None:
-            program = self.program(tuple(shapes), computation=computation, **attributes)
+    def stablehlo(self, emit, operands, shapes, results):
+        is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
+        if is_small and monoid_of(self.computation) is None:
+            program = self.program(tuple(shapes))
             return Call(program).stablehlo(emit, operands, shapes, results)
-        return emit.operation(
-            "stablehlo.reduce_window",
-            operands,
-            shapes,
-            results,
-            [emit.region(computation)],
-            **window_text(window),
-        )
+        return super().stablehlo(emit, operands, shapes, results)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
-        computation = attributes.pop("computation")
-        return {"window": window_of(**attributes).hlo, "to_apply": computation}
-
-    def folded(
-        self,
-        operands: Sequence[Any],
-        initials: Sequence[Any],
-        *,
-        computation: Graph,
-        **attributes: Any,
-    ) -> list[Any]:
-        window = window_of(**attributes)
-        base = array_shape(operands[0]).dimensions
-        columns = [window_elements(operand, window) for operand in operands]
-        rows = zip(*columns, strict=True)
+    def folded(self, operands, initials):
+        window, base = self.window, array_shape(operands[0]).dimensions
+        rows = zip(*[window_elements(operand, window) for operand in operands], strict=True)
         sizes, present = window.positions(base), window.present(base)
-        return fold_in_order(computation, rows, initials, sizes, present)
+        return fold_in_order(self.computation, rows, initials, sizes, present)
 
-    def over_batch(
-        self, at: int, *, computation: Graph, **attributes: Any
-    ) -> tuple[dict[str, Any], int]:
-        window = window_of(**attributes).inserted(at)
-        return {"computation": computation, **window.attributes}, at
+    def over_batch(self, at):
+        return ReduceWindow(self.computation, *self.window.inserted(at)), at
 
-    def sum_transpose(self, cotangent: Any, operand: Shape, **attributes: Any) -> Any:
+    def sum_transpose(self, cotangent, operand):
         # Each base element sums the cotangents of the windows that it is in: windows of the same
         # size and dilation over the results, spread by the stride, in steps of the base dilation.
-        window = window_of(**attributes)
+        window = self.window
         config = []
         for base, size, stride, extent, (low, _), dilation in zip(
             operand.dimensions,
@@ -162,100 +114,63 @@ class ReduceWindow(Fold):
             config.append(
                 (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
             )
-        zero = splat(0, Shape(operand.element_type))
-        return reduce_window(
-            [pad(cotangent, zero, config)],
-            [zero],
-            add,
-            window.sizes,
-            window.base_dilations,
-            "VALID",
-            window_dilations=window.window_dilations,
-        )
+        zero, ones = splat(0, Shape(operand.element_type)), (1,) * operand.rank
+        steps, nowhere = window.base_dilations, ((0, 0),) * operand.rank
+        spread = Window(window.sizes, steps, nowhere, ones, window.window_dilations)
+        return ReduceWindow(self.computation, *spread)(ops.pad(cotangent, zero, config), zero)
 
-    def extreme_jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        result: Any,
-        *,
-        computation: Graph,
-        **attributes: Any,
-    ) -> Any:
-        operand, initial = primals
+    def extreme_jvp(self, primals, tangents, result):
         of_operand, of_initial = tangents
         gathered = None
         if of_operand is not None:
-            chooser = _comparison(computation)
-            gathered = select_and_gather(of_operand, operand, chooser, window_of(**attributes))
-        starts = self._starts(operand, initial, computation, **attributes)
+            gathered = select_and_gather(of_operand, primals[0], self._comparison(), self.window)
+        starts = self._starts(*primals)
         if starts is None:
             return gathered
         spread = zeros_like(result)
         if of_initial is not None:
-            spread = broadcast_in_dim(of_initial, array_shape(result).dimensions, ())
-        return select(starts, spread, zeros_like(result) if gathered is None else gathered)
+            spread = ops.broadcast_in_dim(of_initial, array_shape(result).dimensions, ())
+        return ops.select(starts, spread, zeros_like(result) if gathered is None else gathered)
 
-    def extreme_vjp(
-        self,
-        cotangent: Any,
-        operands: Sequence[Any],
-        result: Any,
-        active: Sequence[bool],
-        *,
-        computation: Graph,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        operand, initial = operands
-        window = window_of(**attributes)
-        starts = self._starts(operand, initial, computation, **attributes)
+    def extreme_vjp(self, cotangent, operands, result, active):
+        starts = self._starts(*operands)
         of_operand = of_initial = None
         if active[0]:
             source = cotangent
             if starts is not None:
-                source = select(starts, zeros_like(cotangent), cotangent)
-            of_operand = _scatter_to_selected(source, operand, _comparison(computation), window)
+                source = ops.select(starts, zeros_like(cotangent), cotangent)
+            of_operand = self._scatter_to_selected(source, operands[0])
         if active[1] and starts is not None:
-            kept = select(starts, cotangent, zeros_like(cotangent))
-            of_initial = sum_over(kept, range(len(window.sizes)))
+            chosen = ops.select(starts, cotangent, zeros_like(cotangent))
+            of_initial = sum_over(chosen, range(array_shape(cotangent).rank))
         return of_operand, of_initial
 
-    def _starts(self, operand: Any, initial: Any, computation: Graph, **attributes: Any) -> Any:
+    def _starts(self, operand: Any, initial: Any) -> Any:
         """Where the initial value beats all elements of the window; None: nowhere."""
-        monoid = monoid_of(computation)
+        monoid = monoid_of(self.computation)
         assert monoid is not None
         if is_identity(monoid, initial):
             return None
-        kind = array_shape(operand).element_type
-        neutral = neutral_element(monoid, kind)
-        best = bind(self, operand, neutral, computation=computation, **attributes)
-        spread = broadcast_in_dim(initial, array_shape(best).dimensions, ())
-        return (gt if monoid == "max" else lt)(spread, best)
+        best = self(operand, neutral_element(monoid, array_shape(operand).element_type))
+        spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
+        return (ops.gt if monoid == "max" else ops.lt)(spread, best)
 
+    def _comparison(self) -> Graph:
+        """How the element is selected that is the maximum or minimum: the first of equal ones."""
+        scalar = self.computation.output_shapes[0]
+        comparison = ops.ge if monoid_of(self.computation) == "max" else ops.le
+        return computation_of(comparison, (scalar, scalar), "reduce_window")
 
-def _comparison(computation: Graph) -> Graph:
-    """How the element is selected that is the maximum or minimum: the first of equal ones."""
-    scalar = computation.output_shapes[0]
-    comparison = ge if monoid_of(computation) == "max" else le
-    return computation_of(comparison, (scalar, scalar), "reduce_window")
-
-
-def _scatter_to_selected(source: Any, operand: Any, select: Graph, window: Window) -> Any:
-    """Zeros like `operand` with the elements of `source` added where `select` picks `operand`'s."""
-    from minixla_ops.select_and_scatter import select_and_scatter
-
-    if not window.is_dilated:
-        return select_and_scatter(
-            operand, select, window.sizes, window.strides, window.padding, source, 0, add
-        )
-    # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
-    values = zeros_like(operand)
-    operands = _gather_operands(values, operand)
-    computation = _gather_computation(select, array_shape(operand))
-    attributes = {"computation": computation, **window.attributes}
-    active = [False, False, True, False, False, False]
-    instance = ReduceWindow.instance
-    return instance.vjp((None, None, source), operands, None, active, **attributes)[2]
+    def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
+        """Zeros like `operand` with `source` added where the extremes of windows are."""
+        window, select = self.window, self._comparison()
+        if not window.is_dilated:
+            return ops.select_and_scatter(operand, select, *window[:3], source, 0, ops.add)
+        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
+        operands = _gather_operands(zeros_like(operand), operand)
+        gathering: Fold = _gathering(select, array_shape(operand), window)
+        active = [False, False, True, False, False, False]
+        return list(gathering.vjp((None, None, source), operands, None, active))[2]
 
 
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
@@ -269,14 +184,8 @@ def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) 
         select: from two scalars to pred; True keeps the first.
         window: over all dimensions.
     """
-    shape = array_shape(operand)
-    results = bind(
-        ReduceWindow.instance,
-        *_gather_operands(values, operand),
-        computation=_gather_computation(select, shape),
-        **window.attributes,
-    )
-    return results[2]
+    gathering = _gathering(select, array_shape(operand), window)
+    return gathering(*_gather_operands(values, operand))[2]
 
 
 def _gather_operands(values: Any, operand: Any) -> list[Any]:
@@ -286,24 +195,21 @@ def _gather_operands(values: Any, operand: Any) -> list[Any]:
     return [there, operand, values, splat(False, Shape("pred")), zeros(scalar), zeros(scalar)]
 
 
-def _gather_computation(chooser: Graph, operand: Shape) -> Graph:
-    """Keeps of two (is there, element, value) the one whose element `select` picks."""
-    found = chooser.memo.get("gather")
-    if found is None:
-        pred, scalar = Shape("pred"), Shape(operand.element_type)
+def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
+    """Keeps of the (is there, element, value) of a window that whose element `chooser` picks."""
 
-        def pick(a: Any, first: Any, kept: Any, b: Any, second: Any, other: Any) -> list[Any]:
-            (wins,) = evaluate_graph(chooser, [first, second])
-            keeps = and_(a, or_(wins, not_(b)))
-            return [or_(a, b), select(keeps, first, second), select(keeps, kept, other)]
+    def pick(a: Any, first: Any, kept: Any, b: Any, second: Any, other: Any) -> list[Any]:
+        (wins,) = evaluate_graph(chooser, [first, second])
+        keeps = ops.and_(a, ops.or_(wins, ops.not_(b)))
+        return [ops.or_(a, b), ops.select(keeps, first, second), ops.select(keeps, kept, other)]
 
-        shapes = [pred, scalar, scalar] * 2
-        found = closed_graph(pick, shapes, "select_and_gather", "select_and_gather")
-        chooser.memo["gather"] = found
-    return found
+    pred, scalar, name = Shape("pred"), Shape(operand.element_type), "select_and_gather"
+    shapes = [pred, scalar, scalar] * 2
+    computation = chooser.remembered(name, closed_graph, pick, shapes, name, name)
+    return ReduceWindow(computation, *window)
 
 
-def reduce_window(
+def _reduce_window(
     operands: Any,
     init_values: Any,
     computation: Graph | Callable[..., Any],
@@ -313,28 +219,7 @@ def reduce_window(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> Any:
-    """Folds the elements under each position of a sliding window.
-
-    Args:
-        operands: N arrays of equal dimensions, or one array.
-        init_values: N scalars of their element types, or one; Python numbers are converted.
-        computation: a Graph or a function from N running values and N elements (scalars) to N
-            scalars, such as `max`; associative, with the initial values as its identity.
-        window_dimensions: the window's size in each dimension.
-        window_strides: the distance between its positions in each dimension.
-        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension.
-        base_dilations: the distance between the operands' elements; default 1.
-        window_dilations: the distance between the window's elements; default 1.
-
-    Returns:
-        An array of as many dimensions, one element for each position; a tuple of N for N > 1.
-
-    Raises:
-        ShapeError, AttributeValueError: see ReduceWindow.
-        TransformError: the computation reads a traced value of the enclosing function.
-    """
-    operation: Fold = ReduceWindow.instance
-    shapes, values, graph = fold_arguments(operation, operands, init_values, computation)
+    shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
     window = resolve_window(
         "reduce_window",
         shapes[0].dimensions,
@@ -344,4 +229,7 @@ def reduce_window(
         base_dilations,
         window_dilations,
     )
-    return bind(operation, *values, computation=graph, **window.attributes)
+    return ReduceWindow(graph, *window)(*values)
+
+
+reduce_window = named_like(_reduce_window, ReduceWindow)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -11,24 +11,13 @@ import numpy as np
 
 from minixla.core.builders import operand_list as operand_list
 from minixla.core.element_types import ElementType
-from minixla.core.linear import add_cotangents, instantiate, zeros_like
+from minixla.core.linear import add_cotangents as add_cotangents
+from minixla.core.linear import instantiate as instantiate
+from minixla.core.linear import zeros_like as zeros_like
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 from minixla.core.tracer import is_dynamic
-from minixla.core.tracing import bind, shape_of
-
-__all__ = [
-    "add_cotangents",
-    "array_shape",
-    "common_sizes",
-    "full_like",
-    "instantiate",
-    "ones_like",
-    "splat",
-    "sum_over",
-    "zeros",
-    "zeros_like",
-]
+from minixla.core.tracing import shape_of
 
 _SPLATS: dict[Any, np.ndarray] = {}
 _MOST_SPLATS = 4096
@@ -108,25 +97,34 @@ def common_sizes(*values: Any) -> Sequence[Any]:
     return values
 
 
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    """The results of an operation, or what there is for each, as a tuple where there is one."""
+    return results if type(results) is tuple else (results,)
+
+
+def as_results(values: Sequence[Any]) -> Any:
+    """Results as an operation gives them: one alone, several in a tuple."""
+    return values[0] if len(values) == 1 else tuple(values)
+
+
 def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
     """The sum over `dimensions`, which the result no longer has."""
     listed = tuple(sorted(dimensions))
     if not listed:
         return value
-    # What the builder would do, once for each element type: rules sum often.
-    operation, zero, computation = _sum_of(array_shape(value).element_type)
-    return bind(operation, value, zero, computation=computation, dimensions_to_reduce=listed)
+    operation, zero = _sum_of(array_shape(value).element_type, listed)
+    return operation(value, zero)
 
 
-@cache
-def _sum_of(kind: ElementType) -> tuple[Any, np.ndarray, Any]:
-    """Reduce, its initial value and its computation for sums of an element type."""
+@lru_cache(maxsize=4096)
+def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+    """Reduce and its initial value for sums of an element type: rules sum often."""
     from minixla_ops.binary import add
     from minixla_ops.computations import computation_of
     from minixla_ops.reduction import Reduce
 
     scalar = Shape(kind)
-    return Reduce.instance, splat(0, scalar), computation_of(add, [scalar, scalar], "reduce")
+    return Reduce(computation_of(add, [scalar] * 2, "reduce"), dimensions), splat(0, scalar)
 
 
 fill_role("zeros", zeros)

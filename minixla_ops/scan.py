@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Instance, Integer, attribute
+from minixla.core.attributes import Boolean, Dimension, Instance, Integer, attribute
 from minixla.core.derived import (
     call_vjp_graphs,
     entered_graph,
@@ -31,12 +31,6 @@ from minixla_ops.scan_programs import (
     fixed_carries,
     scan_vjp_graphs,
 )
-
-
-class _Dimension(Integer):
-    def hlo(self, value: int) -> tuple[int]:
-        """A list of one."""
-        return (value,)
 
 
 class _Promise(Boolean):
@@ -79,7 +73,7 @@ class Scan(RunsPrograms, Composed):
     to_apply: Graph = attribute(Instance(Graph))
     carries: int = attribute(Integer(0), hlo="num_carries")
     length: int = attribute(Integer(0), hlo=None)
-    scan_dimension: int = attribute(_Dimension(0), default=0, hlo="dimensions")
+    scan_dimension: int = attribute(Dimension(0), default=0, hlo="dimensions")
     is_reverse: bool = attribute(_Promise(), default=False)
     is_associative: bool | None = attribute(Boolean(), default=None)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
-from minixla_ops.computations import monoid_of
-
-__all__ = ["combination_of", "overwrite", "separate"]
+from minixla.core.tracing import closed_graph
+from minixla_ops.computations import apply_computation, monoid_of, pulled_program
+from minixla_ops.rules import array_shape
 
 
 def overwrite(old: Any, update: Any) -> Any:
@@ -22,13 +24,13 @@ def combination_of(computation: Graph) -> str | None:
         What `monoid_of` does, `sub` for old - update, `set` for the update itself, `keep` for the
         old value, and None for everything else.
     """
-    memo = computation.memo
-    if "combination" not in memo:
-        memo["combination"] = monoid_of(computation) or _find_combination(computation)
-    return memo["combination"]
+    return computation.remembered("combination", _find_combination, computation)
 
 
 def _find_combination(computation: Graph) -> str | None:
+    monoid = monoid_of(computation)
+    if monoid is not None:
+        return monoid
     if len(computation.inputs) != 2 or len(computation.outputs) != 1:
         return None
     (result,) = computation.outputs
@@ -46,10 +48,7 @@ def separate(computation: Graph) -> tuple[Graph, ...] | None:
         For each result the computation of it from its own old value and update; None where one
         reads another's.
     """
-    memo = computation.memo
-    if "separate" not in memo:
-        memo["separate"] = _find_parts(computation)
-    return memo["separate"]
+    return computation.remembered("separate", _find_parts, computation)
 
 
 def _find_parts(computation: Graph) -> tuple[Graph, ...] | None:
@@ -69,3 +68,33 @@ def _find_parts(computation: Graph) -> tuple[Graph, ...] | None:
 def _inputs_read(graph: Graph) -> list[Value]:
     read = [value for each in graph.instructions for value in each.operands]
     return [value for value in (*read, *graph.outputs) if value.instruction is None]
+
+
+def split(values: Sequence[Any]) -> tuple[Sequence[Any], Any, Sequence[Any]]:
+    """What there is for a scatter's N operands, for its indices, and for its N updates."""
+    count = len(values) // 2
+    return values[:count], values[count], values[count + 1 :]
+
+
+def pulled_back(
+    computation: Graph, arguments: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """The pullback of a computation of scalars that is applied element by element.
+
+    Args:
+        computation: from 2 N scalars to N.
+        arguments: 2 N arrays of equal dimensions.
+        cotangents: those of the N results; None for zero.
+
+    Returns:
+        A cotangent for each argument; None for zero.
+    """
+    shapes = tuple([array_shape(argument) for argument in arguments])
+
+    def elementwise(*values: Any) -> list[Any]:
+        return apply_computation(computation, values)
+
+    given = elementwise, shapes, "scatter", computation.name
+    program = computation.remembered(("elementwise", shapes), closed_graph, *given)
+    active = [has_tangent(argument) for argument in arguments]
+    return list(pulled_program(program, arguments, cotangents, active))

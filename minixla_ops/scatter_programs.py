@@ -4,73 +4,61 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph
+from minixla_ops.computations import program_of
 from minixla_ops.gather_scatter import into_padding, may_lie_partly_outside
 from minixla_ops.index_numbers import ScatterDimensionNumbers, window_sizes, without_vectors
-from minixla_ops.rules import array_shape, splat, zeros
+from minixla_ops.rules import array_shape, as_tuple, splat, zeros
+from minixla_ops.scatter_computations import split
 
-__all__ = ["program_for_xla"]
+if TYPE_CHECKING:
+    from minixla_ops.scatter import Scatter
 
 Values = Sequence[Any]
 
 
-def program_for_xla(
-    shapes: tuple[Any, ...],
-    *,
-    update_computation: Graph,
-    dimension_numbers: ScatterDimensionNumbers,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    indices_in_bounds: bool,
-) -> Graph | None:
+def program_for_xla(operation: Scatter, shapes: tuple[Any, ...]) -> Graph | None:
     """What to run in the place of a scatter of arrays of `shapes`; None for the scatter itself."""
     operand, updates = shapes[0], shapes[-1]
-    numbers = dimension_numbers
+    computation, numbers = operation.update_computation, operation.dimension_numbers
     windows = window_sizes(operand.dimensions, updates.dimensions, numbers)
     program: Callable[..., Values]
-    if not indices_in_bounds and may_lie_partly_outside(numbers, windows):
+    if not operation.indices_in_bounds and may_lie_partly_outside(numbers, windows):
         program = _by_elements
     elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
         program = _with_index_component
     else:
         return None
-    memo, key = update_computation.memo, (program.__name__, shapes, numbers)
-    if key not in memo:
 
-        def function(*values: Any) -> Values:
-            return program(values, update_computation, numbers)
+    def function(*values: Any) -> Values:
+        return program(values, computation, numbers)
 
-        memo[key] = closed_graph(function, shapes, "scatter", "scatter").pruned()
-    return memo[key]
+    return program_of(operation, computation, shapes, function, "scatter")
 
 
 def _by_elements(values: Values, computation: Graph, numbers: ScatterDimensionNumbers) -> Values:
     """XLA skips windows that lie partly outside: here a frame catches what is outside."""
-    from minixla_ops.movement import pad, slice
-
-    operands, indices, updates = _split(values)
+    operands, indices, updates = split(values)
     sizes = array_shape(operands[0]).dimensions
     windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
     config, moved = into_padding(indices, numbers, sizes, windows)
-    framed = [pad(each, _zero(each), config) for each in operands]
+    framed = [ops.pad(each, _zero(each), config) for each in operands]
     # In the frame, windows may meet that have no target in common, and be in another order.
     results = _scattered(framed, moved, updates, computation, numbers)
     starts = [low for low, _, _ in config]
     limits = [low + size for low, size in zip(starts, sizes, strict=True)]
-    return [slice(each, starts, limits) for each in results]
+    return [ops.slice(each, starts, limits) for each in results]
 
 
 def _with_index_component(
     values: Values, computation: Graph, numbers: ScatterDimensionNumbers
 ) -> Values:
     """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
-    from minixla_ops.reshaping import reshape
-
-    operands, indices, updates = _split(values)
+    operands, indices, updates = split(values)
     sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
     outer = without_vectors(array_shape(indices).dimensions, at)
     indexed = ScatterDimensionNumbers(
@@ -81,15 +69,10 @@ def _with_index_component(
         tuple([d + 1 for d in numbers.operand_batching_dims]),
         tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims]),
     )
-    raised = [reshape(each, (1, *sizes)) for each in operands]
+    raised = [ops.reshape(each, (1, *sizes)) for each in operands]
     start = zeros(Shape("s32", (*outer, 1)))
     results = _scattered(raised, start, updates, computation, indexed)
-    return [reshape(each, sizes) for each in results]
-
-
-def _split(values: Values) -> tuple[Values, Any, Values]:
-    count = len(values) // 2
-    return values[:count], values[count], values[count + 1 :]
+    return [ops.reshape(each, sizes) for each in results]
 
 
 def _zero(like: Any) -> Any:
@@ -103,7 +86,5 @@ def _scattered(
     computation: Graph,
     numbers: ScatterDimensionNumbers,
 ) -> Values:
-    from minixla_ops.scatter import scatter
-
-    results = scatter(operands, indices, updates, computation, numbers, indices_in_bounds=True)
-    return results if isinstance(results, tuple) else (results,)
+    results = ops.scatter(operands, indices, updates, computation, numbers, indices_in_bounds=True)
+    return as_tuple(results)

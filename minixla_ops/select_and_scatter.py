@@ -8,33 +8,38 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Instance, Integers
-from minixla.core.derived import batched_graph, call_vjp_graphs, jvp_graph, vjp_graphs
+from minixla.core.attributes import Instance, Integers, attribute
+from minixla.core.builders import named_like
+from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.graph import Graph
 from minixla.core.linear import linear_jvp
-from minixla.core.operation import Operation, register
+from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph, shape_of
-from minixla_ops.batching import batch_size, move_batch
+from minixla.core.tracing import shape_of
+from minixla_ops.batching import align_batches, batch_size, member_shapes
 from minixla_ops.calls import Call, call
-from minixla_ops.computations import check_computation, computation_of, monoid_of
+from minixla_ops.computations import (
+    check_computation,
+    computation_of,
+    monoid_of,
+    program_of,
+    pulled_program,
+)
 from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.folding import initial_values, not_a_sum
+from minixla_ops.numpy_scatter import apply_updates
 from minixla_ops.reduce_window import select_and_gather
 from minixla_ops.rules import array_shape, sum_over
 from minixla_ops.window_programs import scatter_to_selected
 from minixla_ops.windows import (
     PaddingPairs,
+    Pairs,
     Window,
-    dilated_size,
+    Windowed,
     padded_base,
     resolve_window,
-    window_of,
-    window_text,
     window_view,
 )
-
-__all__ = ["select_and_scatter"]
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
 #: runs many times faster. (Where they overlap it would compute all anew for each element.)
@@ -42,7 +47,7 @@ _MOST_ELEMENTS = 64
 
 
 @register
-class SelectAndScatter(Operation):
+class SelectAndScatter(Windowed):
     """Combines values into an array where a sliding window's selected elements are.
 
     For each position of the window one element of `operand` is selected: the first stays while
@@ -51,11 +56,20 @@ class SelectAndScatter(Operation):
     the selected element's place gets `scatter(result there, source's element)`.
     XLA: SelectAndScatter.
 
-    Attributes:
-        select: the Graph from two scalars to pred; transitive.
-        window_dimensions, window_strides: one number >= 1 for each dimension.
-        padding: a pair (low, high) for each dimension; negative numbers take away.
-        scatter: the Graph from two scalars to one; associative.
+    Args:
+        operand: the array under the window.
+        select: a Graph or a function of two scalars to pred, such as `ge`: whether the first, which
+            comes first, stays selected. Transitive.
+        window_dimensions: the window's size in each dimension.
+        window_strides: the distance between its positions in each dimension.
+        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers take away.
+        source: the values, one for each position, of the operand's element type.
+        init_value: a scalar: what the result holds before; a Python number is converted.
+        scatter: a Graph or a function from what the result holds and a value to what it holds then,
+            such as `add`. Associative.
+
+    Returns:
+        An array of the operand's shape.
 
     Checks:
         (C1) source has the operand's element type.
@@ -65,217 +79,104 @@ class SelectAndScatter(Operation):
         (C5) init_value is a scalar of the operand's element type.
         (C6) select takes two such scalars and gives a pred.
         (C7) scatter takes two such scalars and gives one.
+
+    Raises:
+        TransformError: a computation reads a traced value of the enclosing function.
     """
 
     stablehlo_name = "select_and_scatter"
-    operand_names = ("operand", "source", "init_value")
-    attributes = {
-        "select": Instance(Graph),
-        "window_dimensions": Integers(),
-        "window_strides": Integers(),
-        "padding": PaddingPairs(),
-        "scatter": Instance(Graph),
-    }
+    operands = "operand", "source", "init_value"
     linear_operands = (1, 2)
+    select: Graph = attribute(Instance(Graph))
+    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    scatter: Graph = attribute(Instance(Graph))
 
-    def shape(
-        self,
-        operand: Any,
-        source: Any,
-        init_value: Any,
-        *,
-        select: Graph,
-        scatter: Graph,
-        **attributes: Any,
-    ) -> Shape:
+    def shape(self, operand, source, init_value):
         operand, source, init_value = self.array_shapes([operand, source, init_value])
-        given = [f"operand {operand}", f"source {source}", f"init_value {init_value}"]
         if source.element_type is not operand.element_type:
-            self.reject(
-                "C1",
-                "source has another element type than operand",
-                given,
-                "Convert it with convert_element_type.",
-            )
-        window = window_of(**attributes)
-        window.check(operand.rank, self.reject_attribute, "C2", "C3")
-        positions = window.positions(operand.dimensions)
+            problem = "source has another element type than operand"
+            self.refuse("C1", problem, "Convert it with convert_element_type.")
+        self.check_window(operand.rank, "C2", "C3")
+        positions = self.window.positions(operand.dimensions)
         if source.dimensions != positions:
-            self.reject(
+            self.refuse(
                 "C4",
                 f"source has dimensions {source.dimensions}, the window has positions {positions}",
-                [*given, f"window {window.hlo}"],
                 "source must have an element for each position of the window, as what "
                 "reduce_window with these window arguments gives.",
             )
         scalar = Shape(operand.element_type)
         if init_value is not scalar:
-            self.reject("C5", f"init_value is {init_value}", given, f"It must be {scalar}.")
-        check_computation(self, "C6", "select", select, (scalar, scalar), (Shape("pred"),))
-        check_computation(self, "C7", "scatter", scatter, (scalar, scalar), (scalar,))
+            self.refuse("C5", f"init_value is {init_value}", f"It must be {scalar}.")
+        check_computation(self, "C6", "select", self.select, (scalar, scalar), (Shape("pred"),))
+        check_computation(self, "C7", "scatter", self.scatter, (scalar, scalar), (scalar,))
         return operand
 
-    def reference(
-        self,
-        operand: np.ndarray,
-        source: np.ndarray,
-        init_value: np.ndarray,
-        *,
-        select: Graph,
-        scatter: Graph,
-        **attributes: Any,
-    ) -> np.ndarray:
-        window = window_of(**attributes)
-        if source.size == 0:
-            return np.broadcast_to(init_value, operand.shape).astype(operand.dtype)
+    def reference(self, operand, source, init_value):
+        result = np.full(operand.size, init_value, operand.dtype)
         with np.errstate(all="ignore"):
-            selected = _selected(operand, select, window)
-            # A place gets the values of later positions through earlier elements of the window.
-            padded = np.full(window.padded(operand.shape), init_value, operand.dtype)
-            for index, offset in reversed(list(enumerate(window.offsets()))):
-                place = padded[_span(offset, window, source.shape)]
-                chosen = selected == index
-                combined = apply_elementwise(scatter, [place, source])[0]
-                np.copyto(place, combined.astype(operand.dtype, copy=False), where=chosen)
-        return _without_padding(padded, init_value, window, operand.shape)
+            selected = _selected(operand, self.select, self.window)
+        is_any = selected >= 0
+        targets = _targets(selected, self.window, operand.shape)[is_any]
+        apply_updates(self.scatter, [result], targets, [source[is_any]])
+        return result.reshape(operand.shape)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        select: Graph,
-        scatter: Graph,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        window = window_of(**attributes)
-        is_tiling = not window.overlaps and math.prod(window.strides) <= _MOST_ELEMENTS
-        if is_tiling:
-            program = self.program(tuple(shapes), select=select, scatter=scatter, **attributes)
-            return Call(program).stablehlo(emit, operands, shapes, results)
-        return emit.operation(
-            "stablehlo.select_and_scatter",
-            operands,
-            shapes,
-            results,
-            [emit.region(select), emit.region(scatter)],
-            **window_text(window, dilations=False),
-        )
+    def stablehlo(self, emit, operands, shapes, results):
+        if self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS:
+            return super().stablehlo(emit, operands, shapes, results)
+        program = self.program(tuple(shapes))
+        return Call(program).stablehlo(emit, operands, shapes, results)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
-        select, scatter = attributes.pop("select"), attributes.pop("scatter")
-        return {"window": window_of(**attributes).hlo, "select": select, "scatter": scatter}
-
-    def program(
-        self, shapes: tuple[Any, ...], *, select: Graph, scatter: Graph, **attributes: Any
-    ) -> Graph:
+    def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
         """The operation as a program of others, kept with its computation `scatter`."""
-        window = window_of(**attributes)
-        key = (self.name, shapes, select, window)
-        program = scatter.memo.get(key)
-        if program is None:
 
-            def function(operand: Any, source: Any, initial: Any) -> Any:
-                return scatter_to_selected(operand, source, initial, select, scatter, window)
+        def function(operand: Any, source: Any, initial: Any) -> Any:
+            arrays = operand, source, initial
+            return scatter_to_selected(*arrays, self.select, self.scatter, self.window)
 
-            program = closed_graph(function, shapes, self.builder_name, self.builder_name)
-            program = scatter.memo[key] = program.pruned()
-        return program
+        return program_of(self, self.scatter, shapes, function, self.builder_name)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any
-    ) -> Any:
-        if monoid_of(attributes["scatter"]) == "add":
+    def jvp(self, primals, tangents, results):
+        if monoid_of(self.scatter) == "add":
             # Which elements are selected is piecewise constant in the operand.
             if tangents[1] is None and tangents[2] is None:
                 return None
-            return linear_jvp(self, primals, [None, *tangents[1:]], attributes)
-        program = self.program(tuple(map(shape_of, primals)), **attributes)
+            return linear_jvp(self, primals, [None, *tangents[1:]], {})
+        program = self.program(tuple(map(shape_of, primals)))
         derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
         given = [tangent for tangent in tangents if tangent is not None]
         outcome = call(derived.graph, *primals, *given)
         return outcome[1] if derived.active_outputs[0] else None
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        select: Graph,
-        scatter: Graph,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        if monoid_of(scatter) != "add":
-            raise not_a_sum(self, scatter)
+    def transpose(self, cotangents, operands, linear):
+        if monoid_of(self.scatter) != "add":
+            raise not_a_sum(self, self.scatter)
         of_source = of_initial = None
         if linear[1]:
-            of_source = select_and_gather(cotangents, operands[0], select, window_of(**attributes))
+            of_source = select_and_gather(cotangents, operands[0], self.select, self.window)
         if linear[2]:
             of_initial = sum_over(cotangents, range(array_shape(cotangents).rank))
         return None, of_source, of_initial
 
-    def vjp(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        results: Any,
-        active: Sequence[bool],
-        /,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        if monoid_of(attributes["scatter"]) == "add":
-            return self.transpose(cotangents, operands, active, **attributes)
-        program = self.program(tuple(map(shape_of, operands)), **attributes)
-        graphs = vjp_graphs(program, tuple(active))
-        _, pullback = call_vjp_graphs(graphs, 1, list(operands))
-        return pullback({0: cotangents})
+    def vjp(self, cotangents, operands, results, active):
+        if monoid_of(self.scatter) == "add":
+            return self.transpose(cotangents, operands, active)
+        program = self.program(tuple(map(shape_of, operands)))
+        return pulled_program(program, operands, [cotangents], active)
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, int]:
-        size = batch_size(operands, dimensions)
+    def batch(self, operands, dimensions):
         if dimensions[2] is not None:
-            shapes = tuple(map(_member_shape, operands, dimensions))
-            program = self.program(shapes, **attributes)
+            program = self.program(member_shapes(operands, dimensions))
+            size = batch_size(operands, dimensions)
             batched = batched_graph(program, tuple(dimensions), size)
             (result,) = call(batched.graph, *operands)
-            return result, batched.dimensions[0]  # type: ignore[return-value]  # init is batched
-        at = next(dimension for dimension in dimensions if dimension is not None)
-        operand, source = (
-            move_batch(value, dimension, at, size)
-            for value, dimension in zip(operands[:2], dimensions[:2], strict=True)
-        )
-        select, scatter = attributes.pop("select"), attributes.pop("scatter")
-        window = window_of(**attributes).inserted(at)
-        return _bound(operand, source, operands[2], select, scatter, window), at
-
-
-def _bound(
-    operand: Any, source: Any, initial: Any, select: Graph, scatter: Graph, window: Window
-) -> Any:
-    return bind(
-        SelectAndScatter.instance,
-        operand,
-        source,
-        initial,
-        select=select,
-        window_dimensions=window.sizes,
-        window_strides=window.strides,
-        padding=window.padding,
-        scatter=scatter,
-    )
-
-
-def _member_shape(value: Any, dimension: int | None) -> Shape:
-    shape = array_shape(value)
-    if dimension is None:
-        return shape
-    return shape.with_dimensions(shape.dimensions[:dimension] + shape.dimensions[dimension + 1 :])
+            return result, batched.dimensions[0]
+        (operand, source), at = align_batches(operands[:2], dimensions[:2])
+        window = self.window.inserted(at)
+        record = SelectAndScatter(self.select, *window[:3], self.scatter)
+        return record(operand, source, operands[2]), at
 
 
 def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
@@ -295,29 +196,20 @@ def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
     return chosen
 
 
-def _span(offset: Sequence[int], window: Window, positions: Sequence[int]) -> tuple[slice, ...]:
-    """Where the elements at `offset` of all positions are in the padded base."""
-    return tuple(
-        slice(at, at + dilated_size(count, stride), stride)
-        for at, stride, count in zip(offset, window.strides, positions, strict=True)
-    )
+def _targets(selected: np.ndarray, window: Window, base: Sequence[int]) -> np.ndarray:
+    """Where in the flat base the elements of these numbers are, for each position."""
+    offsets = np.array([*window.offsets()], np.int64).reshape(-1, len(base))[selected]
+    targets = np.zeros(selected.shape, np.int64)
+    for dimension, (size, stride, (low, _)) in enumerate(
+        zip(base, window.strides, window.padding, strict=True)
+    ):
+        after = [1] * (len(base) - dimension - 1)
+        starts = (np.arange(selected.shape[dimension]) * stride - low).reshape(-1, *after)
+        targets = targets * size + starts + offsets[..., dimension]
+    return targets
 
 
-def _without_padding(
-    padded: np.ndarray, filling: np.ndarray, window: Window, base: Sequence[int]
-) -> np.ndarray:
-    """The base's part of a padded one; `filling` where padding had taken away."""
-    whole = np.full(base, filling, padded.dtype)
-    inner, outer = [], []
-    for (low, _), size, extent in zip(window.padding, base, padded.shape, strict=True):
-        start, stop = max(low, 0), min(low + size, extent)
-        inner.append(slice(start, max(stop, start)))
-        outer.append(slice(start - low, max(stop, start) - low))
-    whole[tuple(outer)] = padded[tuple(inner)]
-    return whole
-
-
-def select_and_scatter(
+def _select_and_scatter(
     operand: Any,
     select: Graph | Callable[..., Any],
     window_dimensions: Sequence[int],
@@ -327,36 +219,15 @@ def select_and_scatter(
     init_value: Any,
     scatter: Graph | Callable[..., Any],
 ) -> Any:
-    """Combines values into an array where a sliding window's selected elements are.
-
-    Args:
-        operand: the array under the window.
-        select: a Graph or a function of two scalars to pred, such as `ge`: whether the first, which
-            comes first, stays selected. Transitive.
-        window_dimensions: the window's size in each dimension.
-        window_strides: the distance between its positions in each dimension.
-        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension.
-        source: the values, one for each position, of the operand's element type.
-        init_value: a scalar: what the result holds before; a Python number is converted.
-        scatter: a Graph or a function from what the result holds and a value to what it holds then,
-            such as `add`. Associative.
-
-    Returns:
-        An array of the operand's shape.
-
-    Raises:
-        ShapeError, AttributeValueError: see SelectAndScatter.
-        TransformError: a computation reads a traced value of the enclosing function.
-    """
     name = "select_and_scatter"
-    (shape,) = SelectAndScatter.instance.array_shapes([shape_of(operand, name)])
-    scalar = Shape(shape.element_type)
+    (shape,) = SelectAndScatter.array_shapes([shape_of(operand, name)])
+    scalars = [Shape(shape.element_type)] * 2
     (initial,) = initial_values([shape], [init_value])
-    return _bound(
-        operand,
-        source,
-        initial,
-        computation_of(select, (scalar, scalar), name),
-        computation_of(scatter, (scalar, scalar), name),
-        resolve_window(name, shape.dimensions, window_dimensions, window_strides, padding),
+    window = resolve_window(name, shape.dimensions, window_dimensions, window_strides, padding)
+    record = SelectAndScatter(
+        computation_of(select, scalars, name), *window[:3], computation_of(scatter, scalars, name)
     )
+    return record(operand, source, initial)
+
+
+select_and_scatter = named_like(_select_and_scatter, SelectAndScatter)

@@ -7,27 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Instance, Integer
+from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
+from minixla.core.builders import builder, named_like
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph, evaluate_graph, shape_of
+from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.batching import align_batches, move_dimension
 from minixla_ops.casting import cast, widened
 from minixla_ops.comparison import gt_total_order, lt_total_order, total_order
 from minixla_ops.composed import Composed
-from minixla_ops.computations import check_computation, computation_of
+from minixla_ops.computations import check_computation, check_equal_dimensions, computation_of
 from minixla_ops.conversion import bitcast_convert_type, convert_element_type
 from minixla_ops.creation import iota
 from minixla_ops.folding import as_sequence
 from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.numpy_sorting import key_of, order_by_key, order_by_merging
-from minixla_ops.rules import array_shape, zeros
+from minixla_ops.rules import array_shape, as_results, zeros
 from minixla_ops.slicing import slice_in_dim
-
-__all__ = ["sort", "top_k"]
 
 _PRED, _S32 = Shape("pred"), Shape("s32")
 
@@ -41,11 +40,16 @@ class Sort(Operation):
     comparator(v[j], v[i]): `lt` sorts ascending. The comparator must be a strict weak order; with
     another one (such as `lt` of floats where there is a NaN) the result is some permutation.
 
-    Attributes:
-        comparator: the Graph, from two scalars of each operand in turn (left and right of the
-            first, left and right of the second ...) to whether the left ones come first.
-        dimension: along which dimension.
+    Args:
+        operands: an array, or a list or tuple of N arrays of equal dimensions.
+        comparator: a Graph or a function of 2 N scalars, two of each operand in turn (left and
+            right of the first, left and right of the second ...), that gives a pred: whether the
+            left ones come first. `minixla_ops.lt` sorts one operand in ascending order.
+        dimension: along which dimension; -1 is the last.
         is_stable: whether elements that are equal to the comparator keep their order.
+
+    Returns:
+        The sorted array; for N > 1 a tuple of N arrays, all permuted together.
 
     Checks:
         (C1) at least one operand, all of equal dimensions.
@@ -53,150 +57,79 @@ class Sort(Operation):
         (C3) the comparator takes two scalars of each operand's element type and gives a pred.
 
     Derivatives are permuted as the values are; the comparator decides on the values alone.
+
+    Raises:
+        TransformError: the comparator reads a traced value of the enclosing function.
     """
 
     stablehlo_name = "sort"
-    operand_names = ("operands...",)
+    operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
-    attributes = {
-        "comparator": Instance(Graph),
-        "dimension": Integer(),
-        "is_stable": Boolean(False),
-    }
+    comparator: Graph = attribute(Instance(Graph), hlo="to_apply")
+    dimension: int = attribute(Dimension(), hlo="dimensions")
+    is_stable: bool = attribute(Flag(), default=False)
 
-    def shape(
-        self, *operands: Any, comparator: Graph, dimension: int, is_stable: bool
-    ) -> Shape | tuple[Shape, ...]:
+    def shape(self, *operands):
         shapes = self.array_shapes(operands)
-        given = [f"operands[{index}] {shape}" for index, shape in enumerate(shapes)]
-        if len({shape.dimensions for shape in shapes}) != 1:
-            self.reject("C1", "operands differ in dimensions" if given else "there is no operand",
-                        given, "Give at least one array, all of equal dimensions.")  # fmt: skip
-        if not 0 <= dimension < shapes[0].rank:
-            self.reject_attribute(
-                "C2",
-                f"there is no dimension {dimension}",
-                given,
-                f"dimension must be in [0, {shapes[0].rank}), or -1 for the last.",
-            )
-        check_computation(self, "C3", "comparator", comparator, _parameters(shapes), [_PRED])
-        return shapes[0] if len(shapes) == 1 else tuple(shapes)
+        if not shapes:
+            self.refuse("C1", "there is no operand", "Give at least one array.")
+        check_equal_dimensions(self, "C1", "operands", shapes)
+        if not 0 <= self.dimension < shapes[0].rank:
+            problem = f"there is no dimension {self.dimension}"
+            advice = f"dimension must be in [0, {shapes[0].rank}), or -1 for the last."
+            self.refuse_attribute("C2", problem, advice)
+        check_computation(self, "C3", "comparator", self.comparator, _parameters(shapes), [_PRED])
+        return as_results(shapes)
 
-    def reference(
-        self, *operands: np.ndarray, comparator: Graph, dimension: int, is_stable: bool
-    ) -> Any:
-        rows = [np.moveaxis(operand, dimension, -1) for operand in operands]
-        order = order_by_key(rows, comparator)
+    def reference(self, *operands):
+        rows = [np.moveaxis(operand, self.dimension, -1) for operand in operands]
+        order = order_by_key(rows, self.comparator)
         if order is None:
-            order = order_by_merging(rows, comparator)
-        sorted_rows = [np.take_along_axis(row, order, -1) for row in rows]
-        results = tuple([np.moveaxis(row, -1, dimension) for row in sorted_rows])
-        return results[0] if len(results) == 1 else results
+            order = order_by_merging(rows, self.comparator)
+        taken = [np.take_along_axis(row, order, -1) for row in rows]
+        return as_results([np.moveaxis(row, -1, self.dimension) for row in taken])
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        comparator: Graph,
-        dimension: int,
-        is_stable: bool,
-    ) -> Sequence[str]:
-        arrays = self.array_shapes(shapes)
-        if any(shape.element_type in _CARRIERS for shape in arrays):
-            return emit.expand(_carried(arrays, comparator, dimension, is_stable), operands)
+    def stablehlo(self, emit, operands, shapes, results):
+        if any(shape.element_type in _CARRIERS for shape in shapes):
+            return emit.expand(_carried(self, shapes), operands)
         # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
         # strict weak order; std::stable_sort does not.
-        key = key_of(comparator)
+        key = key_of(self.comparator)
         is_safe = key is not None and (
-            key.in_total_order or not arrays[key.operand].element_type.is_inexact
+            key.in_total_order or not shapes[key.operand].element_type.is_inexact
         )
-        return emit.operation(
-            "stablehlo.sort",
-            operands,
-            shapes,
-            results,
-            [emit.region(comparator)],
-            dimension=dimension,
-            is_stable=is_stable or not is_safe,
-        )
+        record = self if is_safe else self.replace(is_stable=True)
+        return Operation.stablehlo(record, emit, operands, shapes, results)
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], /, *, comparator: Graph, dimension: int, is_stable: bool
-    ) -> dict[str, Any]:
-        stable = {"is_stable": True} if is_stable else {}
-        return {"dimensions": (dimension,), **stable, "to_apply": comparator}
-
-    def forward(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        comparator: Graph,
-        dimension: int,
-        is_stable: bool,
-    ) -> tuple[Any, Any]:
+    def forward(self, primals, tangents):
         # The positions are sorted along, and say where tangents go.
         shape = array_shape(primals[0])
-        positions = iota(Shape("s32", shape.dimensions), dimension)
-        *results, order = bind(
-            self,
-            *primals,
-            positions,
-            comparator=_with_positions(comparator),
-            dimension=dimension,
-            is_stable=is_stable,
-        )
-        moved = [None if t is None else _taken(t, order, dimension) for t in tangents]
-        return (tuple(results), tuple(moved)) if len(results) > 1 else (results[0], moved[0])
+        positions = iota(Shape("s32", shape.dimensions), self.dimension)
+        *results, order = self(*primals, positions, comparator=_with_positions(self.comparator))
+        moved = [None if t is None else _taken(t, order, self.dimension) for t in tangents]
+        return as_results(results), as_results(moved)
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        comparator: Graph,
-        dimension: int,
-        is_stable: bool,
-    ) -> tuple[Any, Any]:
+    def batch(self, operands, dimensions):
         aligned, at = align_batches(operands, dimensions)
-        results = sort(aligned, comparator, dimension + (at <= dimension), is_stable)
-        return results, (at,) * len(operands) if len(operands) > 1 else at
+        results = self(*aligned, dimension=self.dimension + (at <= self.dimension))
+        return results, as_results([at] * len(operands))
 
 
-def sort(
+def _sort(
     operands: Any,
     comparator: Graph | Callable[..., Any],
     dimension: int = -1,
     is_stable: bool = False,
 ) -> Any:
-    """Arrays with their elements along a dimension in the order of a comparator.
-
-    Args:
-        operands: an array, or a list or tuple of N arrays of equal dimensions.
-        comparator: a Graph or a function of 2 N scalars, two of each operand in turn, that gives
-            a pred: whether the left ones (the first of each pair) come first. `minixla_ops.lt`
-            sorts one operand in ascending order.
-        dimension: along which dimension; -1 is the last.
-        is_stable: whether elements that are equal to the comparator keep their order.
-
-    Returns:
-        The sorted array; for N > 1 a tuple of N arrays, all permuted together.
-
-    Raises:
-        ShapeError, AttributeValueError: see Sort.
-        TransformError: the comparator reads a traced value of the enclosing function.
-    """
     values = as_sequence(operands)
-    shapes = Sort.instance.array_shapes([shape_of(value, "sort") for value in values])
+    shapes = Sort.array_shapes([shape_of(value, "sort") for value in values])
     graph = computation_of(comparator, _parameters(shapes), "sort")
     if dimension == -1 and shapes:
         dimension = shapes[0].rank - 1
-    return bind(Sort.instance, *values, comparator=graph, dimension=dimension, is_stable=is_stable)
+    return Sort(graph, dimension, is_stable)(*values)
+
+
+sort = named_like(_sort, Sort)
 
 
 def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
@@ -205,15 +138,13 @@ def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
 
 def _with_positions(comparator: Graph) -> Graph:
     """The comparator where one more operand, of s32, is sorted along."""
-    found = comparator.memo.get("with_positions")
-    if found is None:
-        found = comparator.memo["with_positions"] = closed_graph(
-            lambda *scalars: evaluate_graph(comparator, scalars[:-2]),
-            (*comparator.input_shapes, _S32, _S32),
-            "sort",
-            comparator.name,
-        )
-    return found
+    shapes = (*comparator.input_shapes, _S32, _S32)
+
+    def compare(*scalars: Any) -> Any:
+        return evaluate_graph(comparator, scalars[:-2])
+
+    given = compare, shapes, "sort", comparator.name
+    return comparator.remembered("with_positions", closed_graph, *given)
 
 
 def _taken(operand: Any, indices: Any, dimension: int) -> Any:
@@ -239,18 +170,20 @@ _CARRIERS = {
 }
 
 
-def _carried(shapes: Sequence[Shape], comparator: Graph, dimension: int, is_stable: bool) -> Graph:
+def _carried(operation: Sort, shapes: Sequence[AnyShape]) -> Graph:
     """The program that sorts operands of such types as carriers."""
+    comparator = operation.comparator
+    kinds = [array_shape(shape).element_type for shape in shapes]
 
     def compare(*scalars: Any) -> Any:
-        kinds = [shape.element_type for shape in comparator.input_shapes]  # type: ignore[union-attr]
-        return evaluate_graph(comparator, list(map(_converted, scalars, kinds)))[0]
+        own = [array_shape(shape).element_type for shape in comparator.input_shapes]
+        return evaluate_graph(comparator, list(map(_converted, scalars, own)))[0]
 
     def function(*operands: Any) -> list[Any]:
-        kinds = [shape.element_type for shape in shapes]
         carriers = [_CARRIERS.get(kind, kind) for kind in kinds]
-        results = sort(list(map(_converted, operands, carriers)), compare, dimension, is_stable)
-        return list(map(_converted, as_sequence(results), kinds))
+        given = list(map(_converted, operands, carriers))
+        results = as_sequence(sort(given, compare, operation.dimension, operation.is_stable))
+        return list(map(_converted, results, kinds))
 
     return closed_graph(function, shapes, "sort", "sort")
 
@@ -267,75 +200,8 @@ def _converted(value: Any, kind: ElementType) -> Any:
 class TopK(Composed):
     """The k greatest or least elements of the last dimension, and where they are. XLA: TopK.
 
-    (values, indices), in falling or rising order; of equal elements those of lower index come
-    first. Floats are in the total order, in which -NaN is the least and +NaN the greatest, and -0
-    less than +0. Indices are s32.
-
-    Attributes:
-        k: how many.
-        largest: the greatest elements, or else the least.
-
-    Checks:
-        (C1) operand has a last dimension, of at least k elements.
-        (C2) its element type has an order: it is not complex.
-    """
-
-    hlo_name = "topk"
-    operand_names = ("operand",)
-    attributes = {"k": Integer(minimum=0), "largest": Boolean(True)}
-
-    def shape(self, operand: Any, /, *, k: int, largest: bool) -> tuple[Shape, Shape]:
-        (operand,) = self.array_shapes([operand])
-        if not operand.rank or k > operand.dimensions[-1]:
-            self.reject("C1", f"there are no {k} elements in a row", [f"operand {operand}"],
-                        "k must not exceed the size of the last dimension.")  # fmt: skip
-        if operand.element_type.is_complex:
-            self.reject("C2", "complex numbers have no order", [f"operand {operand}"],
-                        "Take the real parts, or sort by a comparator.")  # fmt: skip
-        sizes = (*operand.dimensions[:-1], k)
-        return operand.with_dimensions(sizes), Shape("s32", sizes)
-
-    def reference(
-        self, operand: np.ndarray, /, *, k: int, largest: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        kind = element_type(operand.dtype)
-        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
-        indices = np.argsort(~ranks if largest else ranks, axis=-1, kind="stable")[..., :k]
-        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
-
-    def composition(self, operand: Any, /, *, k: int, largest: bool) -> tuple[Any, ...]:
-        # XLA knows this form, and does not sort the whole array.
-        shape = array_shape(operand)
-        last = shape.rank - 1
-        positions = iota(Shape("s32", shape.dimensions), last)
-        ordered = sort([operand, positions], _is_greater if largest else _is_less, last, True)
-        return tuple([slice_in_dim(each, 0, k, last) for each in ordered])
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any
-    ) -> tuple[Any, None]:
-        indices = results[1]
-        return _taken(tangents[0], indices, array_shape(indices).rank - 1), None
-
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, tuple[int, int]]:
-        at = dimensions[0] or 0
-        if at == array_shape(operands[0]).rank - 1:
-            operands, at = [move_dimension(operands[0], at, 0)], 0
-        return bind(self, *operands, **attributes), (at, at)
-
-
-def _is_greater(x: Any, y: Any, i: Any, j: Any) -> Any:
-    return gt_total_order(x, y)
-
-
-def _is_less(x: Any, y: Any, i: Any, j: Any) -> Any:
-    return lt_total_order(x, y)
-
-
-def top_k(operand: Any, k: int, largest: bool = True) -> tuple[Any, Any]:
-    """The k greatest (or least) elements of each row of the last dimension, and their indices.
+    Of equal elements those of lower index come first. Floats are in the total order, in which -NaN
+    is the least and +NaN the greatest, and -0 less than +0.
 
     Args:
         operand: an array of at least one dimension, not complex.
@@ -345,7 +211,60 @@ def top_k(operand: Any, k: int, largest: bool = True) -> tuple[Any, Any]:
     Returns:
         Values and s32 indices, both with k elements in the last dimension.
 
-    Raises:
-        ShapeError, AttributeValueError: see TopK.
+    Checks:
+        (C1) operand has a last dimension, of at least k elements.
+        (C2) its element type has an order: it is not complex.
     """
-    return bind(TopK.instance, operand, k=k, largest=largest)
+
+    hlo_name = "topk"
+    operands = ("operand",)
+    k: int = attribute(Integer(minimum=0))
+    largest: bool = attribute(Boolean(), default=True)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        if not operand.rank or self.k > operand.dimensions[-1]:
+            advice = "k must not exceed the size of the last dimension."
+            self.refuse("C1", f"there are no {self.k} elements in a row", advice)
+        if operand.element_type.is_complex:
+            advice = "Take the real parts, or sort by a comparator."
+            self.refuse("C2", "complex numbers have no order", advice)
+        sizes = (*operand.dimensions[:-1], self.k)
+        return operand.with_dimensions(sizes), Shape("s32", sizes)
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
+        ranks = ~ranks if self.largest else ranks
+        indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
+        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
+
+    def composition(self, operand):
+        # XLA knows this form, and does not sort the whole array.
+        shape = array_shape(operand)
+        last = shape.rank - 1
+        positions = iota(Shape("s32", shape.dimensions), last)
+        comparator = _is_greater if self.largest else _is_less
+        ordered = sort([operand, positions], comparator, last, True)
+        return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
+
+    def jvp(self, primals, tangents, results):
+        indices = results[1]
+        return _taken(tangents[0], indices, array_shape(indices).rank - 1), None
+
+    def batch(self, operands, dimensions):
+        (operand,), at = operands, dimensions[0] or 0
+        if at == array_shape(operand).rank - 1:
+            operand, at = move_dimension(operand, at, 0), 0
+        return self(operand), (at, at)
+
+
+top_k = builder(TopK)
+
+
+def _is_greater(x: Any, y: Any, i: Any, j: Any) -> Any:
+    return gt_total_order(x, y)
+
+
+def _is_less(x: Any, y: Any, i: Any, j: Any) -> Any:
+    return lt_total_order(x, y)

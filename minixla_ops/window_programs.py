@@ -26,8 +26,6 @@ from minixla_ops.rules import array_shape, splat, zeros
 from minixla_ops.selection import select as choose
 from minixla_ops.windows import Window, dilated_size
 
-__all__ = ["scatter_to_selected", "selected_elements", "window_elements"]
-
 
 def window_elements(operand: Any, window: Window) -> list[Any]:
     """For each offset in the window, in row-major order, the elements there at all positions.

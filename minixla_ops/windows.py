@@ -7,32 +7,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.errors import AttributeValueError, explain
+from minixla.core.operation import Operation
 from minixla_ops.rules import listed
 
-__all__ = [
-    "PaddingPairs",
-    "Window",
-    "dilated_size",
-    "padded_base",
-    "resolve_padding",
-    "resolve_window",
-    "same_padding",
-    "window_of",
-    "window_positions",
-    "window_text",
-    "window_view",
-]
-
 Pairs = tuple[tuple[int, int], ...]
-#: `reject(label, problem, given, advice)`, which raises; such as `Operation.reject_attribute`.
-Reject = Callable[[str, str, Sequence[str], str], NoReturn]
 
 
 class PaddingPairs(Attribute):
@@ -52,6 +38,10 @@ class PaddingPairs(Attribute):
             low, high = pair
             pairs.append((integer.canonical(low), integer.canonical(high)))
         return tuple(pairs)
+
+    def stablehlo(self, value: Pairs) -> Any:
+        """The pairs; without any, an array that shows its rank in its type."""
+        return value or "dense<> : tensor<0x2xi64>"
 
 
 def dilated_size(size: int, dilation: int) -> int:
@@ -110,24 +100,20 @@ class Window(NamedTuple):
         return any(each != 1 for each in (*self.base_dilations, *self.window_dilations))
 
     @property
-    def attributes(self) -> dict[str, Any]:
-        """The fields under the names of ReduceWindow's attributes."""
-        return dict(zip(_FIELD_NAMES, self, strict=True))
-
-    @property
     def hlo(self) -> str:
         """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
         ones = (1,) * len(self.sizes)
-        parts = [f"size={_times(self.sizes)}"]
-        if self.strides != ones:
-            parts.append(f"stride={_times(self.strides)}")
-        if any(pair != (0, 0) for pair in self.padding):
-            parts.append(f"pad={_times([f'{low}_{high}' for low, high in self.padding])}")
-        if self.base_dilations != ones:
-            parts.append(f"lhs_dilate={_times(self.base_dilations)}")
-        if self.window_dilations != ones:
-            parts.append(f"rhs_dilate={_times(self.window_dilations)}")
-        return f"{{{' '.join(parts)}}}"
+        parts = [
+            ("size", self.sizes, None),
+            ("stride", self.strides, ones),
+            ("pad", tuple([f"{low}_{high}" for low, high in self.padding]), ("0_0",) * len(ones)),
+            ("lhs_dilate", self.base_dilations, ones),
+            ("rhs_dilate", self.window_dilations, ones),
+        ]
+        texts = [
+            f"{name}={'x'.join(map(str, value))}" for name, value, usual in parts if value != usual
+        ]
+        return f"{{{' '.join(texts)}}}"
 
     @property
     def overlaps(self) -> bool:
@@ -141,6 +127,11 @@ class Window(NamedTuple):
         units = (1, 1, (0, 0), 1, 1)
         fields: Any = zip(self, units, strict=True)
         return Window(*[(*each[:at], unit, *each[at:]) for each, unit in fields])
+
+    def along(self, dimension: int) -> Window:
+        """The window in one of its dimensions alone."""
+        fields: Any = self
+        return Window(*[each[dimension : dimension + 1] for each in fields])
 
     def offsets(self) -> Iterator[tuple[int, ...]]:
         """Where, from the window's position, its elements are, in row-major order."""
@@ -159,8 +150,7 @@ class Window(NamedTuple):
         rank = len(self.sizes)
         result = np.ones((), np.bool_)
         for dimension, size in enumerate(base):
-            fields: Any = self
-            line = Window(*[each[dimension : dimension + 1] for each in fields])
+            line = self.along(dimension)
             there = window_view(padded_base(np.ones(size, np.bool_), np.False_, line), line)
             if there.all():
                 there = there[:1] if len(there) else np.ones((1, line.sizes[0]), np.bool_)
@@ -172,46 +162,12 @@ class Window(NamedTuple):
     def padded(self, base: Sequence[int]) -> tuple[int, ...]:
         """The sizes of the base after dilation and padding; never below 0."""
         dilated = map(dilated_size, base, self.base_dilations)
-        return tuple(
-            [
-                max(size + low + high, 0)
-                for size, (low, high) in zip(dilated, self.padding, strict=True)
-            ]
-        )
+        pairs = zip(dilated, self.padding, strict=True)
+        return tuple([max(size + low + high, 0) for size, (low, high) in pairs])
 
     def positions(self, base: Sequence[int]) -> tuple[int, ...]:
         """How many positions the window takes in each dimension of a base of sizes `base`."""
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
-
-    def check(self, rank: int, reject: Reject, label: str, positive_label: str) -> None:
-        """Calls `reject` unless every field has `rank` entries, and all but padding are positive.
-
-        Args:
-            rank: the number of dimensions that the window slides over.
-            reject: such as `Operation.reject_attribute`.
-            label: the check that there is an entry for each dimension.
-            positive_label: the check that entries are positive.
-        """
-        given = [f"{name} {value}" for name, value in zip(_FIELD_NAMES, self, strict=True)]
-        for name, value in zip(_FIELD_NAMES, self, strict=True):
-            if len(value) != rank:
-                reject(
-                    label,
-                    f"{name} has {len(value)} entries for {rank} dimensions",
-                    given,
-                    f"Give one entry for each dimension: {rank}.",
-                )
-            if name != "padding" and any(each < 1 for each in value):  # type: ignore[operator]
-                reject(
-                    positive_label,
-                    f"{name} has an entry below 1",
-                    given,
-                    "Window sizes, strides and dilations must be at least 1.",
-                )
-
-
-def _times(numbers: Iterable[Any]) -> str:
-    return "x".join(map(str, numbers))
 
 
 _FIELD_NAMES = (
@@ -221,6 +177,40 @@ _FIELD_NAMES = (
     "base_dilations",
     "window_dilations",
 )
+
+
+class Windowed(Operation):
+    """Base class of operations that have a window's fields among their attributes."""
+
+    @cached_property
+    def window(self) -> Window:
+        """The window; dilations are 1 where the operation has none."""
+        return window_of(*[each for name, each in self.values.items() if name in _FIELD_NAMES])
+
+    def hlo_attributes(self, shapes):
+        return {"window": self.window.hlo, **super().hlo_attributes(shapes)}
+
+    def check_window(self, rank: int, label: str, positive_label: str) -> None:
+        """Refuses a window that has not `rank` entries in every field, positive but for padding.
+
+        Args:
+            rank: the number of dimensions that the window slides over.
+            label: the check that there is an entry for each dimension.
+            positive_label: the check that entries are positive.
+        """
+        for name, value in zip(_FIELD_NAMES, self.window, strict=True):
+            if len(value) != rank:
+                self.refuse_attribute(
+                    label,
+                    f"{name} has {len(value)} entries for {rank} dimensions",
+                    f"Give one entry for each dimension: {rank}.",
+                )
+            if name != "padding" and any(each < 1 for each in value):  # type: ignore[operator]
+                self.refuse_attribute(
+                    positive_label,
+                    f"{name} has an entry below 1",
+                    "Window sizes, strides and dilations must be at least 1.",
+                )
 
 
 def window_of(
@@ -293,20 +283,19 @@ def resolve_window(
 ) -> Window:
     """A builder's arguments as a Window; see `resolve_padding`.
 
-    Nothing but the padding is checked: that is for the operation, by `Window.check`.
+    Nothing but the padding is checked: that is for the operation, by `Windowed.check_window`.
 
     Raises:
         AttributeValueError: the padding is none.
     """
-    ones = (1,) * len(base)
     sizes, strides = listed(window_dimensions), listed(window_strides)
-    base_steps = ones if base_dilations is None else listed(base_dilations)
-    window_steps = ones if window_dilations is None else listed(window_dilations)
+    ones = (1,) * len(base)
+    steps = [ones if each is None else listed(each) for each in (base_dilations, window_dilations)]
     try:
-        pairs = resolve_padding(subject, padding, base, sizes, strides, base_steps, window_steps)
+        pairs = resolve_padding(subject, padding, base, sizes, strides, *steps)
     except (TypeError, ZeroDivisionError):  # of SAME: another argument is wrong
         pairs = ((0, 0),) * len(base)
-    return Window(sizes, strides, pairs, base_steps, window_steps)
+    return Window(sizes, strides, pairs, *steps)
 
 
 def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
@@ -317,16 +306,6 @@ def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
         [f"padding = {padding!r}", why],
         'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.',
     )
-
-
-def window_text(window: Window, dilations: bool = True) -> dict[str, Any]:
-    """The attributes that StableHLO's windowed operations have, for `Emitter.operation`."""
-    attributes = window.attributes
-    if not window.sizes:  # an array of pairs shows its rank in its type
-        attributes["padding"] = "dense<> : tensor<0x2xi64>"
-    if not dilations:
-        del attributes["base_dilations"], attributes["window_dilations"]
-    return attributes
 
 
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:

@@ -201,6 +201,14 @@ class Boolean(Attribute):
         return bool(value)
 
 
+class Flag(Boolean):
+    """True or False, where HLO's text has it only if it is True."""
+
+    def hlo(self, value: bool) -> bool | None:
+        """True, or nothing."""
+        return value or None
+
+
 class Text(Attribute):
     """A string."""
 

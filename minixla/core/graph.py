@@ -186,11 +186,10 @@ class Graph:
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
     def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
-        """`make(*arguments)`, made once for a key: programs derived from this one."""
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = make(*arguments)
-        return found
+        """`make(*arguments)`, made once for a key: what derives from this program."""
+        if key not in self.memo:
+            self.memo[key] = make(*arguments)
+        return self.memo[key]
 
     def pruned(self) -> Graph:
         """The same program without pure instructions that no output depends on."""

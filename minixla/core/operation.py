@@ -47,7 +47,7 @@ _MOST_INFERRED = 4096
 _MOST_RUN = 256
 # How many operands, and characters of an attribute, an error shows.
 _MOST_LINES = 16
-_MOST_SHOWN = 200
+_MOST_SHOWN = 300
 
 _DERIVATIVE_ADVICE = "Or wrap the call in mx.custom_jvp, mx.custom_vjp or mx.stop_gradient."
 
@@ -102,7 +102,6 @@ class Operation(Record):
     is_plain: ClassVar[bool] = True
     # Of a record: the result shapes by operand shapes.
     _inferred: ClassVar[dict[Any, Any]] = {}
-    _keeps_identity: ClassVar[bool] = False
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
@@ -201,7 +200,8 @@ class Operation(Record):
         written = self.__dict__.get(key)
         if written is None:
             written = {}
-            for name, field in self.fields.items():
+            # HLO names programs last.
+            for name, field in sorted(self.fields.items(), key=lambda x: x[1].kind.holds_programs):
                 label = field.hlo if text else field.stablehlo
                 if label is not None and (text or not field.kind.holds_programs):
                     codec = field.kind.hlo if text else field.kind.stablehlo
@@ -499,9 +499,9 @@ class Operation(Record):
         return error
 
     def _attribute_lines(self) -> list[str]:
-        pairs = self.values.items()
-        shown = [(name, value) for name, value in pairs if value is not self.fields[name].default]
-        return [f"{name} {_shown(value)}" for name, value in shown]
+        own, fields = self.__dict__, self.fields.items()
+        shown = [name for name, f in fields if own.get(name, f.default) is not f.default]
+        return [f"{name} {_shown(own[name])}" for name in shown]
 
     def reject(self, label: str, problem: str, given: Sequence[str], advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring."""
@@ -513,26 +513,28 @@ class Operation(Record):
         """Raises AttributeValueError for the check `label` of the class's docstring."""
         raise explain(AttributeValueError, self.builder_name, f"({label}) {problem}", given, advice)
 
-    def array_shapes(self, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
+    @classmethod
+    def array_shapes(cls, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
         """`shapes`, each checked to be an array's.
 
         Raises:
             ShapeError: one is a tuple or a token.
         """
-        for name, shape in zip(self.operand_labels(len(shapes)), shapes, strict=True):
+        for name, shape in zip(cls.operand_labels(len(shapes)), shapes, strict=True):
             if not isinstance(shape, Shape):
                 raise explain(
                     ShapeError,
-                    self.builder_name,
+                    cls.builder_name,
                     f"operand {name} is not an array",
                     [f"{name} {shape}"],
                     "Take the members out of a tuple with get_tuple_element.",
                 )
         return shapes  # type: ignore[return-value]  # the loop above has checked each
 
-    def operand_labels(self, count: int) -> list[str]:
+    @classmethod
+    def operand_labels(cls, count: int) -> list[str]:
         """A name for each of `count` operands."""
-        names = list(self.operand_names)
+        names = list(cls.operand_names)
         if names and names[-1].endswith("..."):
             stem = names.pop().removesuffix("...")
             names += [f"{stem}[{i}]" for i in range(count - len(names))]

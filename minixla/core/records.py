@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 from weakref import WeakValueDictionary
@@ -22,7 +22,7 @@ from minixla.core.tracebacks import hide_frames
 if TYPE_CHECKING:
     from minixla.core.graph import Graph
 
-# How many records of a class are kept alive for what callers give.
+# How many records of a class are kept alive for what callers give; none where they hold programs.
 _MOST_RECORDS = 4096
 _RECORDING = RLock()
 _NAMED = object()
@@ -39,6 +39,7 @@ class Record:
         computations: the programs among the attributes, those in tuples too.
         is_ambiguous: whether attributes that differ may be equal, such as 0.0 and -0.0.
         keeps_identity: whether some attribute counts by identity.
+        holds_programs: whether some do, all of which are programs.
     """
 
     builder_name: ClassVar[str] = ""
@@ -48,12 +49,13 @@ class Record:
     is_bare: ClassVar[bool] = True
     is_ambiguous: ClassVar[bool] = False
     keeps_identity: ClassVar[bool] = False
+    holds_programs: ClassVar[bool] = False
     # Whether what is given is told apart exactly, also 1 and True, which the kind refuses. In lists
     # of integers, which calls have most, this would take more time than all else.
     _is_exact: ClassVar[bool] = False
     # By their attributes, while they live, and by what callers gave.
     _records: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
-    _given: ClassVar[dict[Any, Any]] = {}
+    _given: ClassVar[MutableMapping[Any, Any]] = {}
 
     def __new__(cls, *values: Any, **named: Any) -> Self:
         """The operation with some attributes, in the order of `fields` or by name.
@@ -95,7 +97,9 @@ class Record:
                     record.__dict__["computations"] = _programs_in(canonical.values())
                 cls._records[own] = record
             is_once = any(hasattr(each, "__next__") for each in (*values, *named.values()))
-            if key is not None and not (is_once or cls.keeps_identity or cls.attributes):
+            # A program's key is its identity: it is that of the record, and lives as long.
+            is_kept = cls.holds_programs or not cls.keeps_identity
+            if key is not None and is_kept and not (is_once or cls.attributes):
                 if len(cls._given) >= _MOST_RECORDS:
                     cls._given.clear()
                 cls._given[key] = record
@@ -178,8 +182,12 @@ class Record:
             delattr(cls, name)
         cls.fields = fields
         kinds = [field.kind for field in fields.values()]
-        cls._is_exact = any(kind.is_ambiguous or isinstance(kind, Integer) for kind in kinds)
-        cls._records, cls._given = WeakValueDictionary(), {}
+        by_identity = [kind for kind in kinds if kind.keeps_identity]
+        cls.holds_programs = bool(by_identity) and all(kind.holds_programs for kind in by_identity)
+        is_exact = any(kind.is_ambiguous or isinstance(kind, Integer) for kind in kinds)
+        cls._is_exact = is_exact or cls.holds_programs
+        cls._records = WeakValueDictionary()
+        cls._given = WeakValueDictionary() if cls.holds_programs else {}
 
     @property
     def values(self) -> dict[str, Any]:

@@ -285,6 +285,18 @@ def test_a_program_without_superfluous_steps_is_its_own_pruned_form():
     assert graph.pruned() is graph
 
 
+@pytest.mark.parametrize("found", [None, (), "something"])
+def test_what_is_remembered_of_a_program_is_found_once(found):
+    graph, asked = graph_of(f), []
+
+    def find(*arguments):
+        asked.append(arguments)
+        return found
+
+    assert [graph.remembered("key", find, graph, 2) for _ in range(3)] == [found] * 3
+    assert asked == [(graph, 2)]
+
+
 def test_hoisting_makes_large_and_foreign_constants_inputs():
     large, foreign = np.arange(2000, dtype=np.float32), jnp.arange(3.0)
 

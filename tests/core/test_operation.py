@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from typing import Any
 
 import jax
@@ -13,13 +15,22 @@ import pytest
 import minixla as mx
 import minixla_ops as ops
 from minixla.core import operation as operation_module
-from minixla.core.attributes import Attribute, Float, Integer, Integers
+from minixla.core.attributes import (
+    Attribute,
+    Flag,
+    Float,
+    Instance,
+    Integer,
+    Integers,
+    attribute,
+)
 from minixla.core.errors import (
     AttributeValueError,
     DerivativeError,
     ShapeError,
     TransformError,
 )
+from minixla.core.graph import Graph
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import bind, trace_to_graph
@@ -299,6 +310,35 @@ def test_equal_programs_keep_their_names_and_lines():
         operation = type(call)(graph)
         assert operation.infer((VECTOR,), {})[0] == (VECTOR,)
         assert operation.computation is graph
+
+
+class Applied(Operation):
+    """Has a program before its other attributes."""
+
+    program: Graph = attribute(Instance(Graph), hlo="to_apply")
+    size: int = attribute(Integer(), stablehlo=None)
+    is_sorted: bool = attribute(Flag(), default=False)
+
+
+def test_a_program_gives_the_record_that_has_it():
+    one, other = (trace_to_graph(lambda x: [ops.neg(x)], [VECTOR])[0] for _ in range(2))
+    assert one == other
+    assert Applied(one, 3) is Applied(one, 3) is Applied(size=3, program=one)
+    assert Applied(one, 3) is not Applied(other, 3)
+    assert Applied(other, 3).program is other
+    record = weakref.ref(Applied(one, 3))
+    gc.collect()
+    assert record() is None, "it is kept where nothing uses it"
+
+
+def test_hlo_names_programs_last_and_flags_where_they_are_set():
+    graph = trace_to_graph(lambda x: [ops.neg(x)], [VECTOR])[0]
+    assert [*Applied(graph, 3, True).hlo_attributes(()).items()] == [
+        ("size", 3),
+        ("is_sorted", True),
+        ("to_apply", graph),
+    ]
+    assert Applied(graph, 3).hlo_attributes(())["is_sorted"] is None
 
 
 def test_errors_are_not_cached():

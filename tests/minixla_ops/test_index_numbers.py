@@ -107,6 +107,15 @@ def row_of(seed):
 ON_XLA = Together({seed: row_of(seed) for seed in range(30)})
 
 
+def test_numbers_of_the_other_kind_and_plain_tuples_are_no_equals():
+    read = ops.GatherDimensionNumbers((1,), (0,), (0,), 1)
+    written = ops.ScatterDimensionNumbers(*read)
+    assert read == ops.GatherDimensionNumbers(*written)
+    assert read != written
+    assert tuple(read) != read
+    assert len({read, written, ops.GatherDimensionNumbers(*read)}) == 2
+
+
 @pytest.mark.parametrize("seed", ON_XLA.rows)
 def test_random_dimension_numbers(seed):
     case, (gather, scatter) = drawn(seed), functions_of(seed)

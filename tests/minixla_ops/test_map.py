@@ -107,7 +107,7 @@ REJECTED = {
     "C1 sizes": (lambda x: ops.map([x, x[:1]], ops.add), ShapeError, "s32[1]"),
     "C1 tuple": (lambda x: ops.map([ops.tuple([x])], lambda t: ONE), ShapeError, "not arrays"),
     "C2": (lambda x: ops.map([x], ops.neg, []), AttributeValueError, "dimensions must be [0]"),
-    "C2 order": (lambda x: ops.map([x], ops.neg, [1]), AttributeValueError, "dimensions [1]"),
+    "C2 order": (lambda x: ops.map([x], ops.neg, [1]), AttributeValueError, "dimensions (1,)"),
     "C3": (lambda x: ops.map([x], lambda a: [a, a]), ShapeError, "does not give one scalar"),
     "C3 rank": (lambda x: ops.map([x], lambda a: np.ones(2)), ShapeError, "f64[2]"),
     "C3 inputs": (

@@ -410,7 +410,7 @@ ADD = graph_of(ops.add, [F[0, 0]] * 2)
         (
             "C1",
             ShapeError,
-            lambda x: bind(Reduce.instance, x, computation=ADD, dimensions_to_reduce=()),
+            lambda x: bind(Reduce(ADD, ()), x),
             ["at least one"],
         ),
         (

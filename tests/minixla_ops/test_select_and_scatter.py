@@ -380,7 +380,7 @@ WINDOW = ((2, 2), (2, 2), "VALID")
             lambda x, s: ops.select_and_scatter(
                 x, ops.ge, (2, 2), (1, 2), "VALID", s, 0.0, ops.add
             ),
-            ["(2, 3)", "(3, 3)", "{size=2x2 stride=1x2}"],
+            ["(2, 3)", "(3, 3)", "window_strides (1, 2)"],
         ),
         (
             "C5",
@@ -392,13 +392,13 @@ WINDOW = ((2, 2), (2, 2), "VALID")
             "C6",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.add, *WINDOW, s, 0.0, ops.add),
-            ["select (f32[], f32[]) -> (f32[])", "-> (pred[])"],
+            ["select has other", ": (f32[], f32[]) -> (f32[])", "-> (pred[])"],
         ),
         (
             "C7",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.ge, *WINDOW, s, 0.0, ops.ge),
-            ["scatter (f32[], f32[]) -> (pred[])"],
+            ["scatter has other", ": (f32[], f32[]) -> (pred[])"],
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_fact_a_stable_sort_keeps_the_order_of_equal_elements():
 
 def test_the_default_is_the_last_dimension_and_not_stable():
     (step,) = graph_of(lambda x: ops.sort(x, ops.lt), [DISTINCT]).instructions
-    assert (step.attributes["dimension"], step.attributes["is_stable"]) == (1, False)
+    assert (step.op.dimension, step.op.is_stable) == (1, False)
 
 
 # Values.
@@ -184,7 +184,7 @@ def test_a_comparator_is_traced_once():
     first, second = (
         graph_of(lambda x: ops.sort(x, ops.lt), [operand]).instructions[0] for _ in range(2)
     )
-    assert first.attributes["comparator"] is second.attributes["comparator"]
+    assert first.op.comparator is second.op.comparator
 
 
 def test_text():

@@ -62,7 +62,7 @@ OTHERWISE = {
     ),
     "Constant": lambda step: step.op.literal.is_splat and step.results[0].shape.rank,
     "GetTupleElement": _always,  # tuples are taken apart
-    "Map": lambda step: step.attributes["static_count"],  # it is a call
+    "Map": lambda step: step.op.static_count,  # it is a call
     "Pad": lambda step: not _shapes(step)[0].rank,  # it is a copy
     "RngBitGenerator": lambda step: step.attributes["shape"].element_type.kind != "unsigned",
     "Select": lambda step: _shapes(step)[1].rank and not _shapes(step)[0].rank,
