@@ -9,7 +9,7 @@ from minixla.core.shapes import Shape
 from minixla.core.shapes import TupleShape
 from minixla_ops.accuracy import ResultAccuracy as ResultAccuracy
 from minixla_ops.collective_reductions import Computation
-from minixla_ops.collectives import Groups
+from minixla_ops.collective_reductions import Groups
 from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
 from minixla_ops.dot_dimensions import DotDimensionNumbers as DotDimensionNumbers
 from minixla_ops.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers
@@ -31,10 +31,10 @@ def add_dependency(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: add-dependency is internal to XLA. Use optimization_barrier, or give tokens to the operations that are to be in order."""
 
 def after_all(tokens: Sequence[Any]) -> Any:
-    """A token after which comes what comes after all of `tokens`."""
+    """A token that comes after all its operands; of none, a new one. XLA: AfterAll, CreateToken."""
 
-def all_gather(operand: Any, all_gather_dimension: int, shard_count: int, replica_groups: Groups = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
-    """The operands of a group joined along a dimension, in the order of the group."""
+def all_gather(operand: Any, all_gather_dimension: int, shard_count: int, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+    """The operands of a group joined along a dimension, in its order. XLA: AllGather."""
 
 def all_gather_done(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: all-gather-done is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
@@ -43,7 +43,7 @@ def all_gather_start(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: all-gather-start is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
 
 def all_reduce(operand: Any, computation: Computation, replica_groups: Groups = ..., channel_id: int | None = ..., shape_with_layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
-    """The operands of a group combined, element by element."""
+    """The operands of a group combined, element by element. XLA: AllReduce."""
 
 def all_reduce_done(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: all-reduce-done is internal to XLA. Use all_reduce: XLA makes it asynchronous where that pays."""
@@ -51,8 +51,8 @@ def all_reduce_done(*operands: Any, **attributes: Any) -> NoReturn:
 def all_reduce_start(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: all-reduce-start is internal to XLA. Use all_reduce: XLA makes it asynchronous where that pays."""
 
-def all_to_all(operand: Any, split_dimension: int, concat_dimension: int, split_count: int, replica_groups: Groups = ..., layout: Any = ..., channel_id: int | None = ...) -> Any:
-    """Block i of the operand goes to member i of the group; what came is joined in its order."""
+def all_to_all(operand: Any, split_dimension: int, concat_dimension: int, split_count: int, replica_groups: Sequence[Sequence[int]] = ..., layout: Any = ..., channel_id: int | None = ...) -> Any:
+    """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll."""
 
 def and_(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The bits that lhs and rhs both have; of pred a logical and. XLA: And."""
@@ -111,11 +111,11 @@ def clz(operand: Any) -> Any:
 def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
     """`operand` with a run of consecutive dimensions made into one."""
 
-def collective_broadcast(operand: Any, replica_groups: Groups = ..., channel_id: int | None = ...) -> Any:
-    """The operand of the first of this process's group; zeros where it is in none."""
+def collective_broadcast(operand: Any, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ...) -> Any:
+    """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast."""
 
-def collective_permute(operand: Any, source_target_pairs: Sequence[builtins.tuple[int, int]], channel_id: int | None = ..., inplace: bool = ...) -> Any:
-    """The operand of this process's source; zeros where it is no target."""
+def collective_permute(operand: Any, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = ..., inplace: bool = ...) -> Any:
+    """Sends the operand of each source to its target; others get zeros. XLA: CollectivePermute."""
 
 def collective_permute_done(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: collective-permute-done is internal to XLA. Use collective_permute: XLA makes it asynchronous where that pays."""
@@ -181,7 +181,7 @@ def cross_replica_sum(operand: Any, replica_groups: Groups = ...) -> Any:
     """The sum of the operands of a group of replicas: AllReduce with `add`."""
 
 def custom_call(target_name: str, args: Sequence[Any], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, Any] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
-    """The results of user code."""
+    """The results of user code, known by the name of its target. XLA: CustomCall."""
 
 def div(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs / rhs; of integers rounded toward zero. XLA: Div."""
@@ -253,7 +253,7 @@ def imag(operand: Any) -> Any:
     """The imaginary part; 0 for a real operand. XLA: Imag."""
 
 def infeed(shape: AnyShape, config: str = ..., token: Any = ...) -> Any:
-    """The next item of the infeed."""
+    """Reads the next item of the device's infeed. XLA: Infeed, InfeedWithToken."""
 
 def iota(shape: Shape, iota_dimension: int) -> Any:
     """Counts 0, 1, 2, ... along one dimension. XLA: Iota."""
@@ -313,7 +313,7 @@ def or_(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) ->
     """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
 
 def outfeed(operand: Any, shape_with_layout: AnyShape | None = ..., outfeed_config: str = ..., token: Any = ...) -> Any:
-    """Writes to the outfeed."""
+    """Writes an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed."""
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]]) -> Any:
     """Puts a value around and between the elements, or takes edges away. XLA: Pad."""
@@ -330,8 +330,8 @@ def population_count(operand: Any) -> Any:
 def pow(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs raised to the power rhs. XLA: Pow."""
 
-def ragged_all_to_all(input: Any, input_offsets: Any, send_sizes: Any, output: Any, output_offsets: Any, recv_sizes: Any, replica_groups: Groups = ..., channel_id: int | None = ...) -> Any:
-    """The output with the rows written in that the members of the group send here."""
+def ragged_all_to_all(input: Any, input_offsets: Any, send_sizes: Any, output: Any, output_offsets: Any, recv_sizes: Any, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ...) -> Any:
+    """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll."""
 
 def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: Any = ...) -> Any:
     """DotGeneral by groups of neighbours along a ragged dimension of lhs. XLA: RaggedDot."""
@@ -358,7 +358,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     """What is left of a value that passes through a narrower float format. XLA: ReducePrecision."""
 
 def reduce_scatter(operand: Any, computation: Computation, scatter_dimension: int, shard_count: int, replica_groups: Groups = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
-    """The operands of a group combined; member i gets block i of the result."""
+    """The operands of a group combined; member i gets block i of the result. XLA: ReduceScatter."""
 
 def reduce_window(operands: Any, init_values: Any, computation: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
     """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow."""

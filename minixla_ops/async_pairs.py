@@ -6,35 +6,20 @@ rest of the pair takes the result out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from minixla.core.attributes import Instance, Text
+from minixla.core.attributes import Instance, Text, attribute
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracing import bind
+from minixla.core.shapes import Shape, TupleShape
+from minixla.core.stablehlo_text import quoted
 from minixla_ops.calls import Call, call
 from minixla_ops.collective_passing import CollectivePermute
 from minixla_ops.collective_reductions import AllReduce
 from minixla_ops.collectives import AllGather
-from minixla_ops.dump_only import Identity, Internal, refusing
+from minixla_ops.dump_only import Identity, Internal, refusing, result_of
 from minixla_ops.rules import splat
 from minixla_ops.tuples import get_tuple_element, tuple
-
-__all__ = [
-    "all_gather_done",
-    "all_gather_start",
-    "all_reduce_done",
-    "all_reduce_start",
-    "async_done",
-    "async_start",
-    "async_update",
-    "collective_permute_done",
-    "collective_permute_start",
-    "copy_done",
-    "copy_start",
-]
 
 
 class Done(Internal):
@@ -48,7 +33,7 @@ class Done(Internal):
         (C1) the operand is of the shape that the first half gives.
     """
 
-    operand_names = ("start",)
+    operands = ("start",)
     start: ClassVar[type[_Start]]
     index: ClassVar[int]
 
@@ -56,17 +41,14 @@ class Done(Internal):
         super().__init_subclass__()
         cls.start, cls.index, cls.instead = start, index, start.instead
 
-    def shape(self, start: Any, /) -> AnyShape:
+    def shape(self, start):
         if not isinstance(start, TupleShape) or not self.start.gives(start):
-            self.reject(
-                "C1",
-                f"the operand is not what {self.start.hlo_name} gives",
-                [f"start {start}"],
-                f"It is the second half of {self.start.hlo_name}.",
-            )
+            first = self.start.hlo_name
+            problem = f"the operand is not what {first} gives"
+            self.refuse("C1", problem, f"It is the second half of {first}.")
         return start.elements[self.index]
 
-    def composition(self, start: Any, /) -> Any:
+    def composition(self, start):
         return get_tuple_element(start, self.index)
 
 
@@ -76,7 +58,7 @@ _CONTEXT = Shape("u32")
 class _Start(Internal):
     """Base class of the first halves."""
 
-    operand_names = ("operand",)
+    operands = ("operand",)
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:
@@ -90,10 +72,10 @@ class CopyStart(_Start):
 
     instead = "Values do not change, so that a copy is the value itself: use that."
 
-    def shape(self, operand: AnyShape, /) -> TupleShape:
+    def shape(self, operand):
         return TupleShape([operand, operand, _CONTEXT])
 
-    def composition(self, operand: Any, /) -> Any:
+    def composition(self, operand):
         return tuple([operand, operand, splat(0, _CONTEXT)])
 
     @classmethod
@@ -104,11 +86,7 @@ class CopyStart(_Start):
 
 @register
 class CopyDone(Done, start=CopyStart, index=0):
-    """The copy: the second half of Copy. XLA: CopyDone.
-
-    Checks:
-        (C1) see Done.
-    """
+    """The copy: the second half of Copy. XLA: CopyDone."""
 
 
 class _StartOf(_Start):
@@ -121,19 +99,25 @@ class _StartOf(_Start):
     whole: ClassVar[type[Operation]]
 
     def __init_subclass__(cls, whole: type[Operation]) -> None:
+        for name, field in whole.fields.items():
+            setattr(cls, name, field)
         super().__init_subclass__()
-        cls.whole, cls.attributes = whole, whole.attributes
+        cls.whole = whole
         cls.instead = f"Use {whole.builder_name}: XLA makes it asynchronous where that pays."
 
-    def shape(self, operand: AnyShape, /, **attributes: Any) -> AnyShape:
-        result, _ = self.whole.instance.infer((operand,), attributes)
-        return TupleShape([operand, result])
+    @property
+    def collective(self) -> Operation:
+        """The collective that it starts."""
+        return self.whole(*self.values.values())
 
-    def composition(self, operand: Any, /, **attributes: Any) -> Any:
-        return tuple([operand, bind(self.whole.instance, operand, **attributes)])
+    def shape(self, operand):
+        return TupleShape([operand, result_of(self.collective, operand)])
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
-        return self.whole.instance.hlo_attributes(shapes, **attributes)
+    def composition(self, operand):
+        return tuple([operand, self.collective(operand)])
+
+    def hlo_attributes(self, shapes):
+        return self.collective.hlo_attributes(shapes)
 
 
 @register
@@ -143,11 +127,7 @@ class AllGatherStart(_StartOf, whole=AllGather):
 
 @register
 class AllGatherDone(Done, start=AllGatherStart, index=1):
-    """What is gathered: the second half of AllGather. XLA: AllGatherDone.
-
-    Checks:
-        (C1) see Done.
-    """
+    """What is gathered: the second half of AllGather. XLA: AllGatherDone."""
 
 
 @register
@@ -157,30 +137,32 @@ class CollectivePermuteStart(_StartOf, whole=CollectivePermute):
 
 @register
 class CollectivePermuteDone(Done, start=CollectivePermuteStart, index=1):
-    """What came: the second half of CollectivePermute. XLA: CollectivePermuteDone.
-
-    Checks:
-        (C1) see Done.
-    """
+    """What came: the second half of CollectivePermute. XLA: CollectivePermuteDone."""
 
 
 @register
 class AllReduceStart(_StartOf, whole=AllReduce):
     """The reduced operand, in no tuple: the first half of AllReduce. XLA: AllReduceStart."""
 
-    def shape(self, operand: AnyShape, /, **attributes: Any) -> AnyShape:
-        return self.whole.instance.infer((operand,), attributes)[0]  # type: ignore[return-value]
+    def shape(self, operand):
+        return result_of(self.collective, operand)
 
-    def composition(self, operand: Any, /, **attributes: Any) -> Any:
-        return bind(self.whole.instance, operand, **attributes)
+    def composition(self, operand):
+        return self.collective(operand)
 
 
 @register
 class AllReduceDone(Identity):
     """The reduced operand: the second half of AllReduce. XLA: AllReduceDone."""
 
-    operand_names = ("start",)
+    operands = ("start",)
     instead = AllReduceStart.instead
+
+
+class _Thread(Text):
+    def hlo(self, value: str) -> str | None:
+        """Its name in quotes, if it is not the usual one."""
+        return None if value == "main" else quoted(value)
 
 
 @register
@@ -196,32 +178,22 @@ class AsyncStart(_Start):
         (C3) the computation has one result (or a tuple).
     """
 
-    operand_names = ("operands...",)
-    attributes = {"computation": Instance(Graph), "async_execution_thread": Text("main")}
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="calls")
+    async_execution_thread: str = attribute(_Thread(), default="main")
     instead = "Use call: XLA decides what runs asynchronously."
 
-    def shape(
-        self, *operands: AnyShape, computation: Graph, async_execution_thread: str
-    ) -> TupleShape:
-        results = Call(computation).shape(*operands)
+    def shape(self, *operands):
+        results = result_of(Call(self.computation), *operands)
         if len(results) != 1:
-            self.reject_attribute(
-                "C3",
-                f"the computation has {len(results)} results",
-                [repr(computation)],
-                "Give a computation of one result, which may be a tuple.",
-            )
+            problem = f"the computation has {len(results)} results"
+            advice = "Give a computation of one result, which may be a tuple."
+            self.refuse_attribute("C3", problem, advice)
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
-    def composition(self, *operands: Any, computation: Graph, async_execution_thread: str) -> Any:
-        (result,) = call(computation, *operands)
+    def composition(self, *operands):
+        (result,) = call(self.computation, *operands)
         return tuple([tuple(operands), result, splat(0, Shape("s32"))])
-
-    def hlo_attributes(
-        self, shapes: Any, /, *, computation: Graph, async_execution_thread: str
-    ) -> dict[str, Any]:
-        thread = None if async_execution_thread == "main" else f'"{async_execution_thread}"'
-        return {"async_execution_thread": thread, "calls": computation}
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:
@@ -237,21 +209,17 @@ class AsyncUpdate(Identity):
         (C1) the operand is of the shape that AsyncStart gives.
     """
 
-    operand_names = ("start",)
+    operands = ("start",)
     instead = AsyncStart.instead
 
-    def shape(self, start: Any, /) -> AnyShape:
-        AsyncDone.instance.shape(start)
+    def shape(self, start):
+        result_of(AsyncDone(), start)
         return start
 
 
 @register
 class AsyncDone(Done, start=AsyncStart, index=1):
-    """The result of the computation. XLA: AsyncDone.
-
-    Checks:
-        (C1) see Done.
-    """
+    """The result of the computation. XLA: AsyncDone."""
 
 
 all_gather_done = refusing(AllGatherDone)

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
-from minixla.core.attributes import Integer
+import minixla_ops as ops
+from minixla.core.attributes import Dimension, Integer, attribute
+from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla.core.shapes import Shape
-from minixla.core.tracing import bind
 from minixla_ops.collective_groups import (
     CHANNEL,
     GLOBAL_IDS,
     GROUPS,
+    LAYOUT,
     Collective,
-    Groups,
-    check_count,
-    check_dimension,
-    group_attributes,
     scaled,
 )
 
-__all__ = ["all_gather", "all_to_all"]
+
+class _Joining(Collective):
+    """Base class: what comes from the members is joined along a dimension.
+
+    Declarations:
+        along: the attributes that are dimensions of the operand.
+    """
+
+    along: ClassVar[tuple[str, ...]]
+    linear_operands = (0,)
+
+    def batch(self, operands, dimensions):
+        (at,) = dimensions
+        own = {name: self.values[name] for name in self.along}
+        return self(*operands, **{name: each + (at <= each) for name, each in own.items()}), at
 
 
 @register
-class AllGather(Collective):
-    """Joins the operands of a group along one dimension, in its order. XLA: AllGather.
+class AllGather(_Joining):
+    """The operands of a group joined along a dimension, in its order. XLA: AllGather.
 
-    Attributes:
+    Args:
+        operand: an array.
         all_gather_dimension: the dimension to join along.
         shard_count: the size of each group.
-        replica_groups, channel_id, use_global_device_ids: see Collective.
+        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
+        layout: a request for a layout in memory, without effect.
+
+    Returns:
+        An array with as many times the size in that dimension.
 
     Checks:
         (C1) all_gather_dimension is one of the operand's dimensions.
@@ -42,96 +58,45 @@ class AllGather(Collective):
     """
 
     stablehlo_name = "all_gather"
-    attributes = {
-        "all_gather_dimension": Integer(),
-        "shard_count": Integer(minimum=1),
-        "replica_groups": GROUPS,
-        "channel_id": CHANNEL,
-        "use_global_device_ids": GLOBAL_IDS,
-    }
-    linear_operands = (0,)
+    all_gather_dimension: int = attribute(Dimension(), stablehlo="all_gather_dim", hlo="dimensions")
+    shard_count: int = attribute(Integer(minimum=1), stablehlo=None, hlo=None)
+    replica_groups = GROUPS
+    channel_id = CHANNEL
+    layout = LAYOUT
+    use_global_device_ids = GLOBAL_IDS
+    along = ("all_gather_dimension",)
+    counted_by = "shard_count"
 
-    def shape(
-        self, operand: Any, /, *, all_gather_dimension: int, shard_count: int, **groups: Any
-    ) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        check_dimension(self, "all_gather_dimension", operand, all_gather_dimension)
-        self.check_groups(size=shard_count, **groups)
-        return scaled(operand, all_gather_dimension, shard_count)
+        dimension = self.check_dimension("all_gather_dimension", operand)
+        self.check_groups()
+        return scaled(operand, dimension, self.shard_count)
 
-    def reference(
-        self, operand: np.ndarray, /, *, all_gather_dimension: int, shard_count: int, **groups: Any
-    ) -> np.ndarray:
-        members = self.members(**groups)
-        assert members is not None
-        check_count(self, "shard_count", shard_count, len(members))
-        return self.exchange(
-            operand,
-            members,
-            groups["channel_id"],
-            lambda blocks: np.concatenate(blocks, all_gather_dimension),
-            dimension=all_gather_dimension,
-        )
+    def reference(self, operand):
+        dimension = self.all_gather_dimension
+        join = partial(np.concatenate, axis=dimension)
+        return self.exchange(operand, self.members(), join, dimension=dimension)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        *values: Any,
-        all_gather_dimension: int,
-        shard_count: int,
-        **groups: Any,
-    ) -> Sequence[str]:
-        attributes = self.group_text(size=shard_count, **groups)
-        attributes["all_gather_dim"] = all_gather_dimension
-        return self.emit_collective(emit, *values, **attributes)
-
-    def hlo_attributes(
-        self,
-        shapes: Any,
-        *,
-        all_gather_dimension: int,
-        shard_count: int,
-        **groups: Any,
-    ) -> dict[str, Any]:
-        return {**self.hlo_groups(**groups), "dimensions": (all_gather_dimension,)}
-
-    def transpose(
-        self,
-        cotangents: Any,
-        *_: Any,
-        all_gather_dimension: int,
-        shard_count: int,
-        **groups: Any,
-    ) -> Sequence[Any]:
-        from minixla_ops.binary import add
-        from minixla_ops.collective_reductions import reduce_scatter
-
-        return (reduce_scatter(cotangents, add, all_gather_dimension, shard_count, **groups),)
-
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        all_gather_dimension: int,
-        **attributes: Any,
-    ) -> tuple[Any, int]:
-        (at,) = dimensions
-        assert at is not None
-        dimension = all_gather_dimension + (at <= all_gather_dimension)
-        return bind(self, *operands, all_gather_dimension=dimension, **attributes), at
+    def transpose(self, cotangents, operands, linear):
+        dimension, count = self.all_gather_dimension, self.shard_count
+        return (ops.reduce_scatter(cotangents, ops.add, dimension, count, **self.groups),)
 
 
 @register
-class AllToAll(Collective):
+class AllToAll(_Joining):
     """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll.
 
-    Attributes:
+    Args:
+        operand: an array.
         split_dimension: the dimension to cut.
         concat_dimension: the dimension to join along, in the order of the group.
         split_count: the number of blocks, which is the size of each group.
-        replica_groups, channel_id: see Collective.
+        replica_groups, channel_id: who takes part; see Collective.
+        layout: a request for a layout in memory, without effect.
+
+    Returns:
+        An array of as many elements.
 
     Checks:
         (C1) split_dimension and concat_dimension are dimensions of the operand.
@@ -140,187 +105,52 @@ class AllToAll(Collective):
     """
 
     stablehlo_name = "all_to_all"
-    attributes = {
-        "split_dimension": Integer(),
-        "concat_dimension": Integer(),
-        "split_count": Integer(minimum=1),
-        "replica_groups": GROUPS,
-        "channel_id": CHANNEL,
-    }
-    linear_operands = (0,)
+    split_dimension: int = attribute(Integer(), hlo=None)
+    concat_dimension: int = attribute(Integer(), hlo=None)
+    split_count: int = attribute(Integer(minimum=1), hlo=None)
+    replica_groups = GROUPS
+    layout = LAYOUT
+    channel_id = CHANNEL
+    along = ("split_dimension", "concat_dimension")
+    counted_by = "split_count"
 
-    def shape(
-        self,
-        operand: Any,
-        /,
-        *,
-        split_dimension: int,
-        concat_dimension: int,
-        split_count: int,
-        **groups: Any,
-    ) -> Shape:
+    def shape(self, operand):
         (operand,) = self.array_shapes([operand])
-        check_dimension(self, "split_dimension", operand, split_dimension)
-        check_dimension(self, "concat_dimension", operand, concat_dimension)
-        if operand.dimensions[split_dimension] % split_count:
-            self.reject_attribute(
-                "C2",
-                f"split_count {split_count} does not divide dimension {split_dimension}",
-                [f"operand {operand}"],
-                "All blocks must have one size.",
-            )
-        self.check_groups(size=split_count, **groups)
-        part = scaled(operand, split_dimension, 1, split_count)
-        return scaled(part, concat_dimension, split_count)
+        split, concat = [self.check_dimension(name, operand) for name in self.along]
+        part = self.block(operand, split, "C2")
+        self.check_groups()
+        return scaled(part, concat, self.split_count)
 
-    def reference(
-        self,
-        operand: np.ndarray,
-        /,
-        *,
-        split_dimension: int,
-        concat_dimension: int,
-        split_count: int,
-        **groups: Any,
-    ) -> np.ndarray:
-        members = self.members(**groups)
-        assert members is not None
-        check_count(self, "split_count", split_count, len(members))
-        how = {"split": split_dimension, "concat": concat_dimension}
-        operands = self.exchange(operand, members, groups["channel_id"], list, **how)
+    def reference(self, operand):
+        members, split, concat = self.members(), self.split_dimension, self.concat_dimension
+        operands = self.exchange(operand, members, split=split, concat=concat)
         own = members.index(current_process().id)
-        blocks = [np.split(each, split_count, split_dimension)[own] for each in operands]
-        return np.concatenate(blocks, concat_dimension)
+        blocks = [np.split(each, self.split_count, split)[own] for each in operands]
+        return np.concatenate(blocks, concat)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        *values: Any,
-        split_count: int,
-        replica_groups: Groups,
-        channel_id: int | None,
-        **dimensions: int,
-    ) -> Sequence[str]:
-        attributes = {**dimensions, "split_count": split_count}
-        attributes |= self.group_text(replica_groups, channel_id, size=split_count)
-        return self.emit_collective(emit, *values, **attributes)
-
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[Any],
-        result: Any,
-        /,
-        *,
-        split_dimension: int,
-        concat_dimension: int,
-        split_count: int,
-        **groups: Any,
-    ) -> str:
+    def hlo(self, emit, operands, shapes, result):
         # HLO's joins along the dimension that it cuts; then the blocks move.
-        (shape,) = shapes
-        texts = {**self.hlo_groups(**groups), "dimensions": (split_dimension,)}
-        name = emit.instruction("all-to-all", operands, shape, **texts)
-        if split_dimension == concat_dimension:
+        (shape,), at, count = shapes, self.split_dimension, self.split_count
+        texts = self.hlo_attributes(shapes)
+        name = emit.instruction("all-to-all", operands, shape, **texts, dimensions=(at,))
+        if at == self.concat_dimension:
             return name
         sizes = list(shape.dimensions)
-        sizes[split_dimension : split_dimension + 1] = (
-            split_count,
-            sizes[split_dimension] // split_count,
-        )
-        order = [at for at in range(shape.rank + 1) if at != split_dimension]
-        order.insert(concat_dimension, split_dimension)
+        sizes[at : at + 1] = count, sizes[at] // count
+        order = [each for each in range(shape.rank + 1) if each != at]
+        order.insert(self.concat_dimension, at)
         split = emit.instruction("reshape", [name], shape.with_dimensions(sizes))
-        turned = shape.with_dimensions([sizes[at] for at in order])
+        turned = shape.with_dimensions([sizes[each] for each in order])
         moved = emit.instruction("transpose", [split], turned, dimensions=tuple(order))
         return emit.instruction("reshape", [moved], result)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        *_: Any,
-        split_dimension: int,
-        concat_dimension: int,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        back = {"split_dimension": concat_dimension, "concat_dimension": split_dimension}
-        return (bind(self, cotangents, **back, **attributes),)
-
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        split_dimension: int,
-        concat_dimension: int,
-        **attributes: Any,
-    ) -> tuple[Any, int]:
-        (at,) = dimensions
-        assert at is not None
-        attributes["split_dimension"] = split_dimension + (at <= split_dimension)
-        attributes["concat_dimension"] = concat_dimension + (at <= concat_dimension)
-        return bind(self, *operands, **attributes), at
+    def transpose(self, cotangents, operands, linear):
+        back = {
+            "split_dimension": self.concat_dimension,
+            "concat_dimension": self.split_dimension,
+        }
+        return (self(cotangents, **back),)
 
 
-def all_gather(
-    operand: Any,
-    all_gather_dimension: int,
-    shard_count: int,
-    replica_groups: Groups = (),
-    channel_id: int | None = None,
-    layout: Any = None,
-    use_global_device_ids: bool | None = None,
-) -> Any:
-    """The operands of a group joined along a dimension, in the order of the group.
-
-    Args:
-        operand: an array.
-        all_gather_dimension: the dimension to join along.
-        shard_count: the size of each group.
-        replica_groups: who takes part; see Collective.
-        channel_id: see Collective.
-        use_global_device_ids: see Collective.
-        layout: a request for a layout in memory, without effect.
-
-    Raises:
-        ShapeError, AttributeValueError: see AllGather.
-    """
-    groups = group_attributes(replica_groups, channel_id, use_global_device_ids)
-    counts = {"all_gather_dimension": all_gather_dimension, "shard_count": shard_count}
-    return bind(AllGather.instance, operand, **counts, **groups)
-
-
-def all_to_all(
-    operand: Any,
-    split_dimension: int,
-    concat_dimension: int,
-    split_count: int,
-    replica_groups: Groups = (),
-    layout: Any = None,
-    channel_id: int | None = None,
-) -> Any:
-    """Block i of the operand goes to member i of the group; what came is joined in its order.
-
-    Args:
-        operand: an array.
-        split_dimension: the dimension to cut into blocks.
-        concat_dimension: the dimension to join along.
-        split_count: the number of blocks, which is the size of each group.
-        replica_groups: who takes part; see Collective.
-        channel_id: see Collective.
-        layout: a request for a layout in memory, without effect.
-
-    Raises:
-        ShapeError, AttributeValueError: see AllToAll.
-    """
-    return bind(
-        AllToAll.instance,
-        operand,
-        split_dimension=split_dimension,
-        concat_dimension=concat_dimension,
-        split_count=split_count,
-        replica_groups=replica_groups,
-        channel_id=channel_id,
-    )
+all_gather = builder(AllGather)
+all_to_all = builder(AllToAll)

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Optional, Text
+from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.builders import named_like, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.stablehlo_text import layouts_text, quoted, real_text
-from minixla.core.tracing import bind
-from minixla_ops.rules import listed, operand_list
-
-__all__ = ["custom_call", "register_custom_call"]
+from minixla_ops.rules import listed
+from minixla_ops.tuples import tuple as tuple_of
 
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -28,7 +27,7 @@ Layouts = Sequence[Sequence[int]]
 class _Options(Attribute):
     """Attributes for the target by name, as a tuple of pairs."""
 
-    description = "a mapping from names to bool, int, float, str or NumPy scalars and vectors"
+    description = "attributes: names of bool, int, float, str or NumPy scalars and vectors"
 
     def canonical(self, value: Any) -> tuple[tuple[str, Any], ...]:
         """Pairs in order of their names; arrays as (dtype name, values)."""
@@ -72,19 +71,25 @@ class _ShapeOf(Attribute):
 
 @register
 class CustomCall(Operation):
-    """A call of user code: result i has shape `shapes[i]`. XLA: CustomCall.
+    """The results of user code, known by the name of its target. XLA: CustomCall.
 
     The reference calls the Python function that `register_custom_call` knows for the target. So
     does the engine, through the host, where there is one; else the target must be registered with
     XLA (`jax.ffi.register_ffi_target`), and gets `attributes` as its attributes.
 
-    Attributes:
+    Args:
         target_name: the name under which the code is known.
-        shapes: the shapes of the results.
+        args: the arguments, values of any shapes.
+        shape: the shape of the result; for several, a sequence of shapes or a tuple shape.
         attributes: names and values that the code is given.
         has_side_effect: whether the call must not be dropped or repeated.
-        api_version: XLA's: 4 is the typed interface; others are given a string, the attribute
-            `backend_config`.
+        api_version: of XLA's interface: 4 is the typed one; others are given a string, the
+            attribute `backend_config`.
+
+    Returns:
+        An array of `shape`; a Python tuple for a sequence, a tuple value for a tuple shape.
+
+    Attributes:
         operand_layouts, result_layouts: for each value its dimensions from the one that varies
             fastest in memory; default: row-major.
 
@@ -93,117 +98,75 @@ class CustomCall(Operation):
     """
 
     no_derivative = "nothing is known of user code: give the calling function a custom rule"
-    operand_names = ("args...",)
+    operands = ("args...",)
     telling_attributes = ("target_name",)
-    attributes = {
-        "target_name": Text(),
-        "shapes": SequenceOf(_ShapeOf()),
-        "attributes": _Options(default=()),
-        "has_side_effect": Boolean(default=False),
-        "api_version": Integer(1, 4, default=4),
-        "operand_layouts": Optional(SequenceOf(Integers())),
-        "result_layouts": Optional(SequenceOf(Integers())),
-    }
+    target_name: str = attribute(Text())
+    shapes: tuple[AnyShape, ...] = attribute(SequenceOf(_ShapeOf()))
+    options: tuple[tuple[str, Any], ...] = attribute(_Options(), default=())
+    has_side_effect: bool = attribute(Boolean(), default=False)  # type: ignore[assignment]  # of a call
+    api_version: int = attribute(Integer(1, 4), default=4)
+    operand_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
+    result_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
 
-    def shape(self, *args: AnyShape, target_name: str, shapes: Any, **_: Any) -> Any:
-        if not target_name:
-            self.reject_attribute(
-                "C1", "the target has no name", ["target_name = ''"], "Name the code to call."
+    def shape(self, *args):
+        if not self.target_name:
+            self.refuse_attribute("C1", "the target has no name", "Name the code to call.")
+        return self.shapes
+
+    def reference(self, *args):
+        function = _FUNCTIONS.get(self.target_name)
+        if function is None:
+            raise explain(
+                TransformError,
+                "custom_call",
+                f"the target {self.target_name!r} has no meaning in Python",
+                [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"],
+                "Say what it computes: minixla_ops.register_custom_call(target_name, function).",
             )
-        return shapes
+        outcome = function(*args, **{name: _option_value(value) for name, value in self.options})
+        found = tuple(outcome) if isinstance(outcome, (tuple, list)) else (outcome,)
+        arrays = tuple([np.asarray(each) for each in found])
+        wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]
+        if [(each.shape, each.dtype) for each in arrays] != wanted:
+            given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
+            raise explain(
+                ShapeError,
+                "custom_call",
+                f"the function of {self.target_name!r} gave other results than the call declares",
+                [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"],
+                "Return one array for each shape, of its element type and dimensions.",
+            )
+        return arrays
 
-    def reference(
-        self, *args: Any, target_name: str, shapes: Sequence[Shape], attributes: Any, **_: Any
-    ) -> tuple[Any, ...]:
-        return call_function(target_name, args, shapes, attributes)
-
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        target_name: str,
-        attributes: Any,
-        has_side_effect: bool,
-        api_version: int,
-        operand_layouts: Layouts | None,
-        result_layouts: Layouts | None,
-        **_: Any,
-    ) -> Sequence[str]:
-        if is_registered(target_name) and emit.calls_host:
-
-            def function(*args: Any) -> tuple[Any, ...]:
-                return call_function(target_name, args, results, attributes)
-
-            return emit.host_call(function, operands, shapes, results, has_side_effect)
-        emit.foreign_call(target_name)
-        hints = self.hints(target_name, shapes, results) if emit.calls_host else ""
+    def stablehlo(self, emit, operands, shapes, results):
+        if is_registered(self.target_name) and emit.calls_host:
+            return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
+        emit.foreign_call(self.target_name)
         return emit.operation(
             "stablehlo.custom_call",
             operands,
             shapes,
             results,
-            hints=hints,
-            call_target_name=quoted(target_name),
-            has_side_effect=has_side_effect,
-            api_version=f"{api_version} : i32",
-            backend_config=_config(attributes, api_version),
-            operand_layouts=_layouts(shapes, operand_layouts),
-            result_layouts=_layouts(results, result_layouts),
+            hints=self.hints(shapes, results) if emit.calls_host else "",
+            call_target_name=quoted(self.target_name),
+            has_side_effect=self.has_side_effect,
+            api_version=f"{self.api_version} : i32",
+            backend_config=_config(self.options, self.api_version),
+            operand_layouts=_layouts(shapes, self.operand_layouts),
+            result_layouts=_layouts(results, self.result_layouts),
         )
 
-    def hints(
-        self, target_name: str, shapes: Sequence[AnyShape], results: Sequence[AnyShape]
-    ) -> str:
+    def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
         """What compilers are told besides, where the program is to run: see `Emitter.operation`."""
         return ""
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], /, *, target_name: str, attributes: Any, **given: Any
-    ) -> dict[str, Any]:
+    def hlo_attributes(self, shapes):
         return {
-            "custom_call_target": quoted(target_name),
-            "custom_call_has_side_effect": "true" if given["has_side_effect"] else None,
-            "api_version": "API_VERSION_TYPED_FFI" if given["api_version"] == 4 else None,
-            "backend_config": _dictionary(attributes) if attributes else None,
+            "custom_call_target": quoted(self.target_name),
+            "custom_call_has_side_effect": self.has_side_effect or None,
+            "api_version": "API_VERSION_TYPED_FFI" if self.api_version == 4 else None,
+            "backend_config": _dictionary(self.options) if self.options else None,
         }
-
-
-def call_function(
-    target_name: str, args: Sequence[Any], shapes: Sequence[AnyShape], attributes: Any
-) -> tuple[Any, ...]:
-    """What the registered function of a target gives, checked against `shapes`.
-
-    Raises:
-        TransformError: no function is registered.
-        ShapeError: it gave something else.
-    """
-    function = _FUNCTIONS.get(target_name)
-    if function is None:
-        raise explain(
-            TransformError,
-            "custom_call",
-            f"the target {target_name!r} has no meaning in Python",
-            [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"],
-            "Say what it computes: minixla_ops.register_custom_call(target_name, function).",
-        )
-    outcome = function(*args, **{name: _option_value(value) for name, value in attributes})
-    found = tuple(outcome) if isinstance(outcome, (tuple, list)) else (outcome,)
-    arrays = tuple([np.asarray(each) for each in found])
-    given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
-    wanted = [(shape.dimensions, shape.dtype) for shape in shapes]  # type: ignore[union-attr]
-    if [(each.shape, each.dtype) for each in arrays] != wanted:
-        raise explain(
-            ShapeError,
-            "custom_call",
-            f"the function of {target_name!r} gave other results than the call declares",
-            [f"declared: {', '.join(map(str, shapes))}", f"given: {', '.join(given)}"],
-            "Return one array for each shape, of its element type and dimensions.",
-        )
-    return arrays
 
 
 def is_registered(target_name: str) -> bool:
@@ -276,7 +239,7 @@ def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
     return layouts_text(given)
 
 
-def custom_call(
+def _custom_call(
     target_name: str,
     args: Sequence[Any],
     shape: Shape | TupleShape | Sequence[Shape],
@@ -284,35 +247,14 @@ def custom_call(
     has_side_effect: bool = False,
     api_version: int = 4,
 ) -> Any:
-    """The results of user code.
-
-    Args:
-        target_name: see CustomCall.
-        args: the arguments, values of any shapes.
-        shape: the shape of the result; for several, a sequence of shapes or a tuple shape.
-        attributes: constants for the code.
-        has_side_effect: whether it must not be dropped or repeated.
-        api_version: of XLA's interface; 4 is the typed one.
-
-    Returns:
-        An array of `shape`; a Python tuple for a sequence, a tuple value for a tuple shape.
-
-    Raises:
-        ShapeError, AttributeValueError: see CustomCall.
-    """
-    from minixla_ops.tuples import tuple as tuple_of
-
     is_single = isinstance(shape, Shape)
     shapes = (shape,) if is_single else listed(getattr(shape, "elements", shape))
-    results = bind(
-        CustomCall.instance,
-        *operand_list(args, "custom_call", "args"),
-        target_name=target_name,
-        shapes=shapes,
-        attributes={} if attributes is None else attributes,
-        has_side_effect=has_side_effect,
-        api_version=api_version,
-    )
+    options: Any = {} if attributes is None else attributes
+    operation = CustomCall(target_name, shapes, options, has_side_effect, api_version)
+    results = operation(*operand_list(args, "custom_call", "args"))
     if isinstance(shape, TupleShape):
         return tuple_of(results)
     return results[0] if is_single else results
+
+
+custom_call = named_like(_custom_call, CustomCall)

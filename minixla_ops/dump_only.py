@@ -8,42 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
+import minixla_ops as ops
 from minixla.core.attributes import (
     Enumeration,
     Instance,
     Integer,
     Integers,
-    Optional,
     ShapeAttribute,
     Text,
+    attribute,
 )
-from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.batching import BatchTracer
 from minixla.core.element_types import element_type
 from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph
-from minixla.core.operation import EVERY_OPERAND, register
+from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.tracing import current_trace, shape_of, under
-from minixla_ops.calls import Call, call
+from minixla.core.tracing import current_trace, under
+from minixla_ops.calls import Call
 from minixla_ops.composed import Composed
 from minixla_ops.composed import _program as program_of
-from minixla_ops.conversion import bitcast_convert_type
 from minixla_ops.evaluation import reference_graph
-from minixla_ops.random_samples import next_state, rng_uniform
-from minixla_ops.reshaping import reshape, transpose
+from minixla_ops.random_samples import next_state
 from minixla_ops.rules import array_shape, splat
-
-__all__ = [
-    "Internal",
-    "add_dependency",
-    "bitcast",
-    "copy",
-    "domain",
-    "fusion",
-    "refusing",
-    "rng_get_and_update_state",
-]
 
 
 class Internal(Composed):
@@ -59,36 +47,33 @@ class Internal(Composed):
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
 
-    def reference(self, *operands: Any, **attributes: Any) -> Any:
+    def reference(self, *operands):
         shapes = tuple(map(_shape_of_data, operands))
-        (result,) = reference_graph(program_of(self, shapes, tuple(attributes.items())), operands)
+        (result,) = reference_graph(program_of(self, shapes, ()), operands)
         return result
 
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, /, **attributes: Any
-    ) -> Sequence[str]:
-        graph = program_of(self, tuple(shapes), tuple(attributes.items()))
-        return emit.expand(graph, operands)
+    def stablehlo(self, emit, operands, shapes, results):
+        return emit.expand(program_of(self, tuple(shapes), ()), operands)
 
-    def forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **attributes: Any
-    ) -> tuple[Any, Any]:
-        _, attributes = self.infer(tuple(map(shape_of, primals)), attributes)
+    def forward(self, primals, tangents):
         trace = ForwardTrace(current_trace())
         pairs = zip(primals, tangents, strict=True)
         mixed = [p if t is None else ForwardTracer(trace, p, t) for p, t in pairs]
         with under(trace):
-            outputs = self.composition(*mixed, **attributes)
+            outputs = self.composition(*mixed)
         return _split(outputs, trace, "tangent")
 
-    def batch_within(
-        self, trace: BatchTrace, operands: Any, dimensions: Any, **attributes: Any
-    ) -> tuple[Any, Any]:
+    def batch_within(self, trace, operands, dimensions):
         pairs = zip(operands, dimensions, strict=True)
         mixed = [x if at is None else BatchTracer(trace, x, at) for x, at in pairs]
         with under(trace):
-            outputs = self.composition(*mixed, **attributes)
+            outputs = self.composition(*mixed)
         return _split(outputs, trace, "dimension")
+
+
+def result_of(operation: Operation, *operands: AnyShape) -> Any:
+    """The shape of an operation's result, or a tuple of them."""
+    return operation.infer(operands, {})[0]
 
 
 def _split(outputs: Any, trace: Any, part: str) -> tuple[Any, Any]:
@@ -132,10 +117,10 @@ def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
 class Identity(Internal):
     """Base class of instructions whose result is their first operand."""
 
-    def shape(self, operand: AnyShape, /, *others: AnyShape, **attributes: Any) -> AnyShape:
+    def shape(self, operand, *others):
         return operand
 
-    def composition(self, operand: Any, /, *others: Any, **attributes: Any) -> Any:
+    def composition(self, operand, *others):
         return operand
 
 
@@ -143,7 +128,7 @@ class Identity(Internal):
 class Copy(Identity):
     """The operand, in memory of its own. XLA: Copy; passes may split it in CopyStart, CopyDone."""
 
-    operand_names = ("operand",)
+    operands = ("operand",)
     instead = "Values do not change, so that a copy is the value itself: use that."
 
 
@@ -155,16 +140,15 @@ class AddDependency(Identity):
         (C1) dependency is a token.
     """
 
-    operand_names = ("operand", "dependency")
+    operands = "operand", "dependency"
     instead = "Use optimization_barrier, or give tokens to the operations that are to be in order."
 
-    def shape(self, operand: AnyShape, dependency: AnyShape, /) -> AnyShape:
+    def shape(self, operand, dependency):
         if dependency is not TOKEN:
-            given = [f"operand {operand}", f"dependency {dependency}"]
-            self.reject("C1", "dependency is not a token", given, "Give a token[].")
+            self.refuse("C1", "dependency is not a token", "Give a token[].")
         return operand
 
-    def stablehlo(self, emit: Any, operands: Any, shapes: Any, results: Any, /) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
         names = emit.operation("stablehlo.optimization_barrier", operands, shapes, shapes)
         return names[:1]
 
@@ -178,12 +162,14 @@ class Domain(Identity):
         entry, exit: the sharding of what comes out and of the operand, in HLO's notation.
     """
 
-    operand_names = ("operand",)
-    attributes = {"kind": Text("sharding"), "entry": Text("{}"), "exit": Text("{}")}
+    operands = ("operand",)
+    kind: str = attribute(Text(), default="sharding")
+    entry: str = attribute(Text(), default="{}")
+    exit: str = attribute(Text(), default="{}")
     instead = "Say how values are sharded with mx.sharding; XLA finds the borders."
 
-    def hlo_attributes(self, shapes: Any, /, *, kind: str, entry: str, exit: str) -> dict[str, Any]:
-        return {"domain": f'{{kind="{kind}", entry={entry}, exit={exit}}}'}
+    def hlo_attributes(self, shapes):
+        return {"domain": f'{{kind="{self.kind}", entry={self.entry}, exit={self.exit}}}'}
 
 
 @register
@@ -202,93 +188,62 @@ class Bitcast(Internal):
         (C2) each layout names every dimension once.
     """
 
-    operand_names = ("operand",)
-    attributes = {
-        "output_shape": ShapeAttribute(),
-        "operand_layout": Optional(Integers()),
-        "result_layout": Optional(Integers()),
-    }
+    operands = ("operand",)
+    output_shape: Shape = attribute(ShapeAttribute())
+    operand_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
+    result_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
     dynamic_operands = ()
     reads_bits = True
     instead = "Use reshape, transpose or bitcast_convert_type."
 
-    def shape(
-        self,
-        operand: Any,
-        /,
-        *,
-        output_shape: AnyShape,
-        operand_layout: tuple[int, ...] | None,
-        result_layout: tuple[int, ...] | None,
-    ) -> Shape:
-        (operand,) = self.array_shapes([operand])
-        given = [f"operand {operand}", f"output_shape {output_shape}"]
+    def shape(self, operand):
+        (operand,), result = self.array_shapes([operand]), self.output_shape
         if (
-            not isinstance(output_shape, Shape)
-            or output_shape.is_dynamic
-            or output_shape.size * output_shape.element_type.bits
-            != operand.size * operand.element_type.bits
+            not isinstance(result, Shape)
+            or result.is_dynamic
+            or result.size * result.element_type.bits != operand.size * operand.element_type.bits
         ):
-            self.reject_attribute(
-                "C1", "the shapes differ in bits", given, "Both must take the same memory."
-            )
-        for layout, shape in ((operand_layout, operand), (result_layout, output_shape)):
+            advice = "Both must take the same memory."
+            self.refuse_attribute("C1", "the shapes differ in bits", advice)
+        for layout, shape in ((self.operand_layout, operand), (self.result_layout, result)):
             if layout is not None and sorted(layout) != list(range(shape.rank)):
-                self.reject_attribute(
-                    "C2",
-                    f"{layout} is no layout of {shape}",
-                    given,
-                    "A layout names each dimension once, the fastest first.",
-                )
-        return output_shape
+                advice = "A layout names each dimension once, the fastest first."
+                self.refuse_attribute("C2", f"{layout} is no layout of {shape}", advice)
+        return result
 
-    def composition(
-        self,
-        operand: Any,
-        /,
-        *,
-        output_shape: Shape,
-        operand_layout: tuple[int, ...] | None,
-        result_layout: tuple[int, ...] | None,
-    ) -> Any:
-        memory = operand if operand_layout is None else transpose(operand, operand_layout[::-1])
-        kind, new = array_shape(operand).element_type, output_shape.element_type
+    def composition(self, operand):
+        memory, result = operand, self.output_shape
+        if self.operand_layout is not None:
+            memory = ops.transpose(operand, self.operand_layout[::-1])
+        kind, new = array_shape(operand).element_type, result.element_type
         if kind is not new:
             count = max(new.bits // kind.bits, 1)
             size = array_shape(operand).size
             flat = (size,) if count == 1 else (size // count, count)
-            memory = bitcast_convert_type(reshape(memory, flat), new)
-        if result_layout is None:
-            return reshape(memory, output_shape.dimensions)
-        slowest = result_layout[::-1]
-        physical = reshape(memory, [output_shape.dimensions[each] for each in slowest])
-        return transpose(physical, sorted(range(len(slowest)), key=slowest.__getitem__))
+            memory = ops.bitcast_convert_type(ops.reshape(memory, flat), new)
+        if self.result_layout is None:
+            return ops.reshape(memory, result.dimensions)
+        slowest = self.result_layout[::-1]
+        physical = ops.reshape(memory, [result.dimensions[each] for each in slowest])
+        return ops.transpose(physical, _inverse(slowest))
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[Any],
-        result: Any,
-        /,
-        *,
-        output_shape: Shape,
-        operand_layout: tuple[int, ...] | None,
-        result_layout: tuple[int, ...] | None,
-    ) -> str:
+    def hlo(self, emit, operands, shapes, result):
         # Printed shapes have the default layout: transposes stand for the others.
         (name,), (shape,) = operands, shapes
-        if operand_layout is not None:
-            order = operand_layout[::-1]
+        if self.operand_layout is not None:
+            order = self.operand_layout[::-1]
             turned = shape.with_dimensions([shape.dimensions[each] for each in order])
             name = emit.instruction("transpose", [name], turned, dimensions=order)
-        if result_layout is None:
+        if self.result_layout is None:
             return emit.instruction("bitcast", [name], result)
-        order = result_layout[::-1]
+        order = self.result_layout[::-1]
         turned = result.with_dimensions([result.dimensions[each] for each in order])
         name = emit.instruction("bitcast", [name], turned)
-        back = tuple(sorted(range(len(order)), key=order.__getitem__))
-        return emit.instruction("transpose", [name], result, dimensions=back)
+        return emit.instruction("transpose", [name], result, dimensions=_inverse(order))
+
+
+def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 @register
@@ -298,49 +253,37 @@ class Fusion(Internal):
     It means what Call does.
 
     Attributes:
-        computation: the Graph.
         kind: kLoop, kInput, kOutput or kCustom: how XLA makes the kernel.
+        computation: the Graph.
 
     Checks:
         (C1), (C2) see Call.
     """
 
-    operand_names = ("operands...",)
-    attributes = {
-        "computation": Instance(Graph),
-        "kind": Enumeration("kLoop", "kInput", "kOutput", "kCustom", default="kLoop"),
-    }
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="calls")
+    kind: str = attribute(Enumeration("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
-    def shape(self, *operands: AnyShape, computation: Graph, kind: str) -> tuple[AnyShape, ...]:
-        return Call(computation).shape(*operands)
+    @property
+    def call(self) -> Call:
+        """The call that it means."""
+        return Call(self.computation)
 
-    def reference(self, *operands: Any, computation: Graph, kind: str) -> tuple[Any, ...]:
-        return tuple(reference_graph(computation, operands))
+    def shape(self, *operands):
+        return result_of(self.call, *operands)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Any,
-        shapes: Any,
-        results: Any,
-        /,
-        *,
-        computation: Graph,
-        kind: str,
-    ) -> Sequence[str]:
-        return Call(computation).stablehlo(emit, operands, shapes, results)
+    def reference(self, *operands):
+        return self.call.reference(*operands)
 
-    def composition(self, *operands: Any, computation: Graph, kind: str) -> tuple[Any, ...]:
-        return call(computation, *operands)
+    def stablehlo(self, emit, operands, shapes, results):
+        return self.call.stablehlo(emit, operands, shapes, results)
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool], *, computation: Graph, **_: Any
-    ) -> tuple[Any, Callable[..., Any]]:
-        return Call(computation).linearize(operands, active)
+    def composition(self, *operands):
+        return ops.call(self.computation, *operands)
 
-    def hlo_attributes(self, shapes: Any, /, *, computation: Graph, kind: str) -> dict[str, Any]:
-        return {"kind": kind, "calls": computation}
+    def linearize(self, operands, active):
+        return self.call.linearize(operands, active)
 
 
 @register
@@ -354,20 +297,20 @@ class RngGetAndUpdateState(Internal):
         delta: how far the counter moves.
     """
 
-    attributes = {"delta": Integer(minimum=0, default=1)}
+    delta: int = attribute(Integer(minimum=0), default=1)
     has_side_effect = True
     zero_derivative = "it has no operands"
     instead = "Use rng_bit_generator with a state of your own, or rng_uniform."
 
-    def shape(self, *, delta: int) -> Shape:
+    def shape(self):
         return _STATE
 
-    def reference(self, *, delta: int) -> Any:
-        return next_state(delta)
+    def reference(self):
+        return next_state(self.delta)
 
-    def composition(self, *, delta: int) -> Any:
+    def composition(self):
         scalar = Shape(_STATE.element_type)
-        return rng_uniform(splat(0, scalar), splat(2**64 - 1, scalar), _STATE)
+        return ops.rng_uniform(splat(0, scalar), splat(2**64 - 1, scalar), _STATE)
 
 
 _STATE = Shape("u64", (2,))

@@ -7,34 +7,23 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+import minixla_ops as ops
+from minixla.core.builders import builder
 from minixla.core.errors import IndexingError, explain
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind
 from minixla_ops.batching import batch_size, move_batch
-from minixla_ops.bitwise import and_, or_
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.collective_groups import CHANNEL, GROUPS, Collective, Groups
-from minixla_ops.collectives import all_to_all
-from minixla_ops.comparison import ge, lt
+from minixla_ops.collective_groups import CHANNEL, GROUPS, Collective
 from minixla_ops.composed import Composed
-from minixla_ops.creation import iota
-from minixla_ops.gather import gather
-from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.operators import convert
-from minixla_ops.reduction import reduce
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, splat, sum_over, zeros
-from minixla_ops.selection import select
-
-__all__ = ["ragged_all_to_all"]
 
 _INDEX = Shape("s32")
 
 
 @register
-class RaggedAllToAll(Collective, Composed):
+class RaggedAllToAll(Composed, Collective):
     """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll.
 
     For each member i of the group (and each update u, where offsets and sizes have two dimensions)
@@ -45,29 +34,33 @@ class RaggedAllToAll(Collective, Composed):
     In NumPy rows outside input or output, rows written twice, and recv_sizes that are wrong are
     errors; elsewhere the result is undefined then. It runs as a program of all_to_all and gather.
 
-    Attributes:
-        replica_groups, channel_id: see Collective.
+    Args:
+        input: an array; its rows are sent.
+        input_offsets: s32[members] or s32[members, updates]: the first row for each member.
+        send_sizes: how many rows, in the same shape.
+        output: an array with rows like those of input.
+        output_offsets: the first row in the output of each member, in the same shape.
+        recv_sizes: how many rows each member sends here, in the same shape.
+        replica_groups, channel_id: who takes part; see Collective.
+
+    Returns:
+        An array of the shape of output.
 
     Checks:
         (C1) input and output have one element type and equal dimensions but for the first.
         (C2) offsets and sizes are integers of one shape, of one or two dimensions.
         (G1), (G2), (G4) see Collective; the size is that of the offsets' first dimension.
+
+    Raises:
+        IndexingError: where it runs in NumPy, rows that do not fit.
     """
 
-    operand_names = (
-        "input",
-        "input_offsets",
-        "send_sizes",
-        "output",
-        "output_offsets",
-        "recv_sizes",
-    )
-    attributes = {"replica_groups": GROUPS, "channel_id": CHANNEL}
+    operands = "input", "input_offsets", "send_sizes", "output", "output_offsets", "recv_sizes"
+    replica_groups = GROUPS
+    channel_id = CHANNEL
 
-    def shape(self, *operands: Any, **groups: Any) -> Shape:
-        shapes = self.array_shapes(operands)
-        given = [f"{n} {s}" for n, s in zip(self.operand_names, shapes, strict=True)]
-        rows, starts, sizes, output, places, counts = shapes
+    def shape(self, *operands):
+        rows, starts, sizes, output, places, counts = self.array_shapes(operands)
         kinds = rows.element_type, output.element_type
         if (
             not rows.rank
@@ -75,7 +68,7 @@ class RaggedAllToAll(Collective, Composed):
             or rows.dimensions[1:] != output.dimensions[1:]
         ):
             advice = "Element types and all dimensions but the first must be equal."
-            self.reject("C1", "input and output do not have the same rows", given, advice)
+            self.refuse("C1", "input and output do not have the same rows", advice)
         indices = starts, sizes, places, counts
         if (
             any(each.dimensions != starts.dimensions for each in indices)
@@ -83,18 +76,16 @@ class RaggedAllToAll(Collective, Composed):
             or not all(each.element_type.is_integer for each in indices)
         ):
             advice = "They must be integers of shape [members] or [members, updates]."
-            self.reject("C2", "offsets and sizes differ in shape or are no lists", given, advice)
-        self.check_groups(size=starts.dimensions[0], **groups)
+            self.refuse("C2", "offsets and sizes differ in shape or are no lists", advice)
+        self.check_groups(size=starts.dimensions[0])
         return output
 
-    def reference(self, *operands: np.ndarray, **groups: Any) -> np.ndarray:
-        members = self.members(**groups)
-        assert members is not None
-        output, recv_sizes = operands[3], operands[5]
+    def reference(self, *operands):
+        members, output, recv_sizes = self.members(), operands[3], operands[5]
         if len(members) != len(recv_sizes):
             problem = f"offsets are for {len(recv_sizes)} members, the group has {len(members)}"
-            self.reject_attribute("G2", problem, [], "Give offsets and sizes for each member.")
-        columns = self.exchange(operands, members, groups["channel_id"], list)
+            self.refuse_attribute("G2", problem, "Give offsets and sizes for each member.")
+        columns = self.exchange(operands, members)
         own = members.index(current_process().id)
         result, written = output.copy(), np.zeros(len(output), bool)
         for sender, column, announced in zip(members, columns, recv_sizes, strict=True):
@@ -124,7 +115,7 @@ class RaggedAllToAll(Collective, Composed):
                 _refuse(f"rows {start}:{start + size} of an input of {len(rows)} are sent")
             yield rows[start : start + size], place, wanted
 
-    def composition(self, *operands: Any, replica_groups: Groups, channel_id: int | None) -> Any:
+    def composition(self, *operands):
         rows, starts, sizes, output, places, _ = operands
         members = array_shape(starts).dimensions[0]
         updates = array_shape(starts).size
@@ -134,40 +125,35 @@ class RaggedAllToAll(Collective, Composed):
             return output
 
         def received(value: Any) -> Any:
-            return all_to_all(value, 0, 0, members, replica_groups, channel_id=channel_id)
+            return ops.all_to_all(value, 0, 0, members, **self.groups)
 
         def across(index: Any) -> Any:
             """What came for each update, for each row of the output."""
-            flat = reshape(convert(received(index), _INDEX.element_type), (updates,))
-            return broadcast_in_dim(flat, (length, updates), (1,))
+            flat = ops.reshape(convert(received(index), _INDEX.element_type), (updates,))
+            return ops.broadcast_in_dim(flat, (length, updates), (1,))
 
-        copies = broadcast_in_dim(rows, (members, count, *rest), range(1, len(rest) + 2))
-        flat = reshape(received(copies), (members * count, *rest))
+        copies = ops.broadcast_in_dim(rows, (members, count, *rest), range(1, len(rest) + 2))
+        flat = ops.reshape(received(copies), (members * count, *rest))
         first, size, place = across(starts), across(sizes), across(places)
         grid = Shape("s32", (length, updates))
-        row = iota(grid, 0)
+        row = ops.iota(grid, 0)
         # Where updates stand in `flat`: each member's rows come after those of the one before.
         before = np.arange(updates, dtype=np.int32) // (updates // members) * count
-        within = and_(ge(row, place), lt(row, place + size))
-        source = row - place + first + broadcast_in_dim(before, grid.dimensions, (1,))
-        index = sum_over(select(within, source, zeros(grid)), [1])
-        arrived = reduce([within], [splat(False, Shape("pred"))], or_, [1])
-        numbers = GatherDimensionNumbers(range(1, len(rest) + 1), (0,), (0,), 1)
-        taken = gather(flat, reshape(index, (length, 1)), numbers, (1, *rest))
-        return select(broadcast_in_dim(arrived, (length, *rest), (0,)), taken, output)
+        within = ops.and_(ops.ge(row, place), ops.lt(row, place + size))
+        source = row - place + first + ops.broadcast_in_dim(before, grid.dimensions, (1,))
+        index = sum_over(ops.select(within, source, zeros(grid)), [1])
+        arrived = ops.reduce([within], [splat(False, Shape("pred"))], ops.or_, [1])
+        numbers = ops.GatherDimensionNumbers(range(1, len(rest) + 1), (0,), (0,), 1)
+        taken = ops.gather(flat, ops.reshape(index, (length, 1)), numbers, (1, *rest))
+        return ops.select(ops.broadcast_in_dim(arrived, (length, *rest), (0,)), taken, output)
 
-    def hlo_attributes(self, shapes: Any, **groups: Any) -> dict[str, Any]:
-        return self.hlo_groups(**groups)
-
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **groups: Any
-    ) -> Any:
+    def batch(self, operands, dimensions):
         if any(dimensions[at] is not None for at in (1, 2, 4, 5)):
-            return super().batch(operands, dimensions, **groups)
+            return super().batch(operands, dimensions)
         size, moved = batch_size(operands, dimensions), list(operands)
         for at in (0, 3):
             moved[at] = move_batch(operands[at], dimensions[at], 1, size)
-        return bind(self, *moved, **groups), 1
+        return self(*moved), 1
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -179,31 +165,4 @@ def _refuse(problem: str) -> NoReturn:
     )
 
 
-def ragged_all_to_all(
-    input: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
-    replica_groups: Groups = (),
-    channel_id: int | None = None,
-) -> Any:
-    """The output with the rows written in that the members of the group send here.
-
-    Args:
-        input: an array; its rows are sent.
-        input_offsets: s32[members] or s32[members, updates]: the first row for each member.
-        send_sizes: how many rows, in the same shape.
-        output: an array with rows like those of input.
-        output_offsets: the first row in the output of each member, in the same shape.
-        recv_sizes: how many rows each member sends here, in the same shape.
-        replica_groups: who takes part; see Collective.
-        channel_id: see Collective.
-
-    Raises:
-        ShapeError, AttributeValueError, IndexingError: see RaggedAllToAll.
-    """
-    operands = input, input_offsets, send_sizes, output, output_offsets, recv_sizes
-    groups = {"replica_groups": replica_groups, "channel_id": channel_id}
-    return bind(RaggedAllToAll.instance, *operands, **groups)
+ragged_all_to_all = builder(RaggedAllToAll)

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from minixla.core.attributes import Boolean, Integer, ShapeAttribute
+from minixla.core.attributes import Flag, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.tracing import bind, shape_of
-from minixla_ops.collective_groups import channel_text
-from minixla_ops.rules import zeros
-from minixla_ops.transfers import Transfer, create_token
+from minixla.core.shapes import TOKEN, Shape, TupleShape
+from minixla.core.tracing import shape_of
+from minixla_ops.collective_groups import Channel, channel_text
+from minixla_ops.rules import as_results, zeros
+from minixla_ops.transfers import Outgoing, Transfer, create_token, optional
 from minixla_ops.tuples import tuple as make_tuple
 
-__all__ = ["recv", "recv_done", "recv_to_host", "recv_with_tokens"]
-__all__ += ["send", "send_done", "send_to_host", "send_with_tokens"]
-
 _REQUEST = Shape("u32")
-_ATTRIBUTES = {"channel_id": Integer(minimum=1), "is_host_transfer": Boolean(False)}
-# Of channels in StableHLO.
-_BETWEEN_DEVICES, _TO_HOST, _FROM_HOST = 1, 2, 3
 
 
-class _ByChannel(Transfer):
+class _OnChannel(Operation):
+    """Base class: one half of a transfer.
+
+    Args:
+        channel_id: the channel.
+        is_host_transfer: whether the host is at the other end.
+    """
+
+    channel_id: int = attribute(Channel(minimum=1), stablehlo="channel_handle")
+    is_host_transfer: bool = attribute(Flag(), default=False)
+
+
+class _Start(_OnChannel, Transfer):
     """Base class of the two that start a transfer; they give a context for the one that ends it.
 
     The context is the tuple of the data, the number of the request and a token.
@@ -36,16 +42,25 @@ class _ByChannel(Transfer):
     no_derivative = (
         "values go one way between programs: a transpose would need a transfer the other way"
     )
+    #: Its channel's type in StableHLO, if the host is at the other end.
+    host_type: ClassVar[int]
 
-    def channel(self, channel_id: int, is_host_transfer: bool, host: int) -> dict[str, Any]:
-        """The attributes in StableHLO, where `host` is the channel's type if it has the host."""
-        kind = host if is_host_transfer else _BETWEEN_DEVICES
-        texts = {"channel_handle": channel_text(channel_id, kind)}
-        return {**texts, "is_host_transfer": is_host_transfer}
+    def received(self) -> Sequence[Shape]:
+        """The shapes of the data that comes in."""
+        return ()
 
-    def require_host(self, emit: Any, is_host_transfer: bool) -> None:
-        """Raises TransformError where the program is to run, but the other end is not the host."""
-        if emit.calls_host and not is_host_transfer:
+    def at_host(self, *data: np.ndarray) -> Sequence[Any]:
+        """What the host does, where the program runs in its process."""
+        raise NotImplementedError
+
+    def _written(self, text: int) -> dict[str, Any]:
+        written = super()._written(text)
+        if self.is_host_transfer and not text:
+            written["channel_handle"] = channel_text(self.channel_id, self.host_type)
+        return written
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host and not self.is_host_transfer:
             raise explain(
                 TransformError,
                 self.builder_name,
@@ -53,34 +68,16 @@ class _ByChannel(Transfer):
                 advice="Run the programs of all processes together with mx.simulate; between the "
                 "devices of one program use collective_permute, or mx.ppermute.",
             )
-
-    def context_text(self, emit: Any, data: str, token: str, context: AnyShape) -> list[str]:
-        """Writes the context; nobody reads the number of its request."""
-        assert isinstance(context, TupleShape)
+        data, token, _ = self.emit_transfer(emit, operands, shapes, self.received(), self.at_host)
+        # Nobody reads the number of the request.
         request = emit.name()
         emit.line(f"{request} = stablehlo.constant dense<0> : {_REQUEST.stablehlo}")
-        parts = [data, request, token]
-        return emit.operation("stablehlo.tuple", parts, context.elements, [context])
-
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        *,
-        channel_id: int,
-        is_host_transfer: bool,
-        **others: Any,
-    ) -> str:
-        inputs = self.hlo_token(emit, operands, shapes)
-        texts = {"channel_id": channel_id, "is_host_transfer": is_host_transfer or None}
-        return emit.instruction(self.hlo_name, inputs, result, **texts)
+        parts = [*(data or operands[:1]), request, token]
+        return emit.operation("stablehlo.tuple", parts, results[0].elements, results)
 
 
 @register
-class Send(_ByChannel):
+class Send(_Start, Outgoing):
     """Starts to send a value to the Recv of the channel, in another program. XLA: Send.
 
     The value is taken by the first Recv of another process on the channel. SendWithTokens and
@@ -96,56 +93,70 @@ class Send(_ByChannel):
 
     spec_names = ("Send", "SendWithTokens", "SendToHost")
     stablehlo_name = "send"
-    operand_names = ("operand", "token...")
+    operands = "operand", "token..."
     data_count = 1
-    attributes = _ATTRIBUTES
+    host_type = 2
 
-    def shape(self, *operands: AnyShape, channel_id: int, is_host_transfer: bool) -> TupleShape:
+    def shape(self, *operands):
         (data,), _ = self.split("C1", operands)
         return TupleShape([data, _REQUEST, TOKEN])
 
-    def reference(
-        self, operand: np.ndarray, *token: Any, channel_id: int, is_host_transfer: bool
-    ) -> Any:
-        request = current_process().start_send(channel_id, np.array(operand), is_host_transfer)
+    def reference(self, operand, *token):
+        process, is_to_host = current_process(), self.is_host_transfer
+        request = process.start_send(self.channel_id, np.array(operand), is_to_host)
         return operand, np.asarray(request, np.uint32), None
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        channel_id: int,
-        is_host_transfer: bool,
-    ) -> Sequence[str]:
-        attributes = self.channel(channel_id, is_host_transfer, _TO_HOST)
+    def at_host(self, *data):
+        current_process().start_send(self.channel_id, *data, to_host=True)
+        return ()
 
-        def at_host(value: Any) -> Sequence[Any]:
-            current_process().start_send(channel_id, value, to_host=True)
-            return ()
-
-        self.require_host(emit, is_host_transfer)
-        _, token, _ = self.emit_transfer(emit, operands, shapes, (), at_host, **attributes)
-        return self.context_text(emit, operands[0], token, results[0])
-
-    def send_member(self, operands: Sequence[Any], **attributes: Any) -> Any:
-        done = _finished(bind(self, *operands, **attributes), **attributes)
+    def send_member(self, operands):
+        done = SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
         return done if len(operands) > 1 else None
 
-    def batched_result(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], token: Any
-    ) -> Any:
+    def batched_result(self, operands, dimensions, token):
         # All members are sent: what ends the transfer finds request 0, that of nobody.
         if token is None:
             token = operands[1] if len(operands) > 1 else create_token()
         return make_tuple([operands[0], zeros(_REQUEST), token]), (dimensions[0], None, None)
 
 
+class _Done(_OnChannel):
+    """Base class of the two that end a transfer.
+
+    Declarations:
+        given: the members of the context that it gives.
+
+    Checks:
+        (C1) the operand is the context of the one that started it.
+    """
+
+    stablehlo_name = "get_tuple_element"
+    operands = ("context",)
+    has_side_effect = True
+    given: ClassVar[Sequence[int]]
+
+    def shape(self, context):
+        elements = context.elements if isinstance(context, TupleShape) else ()
+        if (
+            len(elements) != 3
+            or elements[1:] != (_REQUEST, TOKEN)
+            or not isinstance(elements[0], Shape)
+        ):
+            problem = "the operand is not the context of a transfer"
+            self.refuse("C1", problem, "Give what Send or Recv gave.")
+        return as_results([elements[index] for index in self.given])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        name = f"stablehlo.{self.stablehlo_name}"
+        names = []
+        for index, result in zip(self.given, results, strict=True):
+            names += emit.operation(name, operands, shapes, [result], index=f"{index} : i32")
+        return names
+
+
 @register
-class SendDone(Operation):
+class SendDone(_Done):
     """Waits until what a Send started has been taken. XLA: SendDone.
 
     Attributes:
@@ -155,43 +166,28 @@ class SendDone(Operation):
         (C1) the operand is the context of a Send.
     """
 
-    operand_names = ("context",)
-    stablehlo_name = "get_tuple_element"
-    attributes = _ATTRIBUTES
-    has_side_effect = True
+    given = (2,)
     zero_derivative = "a token holds no numbers"
 
-    def shape(self, context: AnyShape, /, **attributes: Any) -> AnyShape:
-        _data_of_context(self, context)
-        return TOKEN
-
-    def reference(self, context: Any, /, **attributes: Any) -> Any:
+    def reference(self, context):
         if context[1]:
             current_process().finish_send(int(context[1]))
 
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, /, **attributes: Any
-    ) -> Any:
-        return _member_text(emit, operands, shapes, 2)
-
-    def hlo_attributes(self, shapes: Any, **attributes: Any) -> dict[str, Any]:
-        return _done_texts(**attributes)
-
-    def batch(self, operands: Sequence[Any], dimensions: Any, /, **attributes: Any) -> Any:
-        return bind(self, *operands, **attributes), None
+    def batch(self, operands, dimensions):
+        return self(*operands), None
 
 
 @register
-class Recv(_ByChannel):
+class Recv(_Start):
     """Starts to receive a value from the Send of the channel, in another program. XLA: Recv.
 
     The value is that of the first Send of another process on the channel. RecvWithTokens and
     RecvToHost (which receives from the host) are Recv with a token, and from the host.
 
     Attributes:
-        output_shape: the shape of the value.
         channel_id: the channel.
         is_host_transfer: whether the host is at the other end.
+        output_shape: the shape of the value.
 
     Checks:
         (C1) at most one operand, a token.
@@ -200,52 +196,34 @@ class Recv(_ByChannel):
 
     spec_names = ("Recv", "RecvWithTokens", "RecvToHost")
     stablehlo_name = "recv"
-    operand_names = ("token...",)
-    attributes = {"output_shape": ShapeAttribute(), **_ATTRIBUTES}
+    operands = ("token...",)
+    host_type = 3
+    output_shape: Shape = attribute(  # type: ignore[misc]  # is given by name
+        ShapeAttribute(), stablehlo=None, hlo=None
+    )
     missing_rules = {"batch": "every member of a batch gets the one value: no operand is batched"}
-    batch = Operation.batch
 
-    def shape(self, *token: AnyShape, output_shape: AnyShape, **attributes: Any) -> TupleShape:
+    def shape(self, *token):
         self.split("C1", token)
-        if not isinstance(output_shape, Shape):
-            given = [f"shape {output_shape}"]
-            self.reject_attribute("C2", "the shape is not an array's", given, "Receive arrays.")
-        return TupleShape([output_shape, _REQUEST, TOKEN])
+        if not isinstance(self.output_shape, Shape):
+            self.refuse_attribute("C2", "the shape is not an array's", "Receive arrays.")
+        return TupleShape([self.output_shape, _REQUEST, TOKEN])
 
-    def reference(
-        self, *token: Any, output_shape: Shape, channel_id: int, is_host_transfer: bool
-    ) -> Any:
-        request = current_process().start_receive(channel_id, is_host_transfer)
-        buffer = np.zeros(output_shape.dimensions, output_shape.dtype)
+    def reference(self, *token):
+        request = current_process().start_receive(self.channel_id, self.is_host_transfer)
+        buffer = np.zeros(self.output_shape.dimensions, self.output_shape.dtype)
         return buffer, np.asarray(request, np.uint32), None
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        output_shape: Shape,
-        channel_id: int,
-        is_host_transfer: bool,
-    ) -> Sequence[str]:
-        attributes = self.channel(channel_id, is_host_transfer, _FROM_HOST)
+    def received(self):
+        return (self.output_shape,)
 
-        def at_host() -> Sequence[Any]:
-            process = current_process()
-            return (process.finish_receive(process.start_receive(channel_id, from_host=True)),)
-
-        self.require_host(emit, is_host_transfer)
-        (data,), token, _ = self.emit_transfer(
-            emit, operands, shapes, [output_shape], at_host, **attributes
-        )
-        return self.context_text(emit, data, token, results[0])
+    def at_host(self, *data):
+        process = current_process()
+        return (process.finish_receive(process.start_receive(self.channel_id, from_host=True)),)
 
 
 @register
-class RecvDone(Operation):
+class RecvDone(_Done):
     """Waits for what a Recv started to receive, and gives it and a token. XLA: RecvDone.
 
     Attributes:
@@ -256,76 +234,28 @@ class RecvDone(Operation):
         (C2) when it runs: the value has the shape that the Recv said.
     """
 
-    operand_names = ("context",)
-    stablehlo_name = "get_tuple_element"
-    attributes = _ATTRIBUTES
-    has_side_effect = True
-    no_derivative = _ByChannel.no_derivative
+    given = (0, 2)
+    no_derivative = _Start.no_derivative
     missing_rules = {"batch": Recv.missing_rules["batch"]}
 
-    def shape(self, context: AnyShape, /, **attributes: Any) -> Any:
-        return _data_of_context(self, context), TOKEN
-
-    def reference(self, context: Any, /, channel_id: int, **attributes: Any) -> Any:
+    def reference(self, context):
         value, buffer = current_process().finish_receive(int(context[1])), context[0]
         value = np.asarray(value)
         if (value.dtype, value.shape) != (buffer.dtype, buffer.shape):
-            given = [
-                f"sent {value.dtype}{list(value.shape)}",
-                f"to be received {buffer.dtype}{list(buffer.shape)}",
-                f"channel {channel_id}",
-            ]
-            self.reject("C2", "the value has another shape", given, "Both ends must agree.")
+            sent, wanted = [f"{each.dtype}{list(each.shape)}" for each in (value, buffer)]
+            self.refuse("C2", f"{sent} is sent, {wanted} received", "Both ends must agree.")
         return value, None
-
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, /, **attributes: Any
-    ) -> Any:
-        return [_member_text(emit, operands, shapes, index)[0] for index in (0, 2)]
-
-    def hlo_attributes(self, shapes: Any, **attributes: Any) -> dict[str, Any]:
-        return _done_texts(**attributes)
-
-
-def _data_of_context(operation: Operation, context: AnyShape) -> Shape:
-    """The shape of the data, after check C1."""
-    elements = context.elements if isinstance(context, TupleShape) else ()
-    if (
-        len(elements) != 3
-        or elements[1:] != (_REQUEST, TOKEN)
-        or not isinstance(elements[0], Shape)
-    ):
-        problem = "the operand is not the context of a transfer"
-        operation.reject("C1", problem, [f"context {context}"], "Give what Send or Recv gave.")
-    return elements[0]
-
-
-def _member_text(emit: Any, operands: Any, shapes: Any, index: int) -> Any:
-    wanted = [shapes[0].elements[index]]
-    name = "stablehlo.get_tuple_element"
-    return emit.operation(name, operands, shapes, wanted, index=f"{index} : i32")
-
-
-def _done_texts(channel_id: int, is_host_transfer: bool) -> dict[str, Any]:
-    return {"channel_id": channel_id, "is_host_transfer": is_host_transfer or None}
-
-
-def _finished(context: Any, **attributes: Any) -> Any:
-    return bind(SendDone.instance, context, **attributes)
 
 
 def _send(operand: Any, handle: int, token: Any, is_host_transfer: bool = False) -> Any:
-    tokens = () if token is None else (token,)
-    attributes = {"channel_id": handle, "is_host_transfer": is_host_transfer}
-    done = _finished(bind(Send.instance, operand, *tokens, **attributes), **attributes)
+    context = Send(handle, is_host_transfer)(operand, *optional(token))
+    done = SendDone(handle, is_host_transfer)(context)
     return None if token is None else done
 
 
 def _recv(shape: Shape, handle: int, token: Any, is_host_transfer: bool = False) -> Any:
-    tokens = () if token is None else (token,)
-    attributes = {"channel_id": handle, "is_host_transfer": is_host_transfer}
-    context = bind(Recv.instance, *tokens, output_shape=shape, **attributes)
-    done = bind(RecvDone.instance, context, **attributes)
+    context = Recv(handle, is_host_transfer, output_shape=shape)(*optional(token))
+    done = RecvDone(handle, is_host_transfer)(context)
     return done[0] if token is None else done
 
 
@@ -390,9 +320,8 @@ def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, hand
         ShapeError: `shape_with_layout` is another shape.
     """
     if shape_with_layout is not None and shape_with_layout is not shape_of(operand):
-        given = [f"operand {shape_of(operand)}", f"shape_with_layout {shape_with_layout}"]
-        advice = "Give the operand's own shape, or None."
-        Send.instance.reject("C1", "shape_with_layout is not the operand's", given, advice)
+        problem = f"shape_with_layout {shape_with_layout} is not the operand's {shape_of(operand)}"
+        Send(handle, True).refuse("C1", problem, "Give the operand's own shape, or None.")
     return _send(operand, handle, token, True)
 
 

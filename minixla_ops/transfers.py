@@ -7,52 +7,59 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.attributes import ShapeAttribute, Text
+from minixla.core.attributes import ShapeAttribute, Text, attribute
+from minixla.core.builders import builder, named_like
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, shape_of_data
 from minixla.core.stablehlo_text import quoted
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import shape_of
 from minixla.core.tuples import TupleValue
 from minixla_ops.batching import batch_member, batch_size
-from minixla_ops.rules import operand_list
 from minixla_ops.tuples import tuple_leaves
 
-__all__ = ["Transfer", "after_all", "create_token", "infeed", "outfeed"]
+
+class _Config(Text):
+    """A string for the backend."""
+
+    def stablehlo(self, value: str) -> str:
+        """The string in quotes."""
+        return quoted(value)
+
+    def hlo(self, value: str) -> str | None:
+        """The string in quotes, or nothing if it is empty."""
+        return quoted(value) if value else None
 
 
 @register
 class AfterAll(Operation):
     """A token that comes after all its operands; of none, a new one. XLA: AfterAll, CreateToken.
 
+    Args:
+        tokens: what it comes after.
+
+    Returns:
+        A token.
+
     Checks:
         (C1) the operands are tokens.
     """
 
     stablehlo_name = "after_all"
-    operand_names = ("tokens...",)
+    operands = ("tokens...",)
     zero_derivative = "tokens hold no numbers"
     missing_rules = {"batch": "tokens have no batch"}
 
-    def shape(self, *tokens: AnyShape) -> AnyShape:
+    def shape(self, *tokens):
         if any(token is not TOKEN for token in tokens):
-            given = [f"tokens[{index}] {token}" for index, token in enumerate(tokens)]
-            self.reject(
-                "C1", "an operand is not a token", given, "Give what `token=` calls return."
-            )
+            self.refuse("C1", "an operand is not a token", "Give what `token=` calls return.")
         return TOKEN
 
-    def reference(self, *tokens: Any) -> Any:
+    def reference(self, *tokens):
         return None
 
 
-def after_all(tokens: Sequence[Any]) -> Any:
-    """A token after which comes what comes after all of `tokens`.
-
-    Raises:
-        ShapeError: see AfterAll.
-    """
-    return bind(AfterAll.instance, *operand_list(tokens, "after_all", "tokens"))
+after_all = builder(AfterAll)
 
 
 def create_token() -> Any:
@@ -72,14 +79,13 @@ class Transfer(Operation):
     data_count: ClassVar[int | None] = 0
 
     def split(self, label: str, operands: Sequence[AnyShape]) -> tuple[list[Shape], bool]:
-        """The shapes of the data, and whether a token follows; rejects others for check `label`."""
-        given = [f"operand {index}: {shape}" for index, shape in enumerate(operands)]
+        """The shapes of the data, and whether a token follows; refuses others for check `label`."""
         has_token = bool(operands) and operands[-1] is TOKEN
         data = list(operands[:-1] if has_token else operands)
         wrong = self.data_count not in (None, len(data))
         if wrong or not all(isinstance(shape, Shape) for shape in data):
             advice = "Give arrays, and at most one token, by `token=`."
-            self.reject(label, "an operand is neither data nor its token", given, advice)
+            self.refuse(label, "an operand is neither data nor its token", advice)
         return data, has_token  # type: ignore[return-value]  # each is a Shape
 
     def emit_transfer(
@@ -89,7 +95,6 @@ class Transfer(Operation):
         shapes: Sequence[AnyShape],
         received: Sequence[AnyShape],
         at_host: Callable[..., Sequence[Any]],
-        **attributes: Any,
     ) -> tuple[list[str], str, bool]:
         """Writes the operation; returns the data, the token, and whether that is a result.
 
@@ -100,51 +105,37 @@ class Transfer(Operation):
             received: the shapes of the data that comes in.
             at_host: what the host does, where the program runs in its process: from the data that
                 goes out to that which comes in.
-            attributes: those of the StableHLO operation.
         """
         has_token = bool(shapes) and shapes[-1] is TOKEN
+        # A token of its own leaves the order of the others as it is.
+        before = emit.take_token() if emit.calls_host or not has_token else None
+        *given, token = operands if has_token else [*operands, before]
+        types = shapes[: len(given)]
         if emit.calls_host:
-            return self._call_host(emit, operands, shapes, received, at_host, has_token)
-        if not has_token:
-            operands, shapes = [*operands, emit.take_token()], [*shapes, TOKEN]
-        outcome = [*received, TOKEN]
-        name = f"stablehlo.{self.stablehlo_name}"
-        *data, token = emit.operation(name, operands, shapes, outcome, **attributes)
-        if not has_token:
             emit.give_token([token])
+            data = emit.host_call(at_host, given, types, received, True)
+            token = emit.take_token()
+        else:
+            name, outcome = f"stablehlo.{self.stablehlo_name}", [*received, TOKEN]
+            written = self._written(0)
+            *data, token = emit.operation(
+                name, [*given, token], [*types, TOKEN], outcome, **written
+            )
+        if before is not None:
+            emit.give_token([before if has_token else token])
         return data, token, has_token
 
-    def _call_host(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        received: Sequence[AnyShape],
-        at_host: Callable[..., Sequence[Any]],
-        has_token: bool,
-    ) -> tuple[list[str], str, bool]:
-        if not has_token:
-            data = emit.host_call(at_host, operands, shapes, received, True)
-            return data, emit.take_token(), False
-        before = emit.take_token()
-        emit.give_token(operands[-1:])
-        data = emit.host_call(at_host, operands[:-1], shapes[:-1], received, True)
-        token = emit.take_token()
-        emit.give_token([before])
-        return data, token, True
+    def hlo(self, emit, operands, shapes, result):
+        # In HLO the last operand always is a token.
+        if not shapes or shapes[-1] is not TOKEN:
+            operands = [*operands, emit.instruction("after-all", [], TOKEN)]
+        return super().hlo(emit, operands, shapes, result)
 
-    def hlo_token(
-        self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]
-    ) -> list[str]:
-        """The operands in HLO, where a token is always the last."""
-        if shapes and shapes[-1] is TOKEN:
-            return list(operands)
-        return [*operands, emit.instruction("after-all", [], TOKEN)]
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> Any:
-        """The members one after the other; only data that goes out is batched."""
+class Outgoing(Transfer):
+    """Base class: only data that goes out is batched, the members one after the other."""
+
+    def batch(self, operands, dimensions):
         token = None
         for index in range(batch_size(operands, dimensions)):
             member = [
@@ -152,12 +143,12 @@ class Transfer(Operation):
             ]
             if token is not None:
                 member[-1] = token
-            token = self.send_member(member, **attributes)
+            token = self.send_member(member)
         return self.batched_result(operands, dimensions, token)
 
-    def send_member(self, operands: Sequence[Any], **attributes: Any) -> Any:
+    def send_member(self, operands: Sequence[Any]) -> Any:
         """Sends what a batch has for one member; returns the token, or None where it has none."""
-        result = bind(self, *operands, **attributes)
+        result = self(*operands)
         return None if type(result) is tuple else result
 
     def batched_result(
@@ -175,122 +166,103 @@ class Infeed(Transfer):
 
     An empty tuple reads nothing.
 
-    Attributes:
-        output_shape: the shape of the item, an array or a tuple of arrays.
-        infeed_config: a string for the backend.
-
-    Checks:
-        (C1) the shape is an array's or that of a tuple of arrays; nested tuples are not supported.
-        (C2) at most one operand, a token.
-        (C3) when it runs: the item has that shape.
-    """
-
-    stablehlo_name = "infeed"
-    operand_names = ("token...",)
-    attributes = {"output_shape": ShapeAttribute(), "infeed_config": Text("")}
-    zero_derivative = "what it reads depends on no operand"
-    missing_rules = {"batch": "every member of a batch reads the one item: no operand is batched"}
-    batch = Operation.batch
-
-    def shape(self, *token: AnyShape, output_shape: AnyShape, infeed_config: str) -> Any:
-        if not all(isinstance(each, Shape) for each in _leaf_shapes(output_shape)):
-            given = [f"shape {output_shape}"]
-            self.reject_attribute("C1", "the shape is nested", given, "Give a tuple of arrays.")
-        _, has_token = self.split("C2", token)
-        return (output_shape, TOKEN) if has_token else output_shape
-
-    def reference(self, *token: Any, output_shape: AnyShape, infeed_config: str) -> Any:
-        leaves = _leaf_shapes(output_shape)
-        item = current_process().next_infeed() if leaves else ()
-        is_tuple = isinstance(output_shape, TupleShape)
-        values = item if is_tuple and isinstance(item, tuple) else (item,)
-        shapes = tuple(map(shape_of_data, values))
-        if shapes != leaves or isinstance(item, tuple) != is_tuple:
-            given = [f"item {tuple(map(str, shapes))}", f"shape {output_shape}"]
-            advice = "Items must be of the shapes and element types that the program reads."
-            self.reject("C3", "the item has another shape", given, advice)
-        arrays = tuple(
-            [np.asarray(each).astype(s.dtype) for each, s in zip(values, leaves, strict=True)]  # type: ignore[union-attr]
-        )
-        data = arrays if is_tuple else arrays[0]
-        return (data, None) if token else data
-
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        output_shape: AnyShape,
-        infeed_config: str,
-    ) -> Sequence[str]:
-        leaves = _leaf_shapes(output_shape)
-        config = quoted(infeed_config)
-
-        def at_host() -> Sequence[Any]:
-            data = self.reference(output_shape=output_shape, infeed_config=infeed_config)
-            return data if isinstance(output_shape, TupleShape) else (data,)
-
-        data, token, has_token = self.emit_transfer(
-            emit, operands, shapes, leaves, at_host, infeed_config=config
-        )
-        if isinstance(output_shape, TupleShape):
-            data = emit.operation("stablehlo.tuple", data, leaves, [output_shape])
-        return [*data, token] if has_token else data
-
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        *,
-        output_shape: AnyShape,
-        infeed_config: str,
-    ) -> str:
-        inputs, both = self.hlo_token(emit, operands, shapes), TupleShape([output_shape, TOKEN])
-        config = quoted(infeed_config) if infeed_config else None
-        name = emit.instruction("infeed", inputs, both, infeed_config=config)
-        if result is both:
-            return name
-        return emit.instruction("get-tuple-element", [name], output_shape, index=0)
-
-
-def _leaf_shapes(shape: AnyShape) -> tuple[AnyShape, ...]:
-    return shape.elements if isinstance(shape, TupleShape) else (shape,)
-
-
-def infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
-    """The next item of the infeed.
-
     Args:
-        shape: its shape, an array's or a tuple's.
+        shape: the shape of the item, an array or a tuple of arrays.
         config: a string for the backend.
         token: what the reading comes after; default: the side effects before it.
 
     Returns:
         A value of `shape`, and with `token` a pair of that and a token.
 
+    Checks:
+        (C1) the shape is an array's or that of a tuple of arrays; nested tuples are not supported.
+        (C2) at most one operand, a token.
+        (C3) when it runs: the item has that shape.
+
     Raises:
-        ShapeError, AttributeValueError: see Infeed.
         DeadlockError: when it runs, there is no item left: see `mx.transfer_to_infeed`.
     """
-    tokens = () if token is None else (token,)
-    return bind(Infeed.instance, *tokens, output_shape=shape, infeed_config=config)
+
+    stablehlo_name = "infeed"
+    operands = ("token...",)
+    output_shape: AnyShape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
+    infeed_config: str = attribute(_Config(), default="")
+    zero_derivative = "what it reads depends on no operand"
+    missing_rules = {"batch": "every member of a batch reads the one item: no operand is batched"}
+
+    def shape(self, *token):
+        if not all(isinstance(each, Shape) for each in _leaf_shapes(self.output_shape)):
+            self.refuse_attribute("C1", "the shape is nested", "Give a tuple of arrays.")
+        _, has_token = self.split("C2", token)
+        return (self.output_shape, TOKEN) if has_token else self.output_shape
+
+    def reference(self, *token):
+        leaves = _leaf_shapes(self.output_shape)
+        item = current_process().next_infeed() if leaves else ()
+        is_tuple = isinstance(self.output_shape, TupleShape)
+        values = item if is_tuple and isinstance(item, tuple) else (item,)
+        shapes = tuple(map(shape_of_data, values))
+        if shapes != leaves or isinstance(item, tuple) != is_tuple:
+            problem = f"the item has another shape, ({', '.join(map(str, shapes))})"
+            advice = "Items must be of the shapes and element types that the program reads."
+            self.refuse("C3", problem, advice)
+        arrays = tuple(
+            [np.asarray(each).astype(s.dtype) for each, s in zip(values, leaves, strict=True)]  # type: ignore[union-attr]
+        )
+        data = arrays if is_tuple else arrays[0]
+        return (data, None) if token else data
+
+    def stablehlo(self, emit, operands, shapes, results):
+        leaves = _leaf_shapes(self.output_shape)
+        is_tuple = isinstance(self.output_shape, TupleShape)
+
+        def at_host() -> Sequence[Any]:
+            data: Any = self.reference()
+            return data if is_tuple else (data,)
+
+        data, token, has_token = self.emit_transfer(emit, operands, shapes, leaves, at_host)
+        if is_tuple:
+            data = emit.operation("stablehlo.tuple", data, leaves, [self.output_shape])
+        return [*data, token] if has_token else data
+
+    def hlo(self, emit, operands, shapes, result):
+        both = TupleShape([self.output_shape, TOKEN])
+        name = super().hlo(emit, operands, shapes, both)
+        if result is both:
+            return name
+        return emit.instruction("get-tuple-element", [name], self.output_shape, index=0)
+
+
+def _leaf_shapes(shape: AnyShape) -> tuple[AnyShape, ...]:
+    return shape.elements if isinstance(shape, TupleShape) else (shape,)
+
+
+def optional(token: Any) -> Sequence[Any]:
+    """A token as operands; none for None."""
+    return () if token is None else (token,)
+
+
+def _infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
+    return Infeed(shape, config)(*optional(token))
+
+
+infeed = named_like(_infeed, Infeed)
 
 
 @register
-class Outfeed(Transfer):
+class Outfeed(Outgoing):
     """Writes an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed.
 
     Its results are none, or a token where it was given one.
 
-    Attributes:
-        shape_with_layout: the shape of what is written; a layout has no effect on it.
+    Args:
+        operand: an array, or a tuple or list of arrays.
+        shape_with_layout: the operand's shape; default: that. A layout has no effect.
         outfeed_config: a string for the backend.
+        token: what the writing comes after; default: the side effects before it.
+
+    Returns:
+        None, or with `token` a token.
 
     Checks:
         (C1) the operands are arrays, and at most one token, the last.
@@ -298,93 +270,58 @@ class Outfeed(Transfer):
     """
 
     stablehlo_name = "outfeed"
-    operand_names = ("operands...",)
+    operands = ("operands...",)
     data_count = None
-    attributes = {"shape_with_layout": ShapeAttribute(), "outfeed_config": Text("")}
+    shape_with_layout: AnyShape = attribute(ShapeAttribute(), stablehlo=None, hlo="outfeed_shape")
+    outfeed_config: str = attribute(_Config(), default="")
     zero_derivative = "nothing that it gives back depends on its operands"
 
-    def shape(self, *operands: AnyShape, shape_with_layout: AnyShape, outfeed_config: str) -> Any:
+    def shape(self, *operands):
         data, has_token = self.split("C1", operands)
-        if tuple(data) != _leaf_shapes(shape_with_layout):
-            given = [f"operand ({', '.join(map(str, data))})", f"shape {shape_with_layout}"]
+        if tuple(data) != _leaf_shapes(self.shape_with_layout):
             advice = "Give the operand's own shape, or none."
-            self.reject("C2", "shape_with_layout is not the operand's shape", given, advice)
+            self.refuse("C2", "shape_with_layout is not the operand's shape", advice)
         return TOKEN if has_token else ()
 
-    def reference(self, *operands: Any, shape_with_layout: AnyShape, outfeed_config: str) -> Any:
-        count = len(_leaf_shapes(shape_with_layout))
+    def reference(self, *operands):
+        count = len(_leaf_shapes(self.shape_with_layout))
         arrays = tuple([np.array(each) for each in operands[:count]])
-        is_tuple = isinstance(shape_with_layout, TupleShape)
+        is_tuple = isinstance(self.shape_with_layout, TupleShape)
         current_process().put_outfeed(arrays if is_tuple else arrays[0])
         return None if len(operands) > count else ()
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        *_: Any,
-        shape_with_layout: AnyShape,
-        outfeed_config: str,
-    ) -> Sequence[str]:
-        config = quoted(outfeed_config)
-        rest = {"shape_with_layout": shape_with_layout, "outfeed_config": outfeed_config}
-
-        def at_host(*arrays: Any) -> Sequence[Any]:
-            return self.reference(*arrays, **rest)
-
-        transfer = self.emit_transfer(emit, operands, shapes, (), at_host, outfeed_config=config)
+    def stablehlo(self, emit, operands, shapes, results):
+        transfer = self.emit_transfer(
+            emit,
+            operands,
+            shapes,
+            (),
+            self.reference,  # type: ignore[arg-type]  # of data alone ()
+        )
         token, has_token = transfer[1:]
         return [token] if has_token else []
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        *,
-        shape_with_layout: AnyShape,
-        outfeed_config: str,
-    ) -> str:
-        inputs = self.hlo_token(emit, operands, shapes)
-        if isinstance(shape_with_layout, TupleShape):
-            data = emit.instruction("tuple", inputs[:-1], shape_with_layout)
-            inputs = [data, inputs[-1]]
-        texts = {"outfeed_config": quoted(outfeed_config) if outfeed_config else None}
-        return emit.instruction("outfeed", inputs, TOKEN, outfeed_shape=shape_with_layout, **texts)
+    def hlo(self, emit, operands, shapes, result):
+        if isinstance(self.shape_with_layout, TupleShape):
+            count = len(self.shape_with_layout.elements)
+            data = emit.instruction("tuple", operands[:count], self.shape_with_layout)
+            operands, shapes = [data, *operands[count:]], [self.shape_with_layout, *shapes[count:]]
+        return super().hlo(emit, operands, shapes, TOKEN)
 
 
-def outfeed(
+def _outfeed(
     operand: Any,
     shape_with_layout: AnyShape | None = None,
     outfeed_config: str = "",
     token: Any = None,
 ) -> Any:
-    """Writes to the outfeed.
-
-    Args:
-        operand: an array, or a tuple or list of arrays.
-        shape_with_layout: the operand's shape; default: that.
-        outfeed_config: a string for the backend.
-        token: what the writing comes after; default: the side effects before it.
-
-    Returns:
-        None, or with `token` a token.
-
-    Raises:
-        ShapeError: see Outfeed.
-    """
     if isinstance(operand, (list, tuple)):
         operand = TupleValue(operand)
-    leaves = tuple_leaves(operand) if isinstance(shape_of(operand), TupleShape) else [operand]
-    tokens = () if token is None else (token,)
-    result = bind(
-        Outfeed.instance,
-        *leaves,
-        *tokens,
-        shape_with_layout=shape_of(operand) if shape_with_layout is None else shape_with_layout,
-        outfeed_config=outfeed_config,
-    )
+    shape = shape_of(operand)
+    leaves = tuple_leaves(operand) if isinstance(shape, TupleShape) else [operand]
+    operation = Outfeed(shape if shape_with_layout is None else shape_with_layout, outfeed_config)
+    result = operation(*leaves, *optional(token))
     return None if token is None else result
+
+
+outfeed = named_like(_outfeed, Outfeed)

@@ -67,7 +67,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
         )
     if results is None:
         given = {
-            "attributes": attributes,
+            "options": attributes,
             "has_side_effect": bool(step.get("has_side_effect", False)),
             "api_version": version,
             "operand_layouts": _layouts(step, "operand_layouts", step.shapes),

@@ -13,7 +13,6 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
 from minixla.interop.lapack_routines import ROUTINES
 from minixla_ops.batching import to_front
 from minixla_ops.custom_call import CustomCall, is_registered
@@ -112,30 +111,26 @@ class LapackCall(CustomCall):
         "JAX's derivative"
     )
 
-    def shape(self, *args: AnyShape, target_name: str, shapes: Any, **_: Any) -> Any:
+    def shape(self, *args: AnyShape) -> Any:
         """The declared shapes, once they fit the routine."""
-        signature, routine = _signature(target_name), lapack_routine(target_name)
+        name, shapes = self.target_name, self.shapes
+        signature, routine = _signature(name), lapack_routine(name)
         assert signature is not None, "importers make calls of known routines only"
         assert routine is not None
         kind = _TYPES.get(routine[0]) or self.array_shapes(args)[0].element_type
         found = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
         if len(args) != len(signature[0]) or not found:
-            self.reject(
-                "L1",
-                f"{target_name} cannot take or give arrays of these shapes",
-                [f"{' '.join(signature[0])} -> {' '.join(signature[1])}",
-                 f"({', '.join(map(str, args))}) -> ({', '.join(map(str, shapes))})"],
-                "T is its element type, R real, C complex, I s32; the letters after it are sizes.",
-            )  # fmt: skip
+            wanted = f"{' '.join(signature[0])} -> {' '.join(signature[1])}"
+            problem = f"{name} cannot take or give arrays of these shapes: it is {wanted}"
+            advice = "T is its element type, R real, C complex, I s32; letters after it are sizes."
+            self.refuse("L1", problem, advice)
         return shapes
 
-    def reference(
-        self, *args: Any, target_name: str, shapes: Sequence[Shape], attributes: Any, **given: Any
-    ) -> tuple[Any, ...]:
+    def reference(self, *args: Any) -> tuple[Any, ...]:
         """The routine in NumPy, in double, rounded once; zeros for what LAPACK leaves undefined."""
-        given = {**given, "target_name": target_name, "shapes": shapes, "attributes": attributes}
+        target_name = self.target_name
         if is_registered(target_name):
-            return super().reference(*args, **given)
+            return super().reference(*args)
         routine = lapack_routine(target_name)
         assert routine is not None
         function = ROUTINES.get(routine[1])
@@ -148,7 +143,7 @@ class LapackCall(CustomCall):
                 "Run it by XLA (mx.jit), or say what it computes: "
                 "minixla_ops.register_custom_call(target_name, function).",
             )
-        given = _words(attributes)
+        given = _words(self.options)
         try:
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)
@@ -163,38 +158,28 @@ class LapackCall(CustomCall):
         with np.errstate(all="ignore"):
             found = function(*map(_in_double, args), **given)
         precision = args[0].real.dtype
-        pairs = zip(found, shapes, strict=True)
+        pairs = zip(found, self.array_shapes(self.shapes), strict=True)
         return tuple([_rounded(each, shape, precision) for each, shape in pairs])
 
-    def hints(
-        self, target_name: str, shapes: Sequence[AnyShape], results: Sequence[AnyShape]
-    ) -> str:
+    def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
         """How a stack may be split over devices."""
-        signature = _signature(target_name)
-        if signature is None or target_name in PORTABLE:
+        signature = _signature(self.target_name)
+        if signature is None or self.target_name in PORTABLE:
             return ""
         arrays = self.array_shapes(shapes)
         batch = arrays[0].rank - len(signature[0][0]) + 1
         return sharding_hints(batch, arrays, [each for each in results if isinstance(each, Shape)])
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        target_name: str,
-        shapes: Sequence[Shape],
-        **given: Any,
-    ) -> tuple[Any, Any]:
+    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[Any, Any]:
         """One call for all members: routines take stacks of matrices."""
         fronts, size = to_front(operands, dimensions)
-        wide = [shape.with_dimension(0, size) for shape in shapes]
-        for name in ("operand_layouts", "result_layouts"):
-            orders = given[name]
-            if orders is not None:
-                given[name] = [(*[at + 1 for at in order], 0) for order in orders]
-        results = bind(self, *fronts, target_name=target_name, shapes=wide, **given)
+        wider: dict[str, Any] = {
+            name: [(*[at + 1 for at in order], 0) for order in orders]
+            for name in ("operand_layouts", "result_layouts")
+            if (orders := self.values[name]) is not None
+        }
+        wide = [shape.with_dimension(0, size) for shape in self.array_shapes(self.shapes)]
+        results = self(*fronts, shapes=wide, **wider)
         return results, (0,) * len(results)
 
 

@@ -218,6 +218,22 @@ def test_text():
     )
 
 
+def test_calls_that_mean_the_same_are_of_one_operation():
+    operations = [
+        graph_of(lambda x, how=how: ops.all_gather(x, 0, 2, *how), [np.ones(2, "f4")])
+        .instructions[0]
+        .op
+        for how in (
+            [[[0, 1]]],
+            [((0, 1),), 0, "any layout", False],
+            [np.array([[0, 1]]), None, {0: 1}, None],
+            [[[1, 0]]],
+        )
+    ]
+    assert operations[0] is operations[1] is operations[2] is not operations[3]
+    assert operations[0].groups["channel_id"] is None
+
+
 def gather(*arguments, **how):
     return lambda x: ops.all_gather(x, *arguments, **how)
 

@@ -237,7 +237,7 @@ def finished(name):
     ("function", "error", "phrases"),
     [
         (lambda x: ops.send(ops.create_token(), 1), ShapeError, ["send: (C1)", "token[]"]),
-        (lambda x: ops.send(x, 1, x), ShapeError, ["send: (C1)", "operand 1: f32[2]"]),
+        (lambda x: ops.send(x, 1, x), ShapeError, ["send: (C1)", "token[0] f32[2]"]),
         (lambda x: ops.send(x, 0), AttributeValueError, ["channel_id", ">= 1"]),
         (lambda x: ops.recv(F2, 1, x), ShapeError, ["recv: (C1)"]),
         (lambda x: ops.recv(TupleShape([]), 1), AttributeValueError, ["recv: (C2)", "arrays"]),

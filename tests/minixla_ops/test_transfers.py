@@ -202,13 +202,13 @@ def test_after_all():
             AttributeValueError,
             ["infeed: (C1) the shape is nested", "Give a tuple of arrays"],
         ),
-        (lambda x: ops.infeed(F2, token=x), ShapeError, ["infeed: (C2)", "operand 0: f32[2]"]),
+        (lambda x: ops.infeed(F2, token=x), ShapeError, ["infeed: (C2)", "token[0] f32[2]"]),
         (
             lambda x: ops.outfeed(ops.create_token(), token=ops.create_token()),
             ShapeError,
-            ["outfeed: (C1)", "operand 0: token[]"],
+            ["outfeed: (C1)", "operands[0] token[]"],
         ),
-        (lambda x: ops.outfeed(x, S1), ShapeError, ["outfeed: (C2)", "shape s32[]"]),
+        (lambda x: ops.outfeed(x, S1), ShapeError, ["outfeed: (C2)", "shape_with_layout s32[]"]),
     ],
 )
 def test_rejected(function, error, phrases):

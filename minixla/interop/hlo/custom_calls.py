@@ -84,7 +84,7 @@ def _kept(step: Step, call: ForeignCall) -> Sequence[Value]:
         if step.has(name):  # what the target runs is lost: none may take the call for a plain one
             options[name] = step.text(name)
     given = {
-        "attributes": options,
+        "options": options,
         "has_side_effect": step.flag("custom_call_has_side_effect"),
         "api_version": version,
     }

@@ -81,19 +81,19 @@ class ForeignCallback(CustomCall):
     spec_names = ()
     hlo_name = "custom-call"
 
-    def reference(self, *args: Any, target_name: str, **_: Any) -> Any:
+    def reference(self, *args: Any) -> Any:
         """Refuses: the function is not here."""
-        self._refuse(target_name)
+        self._refuse()
 
-    def stablehlo(self, *_: Any, target_name: str, **attributes: Any) -> Sequence[str]:
+    def stablehlo(self, *_: Any) -> Sequence[str]:
         """Refuses: the function is not here."""
-        self._refuse(target_name)
+        self._refuse()
 
-    def _refuse(self, target: str) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise explain(
             TransformError,
             SUBJECT,
-            f"the target {target!r} calls a Python function of the program's maker",
+            f"the target {self.target_name!r} calls a Python function of the program's maker",
             (),
             "It means nothing in another process: leave pure_callback, io_callback and debug "
             "prints out of the program.",

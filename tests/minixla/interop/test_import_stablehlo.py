@@ -235,15 +235,15 @@ def test_custom_calls_keep_what_they_are_given():
     )
     program = mx.import_stablehlo(text)
     (step,) = program.graph.instructions
-    assert step.attributes["attributes"] == (
+    assert step.op.options == (
         ("b", True),
         ("f", ("float32", 0.5)),
         ("n", ("int32", 3)),
         ("s", "a"),
         ("v", ("int64", (1, 2))),
     )
-    assert step.attributes["operand_layouts"] == ((0, 1),)
-    assert step.attributes["result_layouts"] is None
+    assert step.op.operand_layouts == ((0, 1),)
+    assert step.op.result_layouts is None
     assert mx.import_stablehlo(program.graph.stablehlo()).graph == program.graph
 
 

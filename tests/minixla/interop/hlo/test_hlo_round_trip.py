@@ -171,7 +171,7 @@ def test_internal_instructions():
         graph_with("ReplicaId", []),
         graph_with("Erf", [S], result_accuracy="HIGHEST"),
         graph_with("CustomCall", [S], target_name="x", shapes=(S,), has_side_effect=True,
-                   attributes={"n": 3, "s": 'a"b', "f": np.float32(0.5), "t": True}),
+                   options={"n": 3, "s": 'a"b', "f": np.float32(0.5), "t": True}),
     ):  # fmt: skip
         assert mx.import_hlo(str(graph)).graph == graph, str(graph)
 

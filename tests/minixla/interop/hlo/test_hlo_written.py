@@ -691,7 +691,7 @@ def test_custom_calls_of_libraries_are_kept():
     )
     imported = mx.import_hlo(text)
     (call,) = imported.graph.instructions
-    assert call.attributes["target_name"] == "__cublas$gemm"
+    assert call.op.target_name == "__cublas$gemm"
     assert call.has_side_effect
     with pytest.raises(mx.TransformError, match=r"'__cublas.gemm' has no meaning in Python"):
         mx.reference(imported)(X)
@@ -705,9 +705,9 @@ def test_layouts_of_custom_calls():
             operand_layout_constraints={f32[2,3]{0,1}, s32[]}, called_computations={%add}"""
     )
     (_, call) = mx.import_hlo(text).graph.instructions
-    assert call.attributes["operand_layouts"] == ((0, 1), ())
-    assert call.attributes["result_layouts"] == ((0, 1), (0,))
-    assert dict(call.attributes["attributes"]) == {"called_computations": "{%add}"}
+    assert call.op.operand_layouts == ((0, 1), ())
+    assert call.op.result_layouts == ((0, 1), (0,))
+    assert dict(call.op.options) == {"called_computations": "{%add}"}
     for wrong, problem in (
         ("{f32[2,3]{0,1}}", "1 layouts for 2 values"),
         ("{f32[2,3]{0,0}, s32[]}", "is no layout"),
