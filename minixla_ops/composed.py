@@ -8,6 +8,7 @@ from typing import Any
 
 from minixla.core.derived import batched_graph, jvp_graph
 from minixla.core.graph import Graph
+from minixla.core.linear import spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
@@ -46,8 +47,7 @@ class Composed(Operation):
         active = tuple([tangent is not None for tangent in tangents])
         graph, flags = _derivative(self, shapes, tuple(attributes.items()), active)
         given = [tangent for tangent in tangents if tangent is not None]
-        found = iter(evaluate_graph(graph, [*primals, *given]))
-        tangents_out = tuple([next(found) if flag else None for flag in flags])
+        tangents_out = tuple(spread(flags, evaluate_graph(graph, [*primals, *given])))
         return tangents_out if type(results) is tuple else tangents_out[0]
 
     def batch(

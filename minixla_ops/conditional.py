@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, Value
+from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
@@ -135,16 +136,9 @@ class Conditional(RunsPrograms):
         results = everything[: len(plan.active_outputs)]
         kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
 
-        def pullback(cotangents: Any) -> list[Any]:
-            given = [
-                instantiate(cotangents.get(i), result)
-                for i, (result, flag) in enumerate(zip(results, plan.active_outputs, strict=True))
-                if flag
-            ]
-            found = iter(Conditional(plan.backward)(index, *kept, *given))
-            return [None, *[next(found) if flag else None for flag in plan.active_inputs]]
-
-        return results, pullback
+        backward = partial(Conditional(plan.backward), index, *kept)
+        active_inputs = (False, *plan.active_inputs)
+        return results, pullback_by(backward, results, plan.active_outputs, active_inputs)
 
     def batch_of(self, size, operands, dimensions):
         guarded = guarded_by(self.branches)
@@ -282,11 +276,10 @@ def _pulling(
     start = len(shapes) - sum(active_outputs)
 
     def function(*values: Any) -> list[Any]:
-        received = iter(values[start:])
-        given = [next(received) if flag else None for flag in active_outputs]
+        given = spread(active_outputs, values[start:])
         read = [c for c, flag in zip(given, half.active_outputs, strict=True) if flag]
-        found = iter(evaluate_graph(half.backward, [*[values[i] for i in places], *read]))
-        pulled = [next(found) if flag else None for flag in half.active_inputs]
+        found = evaluate_graph(half.backward, [*[values[i] for i in places], *read])
+        pulled = spread(half.active_inputs, found)
         pairs = zip(pulled, wanted, strict=True)
         return [instantiate(each, shape) for each, shape in pairs if shape is not None]
 

@@ -28,6 +28,7 @@ from minixla.core.derived import ReverseGraphs, call_vjp_graphs, vjp_graphs
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
+from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.binary import div, max, min
@@ -136,10 +137,10 @@ class _Step(NamedTuple):
 
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the active values before an iteration from those after it."""
-        after = merged(self.active, cotangents, [None] * len(self.active))
+        after = spread(self.active, cotangents)
         given = _marked(self.halves.active_outputs, after)
-        found = iter(evaluate_graph(self.halves.backward, [*residuals, *given]))
-        before = [next(found) if flag else None for flag in self.halves.active_inputs]
+        found = evaluate_graph(self.halves.backward, [*residuals, *given])
+        before = spread(self.halves.active_inputs, found)
         rows = zip(self.unchanged, after, before, self.body.input_shapes, strict=True)
         pulled = [instantiate(new if same else old, shape) for same, new, old, shape in rows]
         return _marked(self.active, pulled)

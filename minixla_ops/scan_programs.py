@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minixla.core.derived import ReverseGraphs, batched_graph, vjp_graphs
 from minixla.core.graph import Graph
+from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.batching import move_batch
@@ -193,16 +194,16 @@ def _backward_step(
         at = {index: next(found) for index in scanned}
         stacks = iter([_reshaped(next(found), value.shape.dimensions) for value in kept])
         of_outputs = [next(found) for _ in range(outputs)]
-        of_carries = iter([next(found) for _ in range(moving)])
+        of_carries = [next(found) for _ in range(moving)]
         at |= {index: next(found) for index in shared}
-        after = [next(of_carries) if flag else None for flag in active[count:]]
+        after = spread(active[count:], of_carries)
         given = [
             *of_outputs,
             *[c for c, flag in zip(after, flags[results:], strict=True) if flag],
         ]
         residuals = [next(stacks) if p.operand is None else at[p.operand] for p in places]
-        pulled = iter(evaluate_graph(halves.backward, [*residuals, *given]))
-        before = [next(pulled) if flag else None for flag in halves.active_inputs]
+        pulled = evaluate_graph(halves.backward, [*residuals, *given])
+        before = spread(halves.active_inputs, pulled)
         wanted = [
             instantiate(each, shape)
             for each, shape, flag in zip(before, to_apply.input_shapes, active, strict=True)

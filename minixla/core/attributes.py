@@ -265,6 +265,22 @@ class Instance(Attribute):
         return value
 
 
+class Function(Attribute):
+    """A Python function of one call, which no table of operations keeps alive.
+
+    Equal ones are not the same: each call has an operation of its own.
+    """
+
+    description = "a function"
+    is_ambiguous = False
+
+    def canonical(self, value: Any) -> Callable[..., Any]:
+        """The function itself."""
+        if not callable(value):
+            raise TypeError(f"must be a function, not {value!r}")
+        return value
+
+
 class Sequence(Attribute):
     """A tuple of values of one kind."""
 

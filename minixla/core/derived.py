@@ -7,13 +7,14 @@ graph that they were made from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, has_tangent
 from minixla.core.graph import Graph, Value
-from minixla.core.linear import instantiate
+from minixla.core.linear import pullback_by, spread
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.roles import role
 from minixla.core.tracing import (
@@ -155,8 +156,7 @@ def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
         ]
         with tracing(backward):
             tracers = [each for each, flag in zip(inputs, wanted, strict=True) if flag]
-            found = iter(reverse.pull(outputs, cotangents, tracers))
-            given = [next(found) if flag else None for flag in wanted]
+            given = spread(wanted, reverse.pull(outputs, cotangents, tracers))
             kept = [each for each in given if each is not None]
             second = backward.graph(kept, f"vjp_{graph.name}")
         first = forward.graph([*results, *backward.captured], f"forward_{graph.name}")
@@ -180,15 +180,8 @@ def call_vjp_graphs(
     everything = call(graphs.forward, *operands)
     results, residuals = list(everything[:count]), everything[count:]
 
-    def pullback(cotangents: Any) -> list[Any]:
-        given = [
-            instantiate(cotangents.get(i), result)
-            for i, (result, flag) in enumerate(zip(results, graphs.active_outputs, strict=True))
-            if flag
-        ]
-        found = iter(call(graphs.backward, *residuals, *given))
-        return [next(found) if flag else None for flag in graphs.active_inputs]
-
+    backward = partial(call, graphs.backward, *residuals)
+    pullback = pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
     return results, pullback
 
 

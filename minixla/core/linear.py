@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
@@ -55,6 +56,40 @@ def add_cotangents(first: Any, second: Any) -> Any:
     if isinstance(first, TupleValue):
         return TupleValue(list(map(add_cotangents, first.elements, second.elements)))
     return role("add")(first, second)
+
+
+def spread(
+    flags: Iterable[Any], values: Iterable[Any], others: Iterable[Any] | None = None
+) -> list[Any]:
+    """The next of `values` where a flag is set, elsewhere what stands there in `others` (None)."""
+    found = iter(values)
+    if others is None:
+        return [next(found) if flag else None for flag in flags]
+    return [next(found) if flag else other for flag, other in zip(flags, others, strict=True)]
+
+
+def pullback_by(
+    backward: Callable[..., Iterable[Any]],
+    results: Sequence[Any],
+    active_outputs: Sequence[Any],
+    active_inputs: Sequence[Any],
+) -> Callable[[Any], list[Any]]:
+    """A pullback, as `Operation.linearize` gives it.
+
+    Args:
+        backward: a function of the cotangents of the marked results to those of the marked
+            operands.
+        results: the results.
+        active_outputs: which of them have a cotangent.
+        active_inputs: which operands have one that may not be zero.
+    """
+
+    def pullback(cotangents: Any) -> list[Any]:
+        marked = compress(enumerate(results), active_outputs)
+        given = [instantiate(cotangents.get(index), result) for index, result in marked]
+        return spread(active_inputs, backward(*given))
+
+    return pullback
 
 
 def linear_jvp(

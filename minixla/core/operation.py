@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
-from minixla.core.attributes import REQUIRED, Attribute, spelling
+from minixla.core.attributes import REQUIRED, Attribute, Function, spelling
 from minixla.core.errors import (
     AttributeValueError,
     DerivativeError,
@@ -62,7 +62,8 @@ class Operation(Record):
     A subclass is the whole definition of one operation; an object of it is a record of attributes,
     which are its fields (`minixla.core.attributes.attribute`) and do not change. Equal attributes
     give the same object, so that operations are compared with `is`; programs and constants among
-    them count by identity. Called with operands it applies the operation.
+    them count by identity, and what holds a `Function` is one of its own each time. Called with
+    operands it applies the operation.
 
     Rules get operands in order. Where an operation has one result, a rule takes and gives that one
     value; where `shape` gives a tuple, rules do too.
@@ -154,6 +155,7 @@ class Operation(Record):
         kinds = [*(field.kind for field in cls.fields.values()), *cls.attributes.values()]
         cls.is_ambiguous = any(kind.is_ambiguous for kind in kinds)
         cls.keeps_identity = any(kind.keeps_identity for kind in kinds)
+        cls.is_unique = any(isinstance(kind, Function) for kind in kinds)
         #: Whether no instruction of it runs a program, has a side effect or spans devices.
         cls.is_plain = not (
             cls.has_side_effect
@@ -322,7 +324,7 @@ class Operation(Record):
     #: `run(*operands, **attributes)`: evaluates in Python instead of by the `reference` rule or
     #: the engine, where the current trace evaluates.
     run = _NO_HOOK
-    #: `stage_operands(operands, attributes)`: both, as a graph holds them.
+    #: `stage_operands(operands) -> (operation, operands)`: both, as a graph holds them.
     stage_operands = _NO_HOOK
     #: `forward(primals, tangents, **attributes) -> (results, tangents)`: result and jvp in one.
     forward = _NO_HOOK

@@ -40,6 +40,7 @@ class Record:
         is_ambiguous: whether attributes that differ may be equal, such as 0.0 and -0.0.
         keeps_identity: whether some attribute counts by identity.
         holds_programs: whether some do, all of which are programs.
+        is_unique: whether each has an object of its own, which nobody finds again.
     """
 
     builder_name: ClassVar[str] = ""
@@ -50,9 +51,11 @@ class Record:
     is_ambiguous: ClassVar[bool] = False
     keeps_identity: ClassVar[bool] = False
     holds_programs: ClassVar[bool] = False
+    is_unique: ClassVar[bool] = False
     # Whether what is given is told apart exactly, also 1 and True, which the kind refuses. In lists
     # of integers, which calls have most, this would take more time than all else.
     _is_exact: ClassVar[bool] = False
+    _runs_programs: ClassVar[bool] = False
     # By their attributes, while they live, and by what callers gave.
     _records: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
     _given: ClassVar[MutableMapping[Any, Any]] = {}
@@ -63,6 +66,8 @@ class Record:
         Raises:
             AttributeValueError: unknown or missing names, values that the declaration rejects.
         """
+        if cls.is_unique:
+            return cls._made(cls._canonical(values, named))
         key: Any = (_NAMED, values, tuple(named.items())) if named else values
         if cls._is_exact:
             key = exact(key)
@@ -89,13 +94,7 @@ class Record:
         with _RECORDING:
             record = cls._records.get(own)
             if record is None or cls.attributes:
-                record = cls._blank()
-                record.__dict__.update(canonical)
-                if any(value is not None for value in canonical.values()):
-                    record.__dict__["is_bare"] = False
-                if any(field.kind.holds_programs for field in cls.fields.values()):
-                    record.__dict__["computations"] = _programs_in(canonical.values())
-                cls._records[own] = record
+                record = cls._records[own] = cls._made(canonical)
             is_once = any(hasattr(each, "__next__") for each in (*values, *named.values()))
             # A program's key is its identity: it is that of the record, and lives as long.
             is_kept = cls.holds_programs or not cls.keeps_identity
@@ -104,6 +103,18 @@ class Record:
                     cls._given.clear()
                 cls._given[key] = record
         return record
+
+    @classmethod
+    def _made(cls, canonical: dict[str, Any]) -> Self:
+        """A new object of attributes in canonical form."""
+        made = cls._blank()
+        own = made.__dict__
+        own.update(canonical)
+        if any(value is not None for value in canonical.values()):
+            own["is_bare"] = False
+        if cls._runs_programs:
+            own["computations"] = _programs_in(canonical.values())
+        return made
 
     @classmethod
     def _blank(cls) -> Self:
@@ -132,10 +143,13 @@ class Record:
                 advice = all_attributes(cls.fields)
                 raise explain(AttributeValueError, cls.builder_name, problem, lines, advice)
             given[name] = value
-        return {
-            name: cls._canonical_value(name, given.get(name, field.default), field)
-            for name, field in cls.fields.items()
-        }
+        canonical = {}
+        for name, field in cls.fields.items():
+            value = given.get(name, field.default)
+            if value is not field.default or value is REQUIRED:
+                value = cls._canonical_value(name, value, field)
+            canonical[name] = value
+        return canonical
 
     @classmethod
     def _canonical_value(cls, name: str, value: Any, declared: Field | Attribute) -> Any:
@@ -186,6 +200,7 @@ class Record:
         cls.holds_programs = bool(by_identity) and all(kind.holds_programs for kind in by_identity)
         is_exact = any(kind.is_ambiguous or isinstance(kind, Integer) for kind in kinds)
         cls._is_exact = is_exact or cls.holds_programs
+        cls._runs_programs = any(kind.holds_programs for kind in kinds)
         cls._records = WeakValueDictionary()
         cls._given = WeakValueDictionary() if cls.holds_programs else {}
 

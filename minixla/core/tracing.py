@@ -377,7 +377,7 @@ class GraphTrace(Trace):
     ) -> Any:
         """Records the operation and returns tracers of its results."""
         if operation.stage_operands is not None:
-            operands, attributes = operation.stage_operands(operands, attributes)
+            operation, operands = operation.stage_operands(operands)
             if any(self._lies_between(operand) for operand in operands):
                 # The function reads a value of the trace that passed the call on.
                 return _state.trace.process(operation, operands, attributes)

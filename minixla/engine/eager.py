@@ -183,13 +183,21 @@ def _make_room(cache: dict[Any, Any]) -> None:
 
 
 def _program_of(operation: Operation, attributes: dict[str, Any]) -> Callable[..., Any]:
+    if operation.fields and (operation.keeps_identity or operation.is_unique):
+        # Each call traces the programs among them anew: what counts is whether they are equal.
+        items = tuple(operation.values.items())
+        return _compiled(type(operation), items, spelling(items))
     items = tuple(attributes.items())
     return _compiled(operation, items, spelling(items) if operation.is_ambiguous else None)
 
 
 @lru_cache(maxsize=8192)
-def _compiled(operation: Operation, attributes: tuple[Any, ...], _: Any) -> Callable[..., Any]:
+def _compiled(
+    operation: Operation | type[Operation], attributes: tuple[Any, ...], _: Any
+) -> Callable[..., Any]:
     given = dict(attributes)
+    if isinstance(operation, type):
+        operation, given = operation(**given), {}
 
     def one_operation(*operands: Any) -> Any:
         return current_trace().process(operation, operands, given)

@@ -16,7 +16,7 @@ from jax.interpreters import ad, batching, mlir
 
 from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
-from minixla.core.linear import instantiate
+from minixla.core.linear import instantiate, spread
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine.program import (
     PROGRAM,
@@ -83,8 +83,7 @@ def _tangents_only(linear: _Linear) -> Graph:
 
     def function(*operands: Any) -> list[Any]:
         outputs = evaluate_graph(whole, operands)
-        results, tangents = outputs[: len(wanted)], iter(outputs[len(wanted) :])
-        given = [next(tangents) if flag else None for flag in moving]
+        results, given = outputs[: len(wanted)], spread(moving, outputs[len(wanted) :])
         return [
             instantiate(tangent, result)
             for tangent, result, flag in zip(given, results, wanted, strict=True)
@@ -147,8 +146,8 @@ def _linear_jvp(
 def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
     residuals = operands[linear.primals : linear.start]
     given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    found = iter(bind_program(linear.halves.backward, *residuals, *given))
-    pulled = [next(found) if flag else None for flag in linear.halves.active_inputs]
+    found = bind_program(linear.halves.backward, *residuals, *given)
+    pulled = spread(linear.halves.active_inputs, found)
     wanted = [each for each, flag in zip(pulled, linear.active, strict=True) if flag]
     tangents = operands[linear.start :]
     return [None] * linear.start + [
@@ -168,8 +167,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, graph: Graph) -> list[
     residuals = bind_program(halves.forward, *point)[len(graph.outputs) :]
     pairs = zip(cotangents, halves.active_outputs, strict=True)
     given = [ad.instantiate_zeros(cotangent) for cotangent, flag in pairs if flag]
-    found = iter(bind_program(halves.backward, *residuals, *given))
-    return [next(found) if flag else None for flag in halves.active_inputs]
+    return spread(halves.active_inputs, bind_program(halves.backward, *residuals, *given))
 
 
 def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> Any:

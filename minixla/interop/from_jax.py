@@ -12,6 +12,7 @@ from jax.tree_util import tree_unflatten
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.errors import TransformError, explain
+from minixla.core.linear import spread
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
@@ -107,10 +108,7 @@ def from_jax(
             trees: list[Any] = []
 
             def flat(*arrays: Any) -> list[Any]:
-                traced = iter(arrays)
-                pairs = zip(held_leaves, flags, strict=True)
-                given = [next(traced) if flag else leaf for leaf, flag in pairs]
-                positional, by_name = tree_unflatten(tree, given)
+                positional, by_name = tree_unflatten(tree, spread(flags, arrays, held_leaves))
                 results, result_tree = flatten(fun(*rebuild(positional), **by_name, **static))
                 trees[:] = [result_tree]
                 return results

@@ -12,7 +12,7 @@ from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ImportError_, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import instantiate
+from minixla.core.linear import pullback_by, spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import default_trace, shape_of, under
 from minixla.engine.float0 import float0_zeros
@@ -126,8 +126,7 @@ class FlatFunction:
         """The function of the active operands alone; it gives the list of results."""
 
         def restricted(*moving: Any) -> Any:
-            found = iter(moving)
-            given = [next(found) if flag else x for x, flag in zip(operands, active, strict=True)]
+            given = spread(active, moving, operands)
             return jax.tree_util.tree_leaves(self.function(*given))
 
         return restricted
@@ -220,9 +219,7 @@ class JaxCall(Call):
         function, active = self.function, tuple([t is not None for t in tangents])
         everything = function.jvp(active)(*primals, *[t for t in tangents if t is not None])
         count = len(function.graph.outputs)
-        found = iter(everything[count:])
-        moved = tuple([next(found) if flag else None for flag in function.moving])
-        return everything[:count], moved
+        return everything[:count], tuple(spread(function.moving, everything[count:]))
 
     def linearize(
         self, operands: Sequence[Any], active: Sequence[bool]
@@ -233,17 +230,11 @@ class JaxCall(Call):
         count = len(function.graph.outputs)
         results, residuals = everything[:count], everything[count:]
 
-        def pullback(cotangents: Any) -> list[Any]:
+        def backward(*cotangents: Any) -> Sequence[Any]:
             shapes = [shape_of(each) for each in residuals]
-            given = [
-                instantiate(cotangents.get(index), result)
-                for index, (result, flag) in enumerate(zip(results, function.moving, strict=True))
-                if flag
-            ]
-            found = iter(function.backward(flags, shapes)(*residuals, *given))
-            return [next(found) if flag else None for flag in flags]
+            return function.backward(flags, shapes)(*residuals, *cotangents)
 
-        return results, pullback
+        return results, pullback_by(backward, results, function.moving, flags)
 
     def dependent(self, variables: Sequence[bool]) -> Sequence[bool]:
         """All results that have tangents."""

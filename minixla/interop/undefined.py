@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.graph import Value
+from minixla.core.linear import spread
 from minixla.core.operation import REGISTRY, register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind
 from minixla.interop.incomplete import recognised
 from minixla.interop.step import Step
-from minixla_ops.comparison import eq
 from minixla_ops.rules import zeros_like
-from minixla_ops.selection import Select, select
+from minixla_ops.selection import Select
 
 
 @register
@@ -28,16 +29,14 @@ class Undefined(Select):
 
     spec_names = ()
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /) -> Any:
-        """The same choice between NaN and the tangent."""
-        return bind(self, *_replaced(primals, tangents))
+    def jvp(self, primals, tangents, results):
+        return self(*_replaced(primals, tangents))
 
-    def transpose(self, cotangents: Any, operands: Any, linear: Any, /) -> Sequence[Any]:
-        """The same of the cotangent, but that it stays 0: nobody uses such a result."""
-        given = [cotangents if each else None for each in linear]
-        chosen = bind(self, *_replaced(operands, given))
-        found = select(eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
-        return [found if each else None for each in linear]
+    def transpose(self, cotangents, operands, linear):
+        # But that it stays 0: nobody uses such a result.
+        chosen = self(*_replaced(operands, spread(linear, repeat(cotangents))))
+        found = ops.select(ops.eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
+        return spread(linear, repeat(found))
 
 
 def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from jax.tree_util import keystr, tree_unflatten
 
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Value
+from minixla.core.linear import spread
 from minixla.core.shapes import ADDRESS_SPACE, Shape
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
@@ -205,9 +206,7 @@ class CheckedFunction:
         """The function of its float and complex leaves, and those."""
 
         def function(*moving: Any) -> list[Any]:
-            found = iter(moving)
-            pairs = zip(given, self.moving, strict=True)
-            results = flat(*[next(found) if flag else each for each, flag in pairs])
+            results = flat(*spread(self.moving, moving, given))
             return _chosen(results, self.answering)
 
         return function, _chosen(given, self.moving)

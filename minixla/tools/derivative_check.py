@@ -7,11 +7,13 @@ infinities of a function no derivative is expected to equal its quotients.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.linear import spread
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla.tools.check_report import Finding, Row
@@ -23,7 +25,7 @@ from minixla.tools.inner_programs import inner_runs
 from minixla.tools.localization import describe_step, wrong_alone
 from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import declared_values, in_double
-from minixla.transforms.custom_calls import STOP_GRADIENT, CustomDerivativeCall
+from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
 
 _STEP = 1e-6
 # A step is at least so much of a number, some units of its last place.
@@ -94,12 +96,10 @@ def _point(function: CheckedFunction) -> Point:
     graph = showing(function.graph, [v for v in function.graph.outputs if is_inexact(v.shape)])
     graph = inlined(graph.silent()).pruned()
     inputs, outputs = _space(graph.inputs), _space(graph.outputs)
-    pairs = list(zip(function.operands, function.moving, strict=True))
-    values = inputs.vector([each for each, flag in pairs if flag])
+    values = inputs.vector(list(compress(function.operands, function.moving)))
 
     def call(*given: np.ndarray) -> list[np.ndarray]:
-        found = iter(given)
-        return in_double(graph, [next(found) if flag else each for each, flag in pairs])
+        return in_double(graph, spread(function.moving, given, function.operands))
 
     def tolerance(quotients: np.ndarray) -> np.ndarray:
         sizes = [np.abs(quotients[part]) for part in outputs.parts]
@@ -201,7 +201,7 @@ def _declared_by(step: Instruction) -> str | None:
         each = pending.pop()
         if isinstance(each.op, CustomDerivativeCall):
             return "custom rule"
-        if each.op is STOP_GRADIENT:
+        if type(each.op) is StopGradient:
             found = "stop_gradient"
         pending.extend([inner for graph in each.computations for inner in graph.instructions])
     return found

@@ -11,6 +11,7 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
 
 from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, DerivativeError, GradientCheckError, explain
+from minixla.core.linear import spread
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
@@ -152,8 +153,7 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     outputs: list[Leaf] = []
 
     def call(*given: Any) -> list[Any]:
-        found = iter(given)
-        full = [next(found) if f else x for x, f in zip(leaves, moving, strict=True)]
+        full = spread(moving, given, leaves)
         results = tree_flatten_with_path(fun(*tree_unflatten(tree, full), **kwargs))[0]
         kept = [(path, x) for path, x in results if is_inexact(shape_of(x, "check_grads"))]
         outputs[:] = [Leaf(f"result{keystr(path)}", shape_of(x)) for path, x in kept]  # type: ignore[arg-type]  # inexact: an array

@@ -3,171 +3,168 @@
 None is an operation of XLA. Each has a second operand, the member's number, which differs over
 the one batch that it is about; batching that makes it an ordinary computation on the whole batch.
 Under every other transformation it stays what it is. Over an axis that JAX maps it is JAX's own
-collective, between the programs before and after it; inside loops and branches it is XLA's.
+collective, between the programs before and after it; inside loops and branches, and over an axis of
+pmap, it is XLA's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any
 
 import jax
 
-from minixla.core.attributes import Attribute, Boolean, Enumeration, Integer, Integers, Optional
+import minixla_ops as ops
+from minixla.core.attributes import Attribute, Boolean, Enumeration, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import DerivativeError, TransformError, explain
+from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind
+from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
 from minixla_ops.batching import merge_dimension, move_dimension, split_dimension
-from minixla_ops.binary import max as maximum
-from minixla_ops.binary import min as minimum
-from minixla_ops.broadcasting import broadcast
 from minixla_ops.calls import Call
-from minixla_ops.comparison import eq
+from minixla_ops.composed import without_lines
 from minixla_ops.computations import neutral_element
-from minixla_ops.conversion import convert_element_type
-from minixla_ops.movement import concat_in_dim, slice_in_dim
-from minixla_ops.reduction import reduce
 from minixla_ops.rules import array_shape, sum_over, zeros
 
-__all__ = [
-    "ALL_GATHER",
-    "ALL_TO_ALL",
-    "EXTREME",
-    "PERMUTE",
-    "REDUCE_SCATTER",
-    "SUM",
-    "while_both_are_there",
-]
+Groups = tuple[tuple[int, ...], ...]
+
+
+class _Groups(SequenceOf):
+    def __init__(self) -> None:
+        super().__init__(Integers(0))
+
+    def hlo(self, value: Groups) -> Groups | None:
+        """Left out where there are none."""
+        return value or None
 
 
 class AxisOperation(Operation):
-    """Base class of the operations; members give `whole`.
+    """Base class of the operations; members give `whole`, `by_jax` and `by_xla`.
 
     Attributes:
         axis_name: the name of the axis.
         size: how many members take part: those of the axis, or of each group.
-        groups: the members of each group, or None.
-        partitions: the partitions that meet over an axis of a mesh of JAX's, or None.
-        is_checked: whether JAX checks there what differs between devices.
+        groups: the members of each group; none given: all are one.
+        partitions: groups of partitions, each of which is such an axis for itself; none over an
+            axis of vmap.
+        is_checked: whether JAX checks what differs between devices.
     """
 
-    operand_names = ("operand", "member")
-    linear_operands: ClassVar[Any] = (0,)
+    operands = "operand", "member"
+    linear_operands = (0,)
     spans_devices = True
-    attributes: ClassVar[dict[str, Attribute]] = {
-        "axis_name": Attribute(),
-        "size": Integer(0),
-        "groups": Optional(SequenceOf(Integers(0))),
-        "partitions": Optional(SequenceOf(Integers(0))),
-        "is_checked": Boolean(default=False),
-    }
+    axis_name: Any = attribute(Attribute())
+    size: int = attribute(Integer(0))
+    groups: Groups = attribute(_Groups())
+    partitions: Groups = attribute(_Groups())
+    is_checked: bool = attribute(Boolean())
 
-    def shape(self, operand: AnyShape, member: AnyShape, **attributes: Any) -> AnyShape:
-        """That of the operand."""
+    def shape(self, operand, member):
         return operand
 
-    def whole(self, operand: Any, size: int, **attributes: Any) -> tuple[Any, int | None]:
+    def whole(self, operand: Any) -> tuple[Any, int | None]:
         """The result for all members, which the first dimension counts; its batch dimension."""
         raise NotImplementedError
 
-    def by_jax(self, operand: Any, over: dict[str, Any], **attributes: Any) -> Any:
+    def by_jax(self, operand: Any, over: dict[str, Any]) -> Any:
         """JAX's collective over the axis that `over` names."""
         raise NotImplementedError
 
-    def run(  # type: ignore[override]  # a method here
-        self,
-        operand: Any,
-        member: Any,
-        /,
-        *,
-        axis_name: Any,
-        size: int,
-        groups: Any,
-        partitions: Any,
-        is_checked: bool,
-        **attributes: Any,
-    ) -> Any:
-        """The result where JAX is tracing what it maps over the axis."""
-        if axis_name not in bound_axes():
-            raise self._unbound({"axis_name": axis_name})
-        divided = None if groups is None else list(map(list, groups))
-        over = {"axis_name": axis_name, "axis_index_groups": divided}
-        return self.by_jax(jax.numpy.asarray(operand), over, **attributes)
+    def by_xla(self, operand: Any, everywhere: dict[str, Any]) -> Any:
+        """XLA's collective within the groups of partitions that `everywhere` names."""
+        raise NotImplementedError
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        axis_name: Any,
-        groups: Any,
-        partitions: Any,
-        is_checked: bool,
-        **attributes: Any,
-    ) -> tuple[Any, int | None]:
-        """The collective over its own axis; over any other batch, the same for every member."""
+    def between_partitions(self, operand: Any, channel: int) -> Any:
+        """The result by XLA's collective, in a program that runs on each partition."""
+        groups = self.groups or (tuple(range(self.size)),)
+        members = [tuple([p[n] for n in group]) for p in self.partitions for group in groups]
+        return self.by_xla(operand, {"replica_groups": members, "channel_id": channel})
+
+    def run(self, operand, member):
+        if self.axis_name not in bound_axes():
+            raise self._unbound()
+        groups = list(map(list, self.groups)) or None
+        over = {"axis_name": self.axis_name, "axis_index_groups": groups}
+        return self.by_jax(jax.numpy.asarray(operand), over)
+
+    def batch(self, operands, dimensions):
+        # The collective over its own axis; over any other batch, the same for every member.
         (operand, member), (at, member_at) = operands, dimensions
         if member_at is None:
-            assert at is not None  # one of them is batched
-            moved = move_dimension(operand, at, array_shape(operand).rank - 1)
-            mapped = {"axis_name": axis_name, "partitions": partitions, "is_checked": is_checked}
-            given = {**mapped, "groups": groups, **attributes}
-            result = bind(self, moved, member, **given)
+            result = self(move_dimension(operand, at, array_shape(operand).rank - 1), member)
             return result, array_shape(result).rank - 1
         count = array_shape(member).dimensions[member_at]
-        front = broadcast(operand, (count,)) if at is None else move_dimension(operand, at, 0)
-        if groups is None:
-            return self.whole(front, **attributes)
+        front = ops.broadcast(operand, (count,)) if at is None else move_dimension(operand, at, 0)
+        if not self.groups:
+            return self.whole(front)
         parts = []
-        for group in groups:
-            value, where = self.whole(_taken(front, group), **attributes)
-            whole = broadcast(value, (len(group),)) if where is None else value
+        for group in self.groups:
+            value, where = self.whole(_taken(front, group))
+            whole = ops.broadcast(value, (len(group),)) if where is None else value
             parts.append(move_dimension(whole, where or 0, 0))
-        order = [number for group in groups for number in group]
+        order = [number for group in self.groups for number in group]
         inverse = sorted(range(len(order)), key=order.__getitem__)
-        return _taken(concat_in_dim(parts, 0), inverse), 0
+        return _taken(ops.concat_in_dim(parts, 0), inverse), 0
 
-    def _unbound(self, attributes: dict[str, Any]) -> TransformError:
+    def _require_parts(self, operand: Shape, what: str, axis: int, tiled: bool) -> None:
+        """Raises TransformError where a dimension cannot be cut into a part for each member."""
+        given, size = operand.dimensions[axis], self.size
+        if (given % size == 0) if tiled and size else given == size:
+            return
+        raise explain(
+            TransformError,
+            self.builder_name,
+            f"dimension {axis} of size {given} cannot be cut into a part for each of {size} "
+            "members",
+            [f"x {operand}", f"{what} = {axis}, tiled = {tiled}"],
+            "Its size must be a multiple of the axis's."
+            if tiled
+            else "Its size must be the axis's; larger parts need tiled=True.",
+        )
+
+    def _unbound(self) -> TransformError:
         return explain(
             TransformError,
             self.builder_name,
-            f"the axis {attributes['axis_name']!r} is not mapped here",
+            f"the axis {self.axis_name!r} is not mapped here",
             advice="Run the function that maps it: mx.vmap(f, axis_name=...).",
         )
 
-    def reference(self, *operands: Any, **attributes: Any) -> Any:
-        """Refuses: one member alone has no result."""
-        raise self._unbound(attributes)
+    def reference(self, operand, member):
+        raise self._unbound()  # one member alone has no result
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        *,
-        partitions: Any,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        """XLA's collective between partitions; without any, one member alone has no result."""
-        if partitions is None:
-            raise self._unbound(attributes)
-        from minixla.transforms.device_axis import collective_program
+    def stablehlo(self, emit, operands, shapes, results):
+        if not self.partitions:
+            raise self._unbound()
+        graph = _program(self, shapes[0])
+        return Call(graph).stablehlo(emit, operands[:1], shapes[:1], results)
 
-        own = {k: v for k, v in attributes.items() if k not in ("axis_name", "size", "is_checked")}
-        graph = collective_program(self, shapes[0], partitions, tuple(own.items()))
-        shapes, operands = shapes[:1], operands[:1]
-        return Call(graph).stablehlo(emit, operands, shapes, results)
+
+@lru_cache(maxsize=1024)
+def _program(operation: AxisOperation, shape: AnyShape) -> Graph:
+    """What an operation is between partitions, as a program of its own."""
+    name = operation.builder_name
+    graph = closed_graph(lambda x: operation.between_partitions(x, 1), [shape], name, name)
+    return without_lines(graph)
 
 
 def _taken(value: Any, numbers: Sequence[int]) -> Any:
     """The entries of these numbers along the first dimension."""
-    return concat_in_dim([slice_in_dim(value, n, n + 1, 0) for n in numbers], 0)
+    return ops.concat_in_dim([ops.slice_in_dim(value, n, n + 1, 0) for n in numbers], 0)
+
+
+def _with_dimension(operand: Any, at: int) -> Any:
+    sizes = array_shape(operand).dimensions
+    return ops.reshape(operand, (*sizes[:at], 1, *sizes[at:]))
+
+
+def _without_dimension(operand: Any, at: int) -> Any:
+    sizes = array_shape(operand).dimensions
+    return ops.reshape(operand, sizes[:at] + sizes[at + 1 :])
 
 
 class AxisSum(AxisOperation):
@@ -175,19 +172,17 @@ class AxisSum(AxisOperation):
 
     builder_name = "psum"
 
-    def whole(self, operand: Any, size: int) -> tuple[Any, None]:
-        """The sum over the batch."""
+    def whole(self, operand):
         return sum_over(operand, [0]), None
 
-    def by_jax(self, operand: Any, over: dict[str, Any]) -> Any:
-        """See AxisOperation."""
+    def by_jax(self, operand, over):
         return jax.lax.psum(operand, **over)
 
-    def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /, **attributes: Any
-    ) -> Sequence[Any]:
-        """The sum of the cotangents."""
-        if attributes["is_checked"]:
+    def by_xla(self, operand, everywhere):
+        return ops.all_reduce(operand, ops.add, **everywhere, use_global_device_ids=True)
+
+    def transpose(self, cotangents, operands, linear):
+        if self.is_checked:
             # There a sum is one value, whose cotangent counts once; ours does not know which
             # values are equal everywhere.
             raise explain(
@@ -195,12 +190,12 @@ class AxisSum(AxisOperation):
                 self.builder_name,
                 "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks what "
                 "differs between devices",
-                [f"axis_name = {attributes['axis_name']!r}"],
+                [f"axis_name = {self.axis_name!r}"],
                 "Use jax.grad (of a function whose loops and branches hold no psum), or "
                 "jax.shard_map(..., check_vma=False), where each device gets its derivative of the "
                 "sum of all devices' results.",
             )
-        return bind(self, cotangents, operands[1], **attributes), None
+        return self(cotangents, operands[1]), None
 
 
 class AxisExtreme(AxisOperation):
@@ -208,19 +203,18 @@ class AxisExtreme(AxisOperation):
 
     builder_name = "pmax"
     linear_operands = None
-    attributes = {**AxisOperation.attributes, "kind": Enumeration("max", "min")}
+    kind: str = attribute(Enumeration("max", "min"))
 
-    def whole(self, operand: Any, size: int, *, kind: str) -> tuple[Any, None]:
-        """The extreme over the batch."""
-        start = neutral_element(kind, array_shape(operand).element_type)
-        return reduce([operand], [start], maximum if kind == "max" else minimum, [0]), None
+    def whole(self, operand):
+        start = neutral_element(self.kind, array_shape(operand).element_type)
+        return ops.reduce([operand], [start], getattr(ops, self.kind), [0]), None
 
-    def by_jax(self, operand: Any, over: dict[str, Any], *, kind: str) -> Any:
-        """See AxisOperation; JAX's has no derivative."""
+    def by_jax(self, operand, over):
+        # JAX's has no derivative.
 
         @jax.custom_jvp
         def extreme(x: Any) -> Any:
-            return (jax.lax.pmax if kind == "max" else jax.lax.pmin)(x, **over)
+            return (jax.lax.pmax if self.kind == "max" else jax.lax.pmin)(x, **over)
 
         @extreme.defjvp
         def _(primals: Any, tangents: Any) -> Any:
@@ -232,22 +226,17 @@ class AxisExtreme(AxisOperation):
 
         return extreme(operand)
 
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        results: Any,
-        /,
-        *,
-        kind: str,
-        **attributes: Any,
-    ) -> Any:
-        """The mean tangent of the members that have the extreme value."""
+    def by_xla(self, operand, everywhere):
+        extreme = getattr(ops, self.kind)
+        return ops.all_reduce(operand, extreme, **everywhere, use_global_device_ids=True)
+
+    def jvp(self, primals, tangents, results):
+        # The mean tangent of the members that have the extreme value.
         operand, member = primals
-        shape = array_shape(operand)
-        is_extreme = convert_element_type(eq(operand, results), shape.element_type)
-        moving = bind(SUM, tangents[0] * is_extreme, member, **attributes)
-        return moving / bind(SUM, is_extreme, member, **attributes)
+        total = AxisSum(**{name: self.values[name] for name in AxisSum.fields})
+        is_extreme = ops.eq(operand, results)
+        counted = ops.convert_element_type(is_extreme, array_shape(operand).element_type)
+        return total(tangents[0] * counted, member) / total(counted, member)
 
 
 class AxisAllGather(AxisOperation):
@@ -259,40 +248,31 @@ class AxisAllGather(AxisOperation):
     """
 
     builder_name = "all_gather"
-    attributes = {**AxisOperation.attributes, "axis": Integer(0), "tiled": Boolean()}
+    axis: int = attribute(Integer(0))
+    tiled: bool = attribute(Boolean())
 
-    def shape(
-        self, operand: Any, member: Any, *, size: int, axis: int, tiled: bool, **_: Any
-    ) -> Any:
-        """With one dimension more, or a longer one."""
+    def shape(self, operand, member):
         sizes = list(operand.dimensions)
-        if tiled:
-            sizes[axis] *= size
+        if self.tiled:
+            sizes[self.axis] *= self.size
         else:
-            sizes.insert(axis, size)
+            sizes.insert(self.axis, self.size)
         return operand.with_dimensions(sizes)
 
-    def whole(self, operand: Any, size: int, *, axis: int, tiled: bool) -> tuple[Any, None]:
-        """The batch, moved."""
-        move = merge_dimension if tiled else move_dimension
-        return move(operand, 0, axis), None
+    def whole(self, operand):
+        move = merge_dimension if self.tiled else move_dimension
+        return move(operand, 0, self.axis), None
 
-    def by_jax(self, operand: Any, over: dict[str, Any], **attributes: Any) -> Any:
-        """See AxisOperation."""
-        return jax.lax.all_gather(operand, **over, **attributes)
+    def by_jax(self, operand, over):
+        return jax.lax.all_gather(operand, **over, axis=self.axis, tiled=self.tiled)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        axis: int,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        """The sum of the cotangents, each member's part to it."""
-        return bind(REDUCE_SCATTER, cotangents, operands[1], axis=axis, **attributes), None
+    def by_xla(self, operand, everywhere):
+        given = operand if self.tiled else _with_dimension(operand, self.axis)
+        return ops.all_gather(given, self.axis, self.size, **everywhere, use_global_device_ids=True)
+
+    def transpose(self, cotangents, operands, linear):
+        # The sum of the cotangents, each member's part to it.
+        return AxisReduceScatter(**self.values)(cotangents, operands[1]), None
 
 
 class AxisReduceScatter(AxisOperation):
@@ -304,38 +284,33 @@ class AxisReduceScatter(AxisOperation):
     """
 
     builder_name = "psum_scatter"
-    attributes = AxisAllGather.attributes
+    axis: int = attribute(Integer(0))
+    tiled: bool = attribute(Boolean())
 
-    def shape(
-        self, operand: Any, member: Any, *, size: int, axis: int, tiled: bool, **_: Any
-    ) -> Any:
-        """With a shorter dimension, or without it."""
+    def shape(self, operand, member):
+        axis, tiled = self.axis, self.tiled
         sizes = list(operand.dimensions)
-        _require_parts(self.builder_name, operand, "scatter_dimension", axis, size, tiled)
-        sizes[axis : axis + 1] = [sizes[axis] // size] if tiled else []
+        self._require_parts(operand, "scatter_dimension", axis, tiled)
+        sizes[axis : axis + 1] = [sizes[axis] // self.size] if tiled else []
         return operand.with_dimensions(sizes)
 
-    def whole(self, operand: Any, size: int, *, axis: int, tiled: bool) -> tuple[Any, int]:
-        """The sum over the batch; a dimension of it is the batch."""
+    def whole(self, operand):
+        # A dimension of the sum over the batch is the batch.
         total = sum_over(operand, [0])
-        return (split_dimension(total, axis, size) if tiled else total), axis
+        return (split_dimension(total, self.axis, self.size) if self.tiled else total), self.axis
 
-    def by_jax(self, operand: Any, over: dict[str, Any], *, axis: int, tiled: bool) -> Any:
-        """See AxisOperation."""
-        return jax.lax.psum_scatter(operand, **over, scatter_dimension=axis, tiled=tiled)
+    def by_jax(self, operand, over):
+        return jax.lax.psum_scatter(operand, **over, scatter_dimension=self.axis, tiled=self.tiled)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        axis: int,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        """The cotangents of all members, joined."""
-        return bind(ALL_GATHER, cotangents, operands[1], axis=axis, **attributes), None
+    def by_xla(self, operand, everywhere):
+        part = ops.reduce_scatter(
+            operand, ops.add, self.axis, self.size, **everywhere, use_global_device_ids=True
+        )
+        return part if self.tiled else _without_dimension(part, self.axis)
+
+    def transpose(self, cotangents, operands, linear):
+        # The cotangents of all members, joined.
+        return AxisAllGather(**self.values)(cotangents, operands[1]), None
 
 
 class AxisAllToAll(AxisOperation):
@@ -348,89 +323,58 @@ class AxisAllToAll(AxisOperation):
     """
 
     builder_name = "all_to_all"
-    attributes = {
-        **AxisOperation.attributes,
-        "split_axis": Integer(0),
-        "concat_axis": Integer(0),
-        "tiled": Boolean(),
-    }
+    split_axis: int = attribute(Integer(0))
+    concat_axis: int = attribute(Integer(0))
+    tiled: bool = attribute(Boolean())
 
-    def shape(
-        self,
-        operand: Any,
-        member: Any,
-        *,
-        size: int,
-        split_axis: int,
-        concat_axis: int,
-        tiled: bool,
-        **_: Any,
-    ) -> Any:
-        """A shorter and a longer dimension, or one less and one more."""
-        _require_parts(self.builder_name, operand, "split_axis", split_axis, size, tiled)
+    def shape(self, operand, member):
+        self._require_parts(operand, "split_axis", self.split_axis, self.tiled)
         sizes = list(operand.dimensions)
-        if tiled:
-            sizes[split_axis] //= size
-            sizes[concat_axis] *= size
+        if self.tiled:
+            sizes[self.split_axis] //= self.size
+            sizes[self.concat_axis] *= self.size
         else:
-            del sizes[split_axis]
-            sizes.insert(concat_axis, size)
+            del sizes[self.split_axis]
+            sizes.insert(self.concat_axis, self.size)
         return operand.with_dimensions(sizes)
 
-    def whole(
-        self, operand: Any, size: int, *, split_axis: int, concat_axis: int, tiled: bool
-    ) -> tuple[Any, int]:
-        """Senders and receivers, exchanged."""
-        parts = split_dimension(operand, split_axis + 1, size) if tiled else operand
-        by_receiver = move_dimension(parts, split_axis + 1, 0)
-        move = merge_dimension if tiled else move_dimension
-        return move(by_receiver, 1, concat_axis + 1), 0
+    def whole(self, operand):
+        # Senders and receivers, exchanged.
+        at = self.split_axis + 1
+        parts = split_dimension(operand, at, self.size) if self.tiled else operand
+        by_receiver = move_dimension(parts, at, 0)
+        move = merge_dimension if self.tiled else move_dimension
+        return move(by_receiver, 1, self.concat_axis + 1), 0
 
-    def by_jax(
-        self,
-        operand: Any,
-        over: dict[str, Any],
-        *,
-        split_axis: int,
-        concat_axis: int,
-        tiled: bool,
-    ) -> Any:
-        """See AxisOperation; always tiled, since JAX transposes the other kind wrongly."""
-        if tiled:
-            return jax.lax.all_to_all(operand, **over, **_ends(split_axis, concat_axis), tiled=True)
-        split, concat = while_both_are_there(split_axis, concat_axis)
-        parts = jax.numpy.expand_dims(operand, concat)
-        found = jax.lax.all_to_all(parts, **over, **_ends(split, concat), tiled=True)
-        return jax.numpy.squeeze(found, split)
+    def by_jax(self, operand, over):
+        # Always tiled, since JAX transposes the other kind wrongly.
+        split, concat = self._tiled_axes
+        parts = operand if self.tiled else jax.numpy.expand_dims(operand, concat)
+        found = jax.lax.all_to_all(parts, **over, split_axis=split, concat_axis=concat, tiled=True)
+        return found if self.tiled else jax.numpy.squeeze(found, split)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        split_axis: int,
-        concat_axis: int,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        """The parts, sent back."""
-        back = _ends(concat_axis, split_axis)
-        return bind(self, cotangents, operands[1], **back, **attributes), None
+    def by_xla(self, operand, everywhere):
+        split, concat = self._tiled_axes
+        parts = operand if self.tiled else _with_dimension(operand, concat)
+        result = ops.all_to_all(parts, split, concat, self.size, **everywhere)
+        return result if self.tiled else _without_dimension(result, split)
 
+    @property
+    def _tiled_axes(self) -> tuple[int, int]:
+        """The axes of a tiled exchange.
 
-def _ends(split_axis: int, concat_axis: int) -> dict[str, int]:
-    return {"split_axis": split_axis, "concat_axis": concat_axis}
+        Where this is none, its new dimension, of size 1, stands beside that which is cut until the
+        latter is gone.
+        """
+        split, concat = self.split_axis, self.concat_axis
+        if self.tiled:
+            return split, concat
+        return (split + 1, concat) if concat <= split else (split, concat + 1)
 
-
-def while_both_are_there(split_axis: int, concat_axis: int) -> tuple[int, int]:
-    """The axes of an exchange that is not tiled, as those of a tiled one.
-
-    The new dimension, of size 1, stands beside that which is cut until the latter is gone.
-    """
-    if concat_axis <= split_axis:
-        return split_axis + 1, concat_axis
-    return split_axis, concat_axis + 1
+    def transpose(self, cotangents, operands, linear):
+        # The parts, sent back.
+        back = self.replace(split_axis=self.concat_axis, concat_axis=self.split_axis)
+        return back(cotangents, operands[1]), None
 
 
 class AxisPermute(AxisOperation):
@@ -441,54 +385,24 @@ class AxisPermute(AxisOperation):
     """
 
     builder_name = "ppermute"
-    attributes = {**AxisOperation.attributes, "pairs": SequenceOf(Integers(0))}
+    pairs: tuple[tuple[int, int], ...] = attribute(SequenceOf(Integers(0)))
 
-    def whole(self, operand: Any, size: int, *, pairs: Any) -> tuple[Any, int]:
-        """The batch in another order."""
-        source_of = {target: source for source, target in pairs}
+    def whole(self, operand):
+        source_of = {target: source for source, target in self.pairs}
         shape = array_shape(operand)
         empty = zeros(shape.with_dimensions((1, *shape.dimensions[1:])))
         sources = [source_of.get(member) for member in range(shape.dimensions[0])]
-        parts = [empty if s is None else slice_in_dim(operand, s, s + 1, 0) for s in sources]
-        return concat_in_dim(parts, 0), 0
+        parts = [empty if s is None else ops.slice_in_dim(operand, s, s + 1, 0) for s in sources]
+        return ops.concat_in_dim(parts, 0), 0
 
-    def by_jax(self, operand: Any, over: dict[str, Any], *, pairs: Any) -> Any:
-        """See AxisOperation."""
-        return jax.lax.ppermute(operand, over["axis_name"], pairs)
+    def by_jax(self, operand, over):
+        return jax.lax.ppermute(operand, self.axis_name, self.pairs)
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        pairs: Any,
-        **attributes: Any,
-    ) -> Sequence[Any]:
-        """The cotangents, sent back."""
-        back = tuple([(target, source) for source, target in pairs])
-        return bind(self, cotangents, operands[1], pairs=back, **attributes), None
+    def between_partitions(self, operand, channel):
+        pairs = [(p[source], p[target]) for p in self.partitions for source, target in self.pairs]
+        return ops.collective_permute(operand, pairs, channel_id=channel)
 
-
-def _require_parts(
-    subject: str, operand: Shape, what: str, axis: int, size: int, tiled: bool
-) -> None:
-    """Raises TransformError where a dimension cannot be cut into a part for each member."""
-    given = operand.dimensions[axis]
-    if (given % size == 0) if tiled and size else given == size:
-        return
-    raise explain(
-        TransformError,
-        subject,
-        f"dimension {axis} of size {given} cannot be cut into a part for each of {size} members",
-        [f"x {operand}", f"{what} = {axis}, tiled = {tiled}"],
-        "Its size must be a multiple of the axis's."
-        if tiled
-        else "Its size must be the axis's; larger parts need tiled=True.",
-    )
-
-
-SUM, EXTREME = AxisSum(), AxisExtreme()
-ALL_GATHER, REDUCE_SCATTER = AxisAllGather(), AxisReduceScatter()
-ALL_TO_ALL, PERMUTE = AxisAllToAll(), AxisPermute()
+    def transpose(self, cotangents, operands, linear):
+        # The cotangents, sent back.
+        back = [(target, source) for source, target in self.pairs]
+        return self(cotangents, operands[1], pairs=back), None

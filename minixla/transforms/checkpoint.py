@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from minixla.core.attributes import Attribute, Boolean, Text, attribute
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value
-from minixla.core.linear import instantiate
+from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.tracebacks import hiding_frames
@@ -22,7 +23,7 @@ from minixla.core.tracing import (
 )
 from minixla.engine.float0 import flatten
 from minixla.transforms.arguments import checked_function, named_after, split_static
-from minixla.transforms.custom_calls import CUSTOM_VJP
+from minixla.transforms.custom_calls import CustomVjpCall
 from minixla.transforms.places import argument_places, leaf_shapes
 from minixla.transforms.staging import stage
 from minixla_ops.calls import Call, call
@@ -42,20 +43,13 @@ class CheckpointName(Unary):
     linear_operands = (0,)
     label: str = attribute(Text(), hlo=None)
 
-    def reference(self, operand: Any) -> Any:
-        """The operand."""
+    def reference(self, operand):
         return operand
 
-    def stablehlo(
-        self, emit: Any, operands: Sequence[str], shapes: Any, results: Any
-    ) -> Sequence[str]:
-        """Nothing: the operand is the result."""
+    def stablehlo(self, emit, operands, shapes, results):
         return operands
 
-    def transpose(
-        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool]
-    ) -> Sequence[Any]:
-        """The cotangent itself."""
+    def transpose(self, cotangents, operands, linear):
         return (cotangents,)
 
 
@@ -71,35 +65,21 @@ class CheckpointCall(Call):
 
     name = "Checkpoint"
     hlo_name = "call"
-    policy: Policy = attribute(Attribute(), hlo=None)
+    policy: Policy = attribute(Function(), hlo=None)
     prevent_cse: bool = attribute(Boolean(), hlo=None)
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool]
-    ) -> tuple[Any, Callable[..., Any]]:
-        """Results; the pullback computes again what the policy did not keep."""
+    def linearize(self, operands, active):
         kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
         everything = call(kept, *operands)
         count = len(self.computation.outputs)
         results = everything[:count]
 
-        def pullback(cotangents: Any) -> list[Any]:
-            given = [
-                instantiate(cotangents.get(index), result)
-                for index, result in enumerate(results)
-                if has_tangent(result)
-            ]
-            again = [*operands, *everything[count:]]
-            if self.prevent_cse:
-                from minixla_ops import optimization_barrier
+        def again(*cotangents: Any) -> Sequence[Any]:
+            given = [*operands, *everything[count:], *cotangents]
+            # The cotangents, too: the second computation waits for them.
+            return call(backward, *(ops.optimization_barrier(given) if self.prevent_cse else given))
 
-                # The cotangents, too: the second computation waits for them.
-                held = optimization_barrier([*again, *given])
-                again, given = list(held[: len(again)]), list(held[len(again) :])
-            found = iter(call(backward, *again, *given))
-            return [next(found) if flag else None for flag in wanted]
-
-        return results, pullback
+        return results, pullback_by(again, results, list(map(has_tangent, results)), wanted)
 
 
 class _Recalling(Trace):
@@ -170,7 +150,7 @@ def _has_reverse_rule(graph: Graph) -> bool:
     pending, seen = [graph], {id(graph)}
     while pending:
         for step in pending.pop().instructions:
-            if step.op is CUSTOM_VJP:
+            if type(step.op) is CustomVjpCall:
                 return True
             pending += [each for each in step.computations if id(each) not in seen]
             seen.update(map(id, step.computations))
@@ -223,10 +203,9 @@ def _backward(
         inputs = [trace.add_input(x) if f else x for x, f in zip(primals, flags, strict=True)]
         with tracing(trace):
             outputs = _recorded(graph, inputs, known, trace)
-        cotangents = [next(given) if has_tangent(output) else None for output in outputs]
+        cotangents = spread(map(has_tangent, outputs), given)
         tracers = [each for each, flag in zip(inputs, flags, strict=True) if flag]
-        pulled = iter(trace.pull(outputs, cotangents, tracers))
-        found = [next(pulled) if flag else None for flag in flags]
+        found = spread(flags, trace.pull(outputs, cotangents, tracers))
         wanted.extend([each is not None for each in found])
         return [each for each in found if each is not None]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_unflatten
 
-from minixla.core.attributes import Attribute, Instance, Optional
+from minixla.core.attributes import Function, Instance, Integer, attribute
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import DerivativeError, TransformError, explain
 from minixla.core.forward import has_tangent
@@ -16,7 +16,6 @@ from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import (
-    bind,
     current_trace,
     evaluate_graph,
     shape_of,
@@ -31,16 +30,6 @@ from minixla_ops.elementwise import ALL, Unary
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.rules import sum_over
 
-__all__ = [
-    "CUSTOM_JVP",
-    "CUSTOM_VJP",
-    "STOP_GRADIENT",
-    "CustomDerivativeCall",
-    "FlatFunction",
-    "JvpFunction",
-    "VjpFunction",
-]
-
 
 class StopGradient(Unary):
     """The operand itself, as a constant for derivatives; it prints as HLO's copy."""
@@ -49,23 +38,20 @@ class StopGradient(Unary):
     element_types = ALL
     zero_derivative = "it is what stop_gradient is for"
 
-    def reference(self, operand: Any) -> Any:
-        """The operand."""
+    def reference(self, operand):
         return operand
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-    ) -> Sequence[str]:
-        """Nothing: the operand is the result."""
+    def stablehlo(self, emit, operands, shapes, results):
         return operands
 
 
 class FlatFunction(Protocol):
-    """A function of a flat sequence of values that returns another."""
+    """A function of a flat sequence of values that returns another.
+
+    Each call of the user's has one of its own, and an operation of its own.
+    """
+
+    name: str
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         """The results."""
@@ -109,94 +95,58 @@ class CustomDerivativeCall(Operation):
     """
 
     hlo_name = "call"
-    operand_names = ("operands...",)
-    attributes: ClassVar[dict[str, Attribute]] = {
-        "function": Attribute(),
-        "computation": Optional(Instance(Graph)),
-        "captured": Attribute(0),
-    }
-    #: The class of batched functions: (function, trace, dimensions of operands, captured).
+    operands = ("operands...",)
+    function: FlatFunction = attribute(Function(), hlo=None)
+    computation: Graph | None = attribute(Instance(Graph), default=None, hlo="to_apply")
+    captured: int = attribute(Integer(0), default=0, hlo=None)
+    #: The class of batched functions: (call, trace, dimensions of operands).
     batched: ClassVar[Callable[..., Any]]
 
-    def infer(
-        self, shapes: tuple[AnyShape, ...], attributes: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
-        """The computation's output shapes; not cached, to keep no function of the user's alive."""
-        return self.shape(*shapes, **attributes), attributes
+    def shape(self, *operands):
+        assert self.computation is not None, "a staged call has a graph"
+        return self.computation.output_shapes
 
-    def shape(self, *operands: AnyShape, computation: Graph | None, **_: Any) -> Any:
-        """The computation's output shapes."""
-        assert computation is not None, "a staged call has a graph"
-        return computation.output_shapes
-
-    def stage_operands(
-        self, operands: Sequence[Any], attributes: dict[str, Any]
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Operands and attributes for a graph: the function becomes a computation."""
-        if attributes["computation"] is not None:
-            return operands, attributes
-        function = attributes["function"]
+    def stage_operands(self, operands):
+        if self.computation is not None:
+            return self, operands
+        function = self.function
         shapes = [shape_of(operand, self.builder_name) for operand in operands]
-        graph, captured = trace_to_graph(function, shapes, getattr(function, "name", "custom"))
+        graph, captured = trace_to_graph(function, shapes, function.name)
         graph, literals = hoist_constants(graph.pruned())
         read = [*(literal.data for literal in literals), *captured]
-        count = attributes["captured"] + len(read)
-        return (*read, *operands), {**attributes, "computation": graph, "captured": count}
+        staged = self.replace(computation=graph, captured=self.captured + len(read))
+        return staged, (*read, *operands)
 
-    def run(self, *operands: Any, **attributes: Any) -> Any:
-        """The function's results, where the current trace evaluates."""
+    def run(self, *operands):
         if any(isinstance(operand, JaxTracer) for operand in operands):
             # JAX must see one program: else it would differentiate the function, not ask the rule.
-            return stage_for_jax(lambda *xs: bind(self, *xs, **attributes))(*operands)
+            return stage_for_jax(self)(*operands)
         lift, name = current_trace().lift, self.builder_name
-        lifted = [lift(operand, name) for operand in operands]
-        computation = attributes["computation"]
-        if computation is not None:
-            outputs: Sequence[Any] = evaluate_graph(computation, lifted)
-        else:
-            outputs = attributes["function"](*lifted)
+        outputs = self.apply(*[lift(operand, name) for operand in operands])
         return tuple([lift(output, name) for output in outputs])
 
-    def reference(self, *operands: Any, computation: Graph, **_: Any) -> Any:
-        """The computation's results."""
-        return tuple(reference_graph(computation, operands))
+    def apply(self, *operands: Any) -> Sequence[Any]:
+        """The function's results under the current trace."""
+        if self.computation is None:
+            return self.function(*operands)
+        return evaluate_graph(self.computation, operands)
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        *,
-        computation: Graph,
-        **_: Any,
-    ) -> Sequence[str]:
-        """A call of the computation."""
-        return Call(computation).stablehlo(emit, operands, shapes, results)
+    def reference(self, *operands):
+        assert self.computation is not None, "a staged call has a graph"
+        return tuple(reference_graph(self.computation, operands))
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], *, computation: Graph, **_: Any
-    ) -> dict[str, Any]:
-        """The computation."""
-        return {"to_apply": computation}
+    def stablehlo(self, emit, operands, shapes, results):
+        assert self.computation is not None, "a staged call has a graph"
+        return Call(self.computation).stablehlo(emit, operands, shapes, results)
 
-    def batch_within(
-        self,
-        trace: BatchTrace,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        *,
-        function: FlatFunction,
-        computation: Graph | None,
-        captured: int,
-    ) -> tuple[Any, Any]:
-        """A call of the same function over a batch; all results have the batch in front."""
-        batched = self.batched(function, computation, trace, tuple(dimensions), captured)
-        results = bind(self, *operands, function=batched, computation=None, captured=captured)
+    def batch_within(self, trace, operands, dimensions):
+        # All results have the batch in front.
+        function = self.batched(self, trace, tuple(dimensions))
+        results = self(*operands, function=function, computation=None)
         return results, (0,) * len(results)
 
-    def _refuse_captured(self, active: Sequence[bool], captured: int) -> None:
-        if any(active[:captured]):
+    def _refuse_captured(self, active: Sequence[bool]) -> None:
+        if any(active[: self.captured]):
             raise explain(
                 DerivativeError,
                 self.builder_name,
@@ -204,20 +154,18 @@ class CustomDerivativeCall(Operation):
                 advice="A custom rule only knows the arguments: pass the value as an argument.",
             )
 
-    def _checked_results(
-        self, results: Sequence[Any], computation: Graph | None
-    ) -> tuple[Any, ...]:
+    def _checked_results(self, results: Sequence[Any]) -> tuple[Any, ...]:
         """What a rule gave for the function's results, which must have the function's shapes."""
         name = self.builder_name
         lift = current_trace().lift
         lifted = tuple([lift(result, name) for result in results])
         shapes = tuple([shape_of(result) for result in lifted])
-        if computation is not None and shapes != computation.output_shapes:
+        if self.computation is not None and shapes != self.computation.output_shapes:
             raise explain(
                 TransformError,
                 name,
                 "the rule's result has other shapes than the function's",
-                [f"rule: {shapes}", f"function: {computation.output_shapes}"],
+                [f"rule: {shapes}", f"function: {self.computation.output_shapes}"],
                 "The rule must return what the function returns, next to its derivative.",
             )
         return lifted
@@ -244,19 +192,11 @@ class CustomJvpCall(CustomDerivativeCall):
     builder_name = "custom_jvp"
     hlo_name = "call"
 
-    def forward(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        function: JvpFunction,
-        computation: Graph | None,
-        captured: int,
-    ) -> tuple[Any, Any]:
-        """Results and tangents by the rule."""
-        self._refuse_captured([tangent is not None for tangent in tangents], captured)
+    def forward(self, primals, tangents):
+        self._refuse_captured([tangent is not None for tangent in tangents])
+        captured, function = self.captured, cast(JvpFunction, self.function)
         results, moving = function.jvp(primals[captured:], tangents[captured:])
-        results = self._checked_results(results, computation)
+        results = self._checked_results(results)
         return results, tuple(
             [
                 self._checked_derivative("tangent", index, tangent, shape_of(result))
@@ -271,8 +211,7 @@ class CustomVjpCall(CustomDerivativeCall):
     builder_name = "custom_vjp"
     hlo_name = "call"
 
-    def forward(self, primals: Sequence[Any], tangents: Sequence[Any], **_: Any) -> Any:
-        """Raises DerivativeError: there is no forward derivative."""
+    def forward(self, primals, tangents):
         raise explain(
             DerivativeError,
             self.builder_name,
@@ -280,19 +219,11 @@ class CustomVjpCall(CustomDerivativeCall):
             advice="Use grad or vjp, or define the rule with mx.custom_jvp, which serves both.",
         )
 
-    def linearize(
-        self,
-        operands: Sequence[Any],
-        active: Sequence[bool],
-        *,
-        function: VjpFunction,
-        computation: Graph | None,
-        captured: int,
-    ) -> tuple[Any, Callable[..., Any]]:
-        """Results by the rule's first half; the pullback runs the second."""
-        self._refuse_captured(active, captured)
+    def linearize(self, operands, active):
+        self._refuse_captured(active)
+        captured, function = self.captured, cast(VjpFunction, self.function)
         results, residuals = function.forward(operands[captured:], active[captured:])
-        results = self._checked_results(results, computation)
+        results = self._checked_results(results)
         result_shapes = [shape_of(result) for result in results]
         shapes = [shape_of(operand) for operand in operands[captured:]]
 
@@ -347,26 +278,21 @@ class _Batched:
     """A flat function over a batch: all its results have the batch in front."""
 
     def __init__(
-        self,
-        function: Any,
-        computation: Graph | None,
-        trace: BatchTrace,
-        dimensions: tuple[int | None, ...],
-        captured: int,
+        self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: tuple[int | None, ...]
     ) -> None:
-        self.inner = function
-        self.computation = computation
+        self.call = call
+        self.inner: Any = call.function
         self.trace = trace
         self.dimensions = dimensions
-        self.captured = captured
-        self.name = getattr(function, "name", "custom")
+        self.name = self.inner.name
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
-        function = self.inner
-        if self.computation is not None:
-            computation = self.computation
-            function = lambda *xs: evaluate_graph(computation, xs)  # noqa: E731
-        return self._in_front(self._run(function, operands, self.dimensions))
+        return self._in_front(self._run(self.call.apply, operands, self.dimensions))
+
+    @property
+    def own_dimensions(self) -> tuple[int | None, ...]:
+        """Those of the operands that the rules know."""
+        return self.dimensions[self.call.captured :]
 
     def _run(
         self, function: Callable[..., Sequence[Any]], operands: Sequence[Any], at: Sequence[Any]
@@ -396,7 +322,7 @@ class _Batched:
 
 class _BatchedJvp(_Batched):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        dimensions = self.dimensions[self.captured :]
+        dimensions = self.own_dimensions
         # A tangent has its batch where its value has, unless it is zero.
         at = [None if t is None else d for t, d in zip(tangents, dimensions, strict=True)]
         count = len(primals)
@@ -421,7 +347,7 @@ class _BatchedVjp(_Batched):
             count = len(results)
             return [*results, *leaves]
 
-        found = self._run(flat, operands, self.dimensions[self.captured :])
+        found = self._run(flat, operands, self.own_dimensions)
         kept = found[count:]
         values = [value for value, _ in kept]
         return self._in_front(found[:count]), (values, _Layout(tree, [at for _, at in kept]))
@@ -438,7 +364,7 @@ class _BatchedVjp(_Batched):
             return self.inner.backward(own, given[len(values) :], members)
 
         found = self._in_front(self._run(flat, [*values, *cotangents], at))
-        dimensions = self.dimensions[self.captured :]
+        dimensions = self.own_dimensions
         return [_from_front(each, d) for each, d in zip(found, dimensions, strict=True)]
 
 
@@ -467,7 +393,3 @@ def _from_front(cotangent: Any, dimension: int | None) -> Any:
 
 CustomJvpCall.batched = _BatchedJvp
 CustomVjpCall.batched = _BatchedVjp
-
-STOP_GRADIENT = StopGradient()
-CUSTOM_JVP = CustomJvpCall()
-CUSTOM_VJP = CustomVjpCall()

@@ -17,15 +17,15 @@ from minixla.core.linear import zeros_like
 from minixla.core.nesting import nested
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer, at_own_lines, bind, current_trace, shape_of
+from minixla.core.tracing import Tracer, at_own_lines, current_trace, shape_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import checked_function, is_single, named_after, positions
 from minixla.transforms.custom_calls import (
-    CUSTOM_JVP,
-    CUSTOM_VJP,
-    STOP_GRADIENT,
     CustomDerivativeCall,
+    CustomJvpCall,
+    CustomVjpCall,
+    StopGradient,
 )
 from minixla.transforms.places import argument_places, check_leaves
 
@@ -42,7 +42,7 @@ def stop_gradient(x: Any) -> Any:
     def stop(leaf: Any) -> Any:
         if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
             return leaf
-        return bind(STOP_GRADIENT, leaf)
+        return StopGradient()(leaf)
 
     return tree_map(stop, x)
 
@@ -66,7 +66,7 @@ class _Custom:
 
     def _apply(
         self,
-        operation: CustomDerivativeCall,
+        operation: type[CustomDerivativeCall],
         flat: type[_Flat],
         args: Sequence[Any],
         kwargs: dict[str, Any],
@@ -79,7 +79,7 @@ class _Custom:
         leaves, tree = flatten(diff)
         function = flat(self, nondiff, tree)
         try:
-            outputs = bind(operation, *leaves, function=function, computation=None, captured=0)
+            outputs = operation(function)(*leaves)
         except MinixlaError:
             where = argument_places(self.fun, bound, None, numbers)
             check_leaves(operation.builder_name, leaves, where)
@@ -255,7 +255,7 @@ class custom_jvp(_Custom):
         """The function's result."""
         if self.jvp is None:
             raise _no_rule("custom_jvp", self.fun, "f.defjvp(rule)")
-        return self._apply(CUSTOM_JVP, _FlatJvp, args, kwargs)
+        return self._apply(CustomJvpCall, _FlatJvp, args, kwargs)
 
 
 class _FlatJvp(_Flat):
@@ -324,7 +324,7 @@ class custom_vjp(_Custom):
         """The function's result."""
         if self.fwd is None or self.bwd is None:
             raise _no_rule("custom_vjp", self.fun, "f.defvjp(fwd, bwd)")
-        return self._apply(CUSTOM_VJP, _FlatVjp, args, kwargs)
+        return self._apply(CustomVjpCall, _FlatVjp, args, kwargs)
 
 
 class _FlatVjp(_Flat):

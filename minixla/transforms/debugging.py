@@ -14,19 +14,18 @@ import numpy as np
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
-from minixla.core.attributes import Attribute, Boolean, Integer
+from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.linear import spread
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, TokenShape, TupleShape, shape_of_data
+from minixla.core.shapes import TokenShape, TupleShape, shape_of_data
 from minixla.core.stablehlo_text import quoted
-from minixla.core.tracing import GraphTrace, Tracer, bind, current_trace, shape_of
+from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
 from minixla.transforms.named_axes import BatchAxis
 from minixla_ops.tuples import get_tuple_element
-
-__all__ = ["debug_callback", "debug_print"]
 
 
 class Batch(NamedTuple):
@@ -62,84 +61,52 @@ class DebugCallback(Operation):
     has_side_effect = True
     zero_derivative = "it has no results"
     hlo_name = "custom-call"
-    operand_names = ("args...",)
-    attributes = {
-        "callback": Attribute(),
-        "ordered": Boolean(),
-        "arguments": Integer(0),
-        "batches": Attribute(()),
-    }
+    operands = ("args...",)
+    callback: Callable[..., Any] = attribute(Function(), hlo=None)
+    ordered: bool = attribute(Boolean(), hlo=None)
+    arguments: int = attribute(Integer(0), hlo=None)
+    batches: tuple[Batch, ...] = attribute(Attribute(), default=(), hlo=None)
 
-    def shape(self, *args: AnyShape, **_: Any) -> tuple[AnyShape, ...]:
-        """No results."""
+    def shape(self, *args):
         return ()
 
-    def run(self, *args: Any, **attributes: Any) -> tuple[Any, ...]:
-        """The call, at once; where JAX is tracing, in JAX's program."""
+    def run(self, *args):
         if isinstance(jax.numpy.zeros(()), JaxTracer) or _any_of(JaxTracer, args):
-            return stage_for_jax(lambda *xs: bind(self, *xs, **attributes))(*args)
-        lift, attributes = current_trace().lift, self.canonical_attributes(attributes)
-        return self.reference(*[np.asarray(lift(each)) for each in args], **attributes)
+            return stage_for_jax(self)(*args)
+        lift = current_trace().lift
+        return self.reference(*[np.asarray(lift(each)) for each in args])
 
-    def reference(
-        self, *args: Any, callback: Any, arguments: int, batches: Any, **_: Any
-    ) -> tuple[Any, ...]:
-        """The call, for each member of a batch."""
-        for member in _members(args, batches):
-            callback(*member[:arguments])
+    def reference(self, *args):
+        for member in _members(args, self.batches):
+            self.callback(*member[: self.arguments])
         return ()
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        """A call through the host; in a text for elsewhere, one of an unknown target."""
+    def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
-
-            def function(*args: Any) -> tuple[Any, ...]:
-                return self.reference(*args, **attributes)
-
-            return emit.host_call(function, operands, shapes, results, True)
+            return emit.host_call(self.reference, operands, shapes, results, True)
+        # In a text for elsewhere, a target that nobody else knows.
         target = quoted(f"minixla.{self.builder_name}")
         name, given = "stablehlo.custom_call", {"call_target_name": target}
         return emit.operation(name, operands, shapes, results, has_side_effect=True, **given)
 
-    def hlo_attributes(self, shapes: Any, /, *, callback: Any, **_: Any) -> dict[str, Any]:
-        """A target that nobody else knows."""
+    def hlo_attributes(self, shapes):
         return {
             "custom_call_target": quoted(f"minixla.{self.builder_name}"),
             "custom_call_has_side_effect": True,
         }
 
-    def batch(
-        self,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        arguments: int,
-        batches: tuple[Batch, ...],
-        **attributes: Any,
-    ) -> tuple[Any, Any]:
-        """One call for all members; where they do not differ, one call."""
-        known = arguments + sum(batch.number is not None for batch in batches)
-        operands, number = list(operands), None
+    def batch(self, operands, dimensions):
+        # One call for all members; where they do not differ, one call.
+        known = self.arguments + sum(batch.number is not None for batch in self.batches)
+        batches, operands, number = self.batches, list(operands), None
         if known < len(operands) and dimensions[known] is not None:
             number = known
         if any(at is not None for at in dimensions[:known]):
             batches = (*batches, Batch(tuple(dimensions[: known + 1]), number))
         elif number is not None:
             del operands[number]
-        bind(self, *operands, arguments=arguments, batches=batches, **attributes)
+        self(*operands, batches=batches)
         return (), ()
-
-
-DEBUG_CALLBACK = DebugCallback()
 
 
 def _any_of(kind: type, values: Sequence[Any]) -> bool:
@@ -195,14 +162,8 @@ def _call(make: Callable[[_Arguments], Any], args: Any, kwargs: Any, ordered: bo
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
     held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
     values = [x for x, flag in zip(leaves, is_value, strict=True) if flag]
-    bind(
-        DEBUG_CALLBACK,
-        *values,
-        *_numbers(),
-        callback=make(_Arguments(tree, tuple(is_value), held)),
-        ordered=bool(ordered),
-        arguments=len(values),
-    )
+    callback = make(_Arguments(tree, tuple(is_value), held))
+    DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +181,7 @@ class _Arguments:
     held: tuple[Any, ...]
 
     def __call__(self, *values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        found = iter(values)
-        pairs = zip(self.is_value, self.held, strict=True)
-        return tree_unflatten(self.tree, [next(found) if flag else x for flag, x in pairs])
+        return tree_unflatten(self.tree, spread(self.is_value, values, self.held))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Arguments) or self.is_value != other.is_value:

@@ -10,7 +10,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTracer
-from minixla.core.linear import zeros_like
+from minixla.core.linear import spread, zeros_like
 from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary, hiding_frames
@@ -181,8 +181,7 @@ def jacrev(
         moving = [_is_inexact(leaf) for leaf in leaves]
 
         def of_moving(*tracers: Any) -> Any:
-            found = iter(tracers)
-            return flat(*[next(found) if m else x for x, m in zip(leaves, moving, strict=True)])
+            return flat(*spread(moving, tracers, leaves))
 
         inexact = [leaf for leaf, flag in zip(leaves, moving, strict=True) if flag]
         result, pull, *aux = vjp(of_moving, *inexact, has_aux=has_aux)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from jax.tree_util import tree_unflatten
 
-from minixla.core.attributes import Attribute
+from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
-from minixla.core.tracing import _state, bind, current_trace, weak_type_of
+from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.reference.trace import ReferenceTrace
 from minixla_ops.rules import array_shape
-
-__all__ = ["Layouts"]
 
 
 class ShardingConstraint(Operation):
@@ -32,80 +30,54 @@ class ShardingConstraint(Operation):
 
     hlo_name = "custom-call"
     spans_devices = True
-    operand_names = ("operand",)
+    operands = ("operand",)
     linear_operands = (0,)
-    attributes = {"sharding": Attribute()}
+    sharding: NamedSharding | SingleDeviceSharding = attribute(Attribute())
 
-    def shape(self, operand: AnyShape, *, sharding: Any) -> AnyShape:
-        """That of the operand."""
+    def shape(self, operand):
         return operand
 
-    def run(self, operand: Any, *, sharding: Any) -> Any:  # type: ignore[override]  # a method here
-        """The operand with that layout where JAX evaluates or traces; as it is in NumPy."""
+    def run(self, operand):
         trace = current_trace().evaluator
         if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, (operand,), {"sharding": sharding})
+            return trace.evaluate(self, (operand,), {})
         value = trace.lift(operand, self.builder_name)
-        return jax.lax.with_sharding_constraint(value, sharding)
+        return jax.lax.with_sharding_constraint(value, self.sharding)
 
-    def reference(self, operand: Any, *, sharding: Any) -> Any:
-        """The operand: NumPy has one device."""
-        return operand
+    def reference(self, operand):
+        return operand  # NumPy has one device
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Any,
-        /,
-        *,
-        sharding: Any,
-    ) -> Sequence[str]:
-        """Shardy's constraint, in a text that is written to be read."""
+    def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
             raise explain(
                 TransformError,
                 "jit",
                 "a loop or branch on one device cannot hold a function with a layout",
-                [f"the layout is {sharding}"],
+                [f"the layout is {self.sharding}"],
                 "Give in_shardings and out_shardings to the jit around the loop or branch.",
             )
-        name, rank = emit.name(), array_shape(shapes[0]).rank
-        text = _shardy(sharding, rank)
+        name, text = emit.name(), self._shardy(shapes[0])
         emit.line(f"{name} = sdy.sharding_constraint {operands[0]} {text} : {shapes[0].stablehlo}")
         return [name]
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, *, sharding: Any) -> dict[str, Any]:
-        """What XLA calls it, and the layout as Shardy writes it."""
-        text = _shardy(sharding, array_shape(shapes[0]).rank).replace('"', "'")
+    def hlo_attributes(self, shapes):
+        text = self._shardy(shapes[0]).replace('"', "'")
         return {"custom_call_target": '"Sharding"', "sharding": f'"{text}"'}
 
-    def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
-        *,
-        sharding: Any,
-    ) -> Sequence[Any]:
-        """The cotangent, laid out likewise."""
-        return (bind(self, cotangents, sharding=sharding),)
+    def transpose(self, cotangents, operands, linear):
+        return (self(cotangents),)
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, *, sharding: Any
-    ) -> tuple[Any, int | None]:
-        """The members laid out likewise; where the batch goes is open."""
-        (at,) = dimensions
+    def batch(self, operands, dimensions):
+        # Where the batch goes is open.
+        (at,), sharding = dimensions, self.sharding
         if at is not None and isinstance(sharding, NamedSharding):
             spec = _entries(sharding, array_shape(operands[0]).rank - 1)
             spec.insert(at, PartitionSpec.UNCONSTRAINED)
             sharding = NamedSharding(sharding.mesh, PartitionSpec(*spec))
-        return bind(self, operands[0], sharding=sharding), at
+        return self(operands[0], sharding=sharding), at
 
-
-SHARDING_CONSTRAINT = ShardingConstraint()
+    def _shardy(self, shape: AnyShape) -> str:
+        return _shardy(self.sharding, array_shape(shape).rank)
 
 
 def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
@@ -194,7 +166,7 @@ def _constrained(name: str, values: Any, shardings: Any) -> Any:
 
 
 def _placed(value: Any, sharding: Any) -> Any:
-    result = bind(SHARDING_CONSTRAINT, value, sharding=sharding)
+    result = ShardingConstraint(sharding)(value)
     return _state.trace.weakly(result) if weak_type_of(value) else result
 
 

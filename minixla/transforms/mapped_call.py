@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Instance
-from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
+from minixla.core.attributes import Attribute, Instance, attribute
+from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, current_trace, evaluate_graph
+from minixla.core.linear import pullback_by
+from minixla.core.tracing import current_trace, evaluate_graph
 from minixla.engine.devices import own_count, run_mapped
 from minixla.reference.simulation import Simulation
 from minixla.reference.trace import ReferenceTrace
-from minixla.transforms import axis_operations
-from minixla.transforms.device_axis import DeviceAxis
+from minixla.transforms.axis_operations import AxisSum
+from minixla.transforms.named_axes import DeviceAxis
 from minixla_ops.batching import move_batch
 from minixla_ops.comparison import eq
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.nested import RunsPrograms, program
-from minixla_ops.rules import array_shape, instantiate, zeros_like
+from minixla_ops.rules import array_shape, zeros_like
 from minixla_ops.selection import select
 
-__all__ = ["MAPPED_CALL", "Axes"]
-
 Axes = tuple[int | None, ...]
+
+
+class _Axes(Attribute):
+    def hlo(self, value: Axes) -> str:
+        """A string."""
+        return f'"{value}"'
+
+
+class _Devices(Attribute):
+    def hlo(self, value: tuple[Any, ...]) -> int:
+        """Their number."""
+        return len(value)
 
 
 class MappedCall(RunsPrograms):
@@ -37,9 +48,9 @@ class MappedCall(RunsPrograms):
 
     Attributes:
         computation: the Graph of one device.
+        devices: the devices.
         in_axes: the mapped axis of each operand; None gives the whole to every device.
         out_axes: where the devices are in each result; None takes that of the first device.
-        devices: the devices.
         donated: the numbers of operands whose memory may be used again.
     """
 
@@ -47,55 +58,43 @@ class MappedCall(RunsPrograms):
     builder_name = "pmap"
     hlo_name = "call"
     spans_devices = True
-    operand_names = ("operands...",)
-    attributes = {
-        "computation": Instance(Graph),
-        "in_axes": Attribute(),
-        "out_axes": Attribute(),
-        "devices": Attribute(),
-        "donated": Attribute(()),
-    }
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+    devices: tuple[Any, ...] = attribute(_Devices(), hlo="num_partitions")
+    in_axes: Axes = attribute(_Axes())
+    out_axes: Axes = attribute(_Axes())
+    donated: tuple[int, ...] = attribute(Attribute(), default=(), hlo=None)
 
-    def shape(
-        self, *operands: AnyShape, computation: Graph, out_axes: Axes, devices: Any, **_: Any
-    ) -> tuple[AnyShape, ...]:
-        """The computation's results, with the mapped axes."""
-        pairs = zip(self.array_shapes(computation.output_shapes), out_axes, strict=True)
-        size = own_count(devices)
+    def shape(self, *operands):
+        shapes = self.array_shapes(self.computation.output_shapes)
+        pairs = zip(shapes, self.out_axes, strict=True)
+        size = own_count(self.devices)
         return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
 
-    def run(
-        self, *operands: Any, computation: Graph, donated: tuple[int, ...] = (), **given: Any
-    ) -> Any:
-        """The results, on the devices, or in NumPy by processes that meet."""
+    def run(self, *operands):
         trace = current_trace().evaluator
         if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, operands, {"computation": computation, **given})
+            return trace.evaluate(self, operands, {})
         values = [trace.lift(operand, self.builder_name) for operand in operands]
-        return tuple(run_mapped(computation, values, donated=donated, **given))
+        return tuple(
+            run_mapped(
+                self.computation, values, self.in_axes, self.out_axes, self.devices, self.donated
+            )
+        )
 
-    def reference(
-        self,
-        *operands: Any,
-        computation: Graph,
-        in_axes: Axes,
-        out_axes: Axes,
-        devices: Any,
-        **_: Any,
-    ) -> tuple[Any, ...]:
-        """The results in NumPy, by processes that meet."""
-        if own_count(devices) < len(devices):
+    def reference(self, *operands):
+        own, size = own_count(self.devices), len(self.devices)
+        if own < size:
             raise explain(
                 TransformError,
                 "pmap",
                 "the reference has no members of other processes",
-                [f"{len(devices)} devices, {own_count(devices)} of this process"],
+                [f"{size} devices, {own} of this process"],
                 "Run it in one process, or map over devices of one: devices=jax.local_devices().",
             )
-        return tuple(_simulated(computation, operands, in_axes, out_axes, len(devices)))
+        return tuple(_simulated(self.computation, operands, self.in_axes, self.out_axes, size))
 
-    def stablehlo(self, *args: Any, **_: Any) -> Sequence[str]:
-        """Refuses: it is several programs."""
+    def stablehlo(self, emit, operands, shapes, results):
         raise explain(
             TransformError,
             "pmap",
@@ -103,133 +102,54 @@ class MappedCall(RunsPrograms):
             advice="Put the loop or branch inside the mapped function.",
         )
 
-    def hlo_attributes(
-        self, shapes: Sequence[AnyShape], /, *, computation: Graph, devices: Any, **axes: Any
-    ) -> dict[str, Any]:
-        """The computation and what is mapped."""
-        shown = {k: f'"{axes[k]}"' for k in ("in_axes", "out_axes")}
-        return {"to_apply": computation, "num_partitions": len(devices), **shown}
+    def of_derived(
+        self, computation: Graph, in_axes: Sequence[int | None], out_axes: Sequence[int | None]
+    ) -> MappedCall:
+        """The call of a program that is made of the computation."""
+        return MappedCall(computation, self.devices, tuple(in_axes), tuple(out_axes))
 
-    def forward(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        computation: Graph,
-        in_axes: Axes,
-        out_axes: Axes,
-        **rest: Any,
-    ) -> tuple[Any, Any]:
-        """The derivative on each device."""
-        active = tuple([tangent is not None for tangent in tangents])
-        derived = jvp_graph(computation, active)
-        moving = [axis for axis, flag in zip(in_axes, active, strict=True) if flag]
-        out = [axis for axis, flag in zip(out_axes, derived.active_outputs, strict=True) if flag]
-        everything = bind(
-            self,
-            *primals,
-            *[tangent for tangent in tangents if tangent is not None],
-            computation=derived.graph,
-            in_axes=(*in_axes, *moving),
-            out_axes=(*out_axes, *out),
-            devices=rest["devices"],
-        )
-        count = len(out_axes)
-        found = iter(everything[count:])
-        flags = derived.active_outputs
-        return everything[:count], tuple([next(found) if flag else None for flag in flags])
+    def entered(self, trace, known):
+        def of_each(axes: Axes, shapes: Any, known: Any) -> Axes:
+            triples = zip(axes, shapes, known, strict=True)
+            return tuple([axis for axis, *pair in triples for _ in trace.shapes_of(*pair)])
 
-    def linearize(
-        self,
-        operands: Sequence[Any],
-        active: Sequence[bool],
-        *,
-        computation: Graph,
-        in_axes: Axes,
-        out_axes: Axes,
-        devices: Any,
-        **_: Any,
-    ) -> tuple[Any, Callable[..., Any]]:
-        """Both halves on each device; what the second needs stays there."""
-        graphs = vjp_graphs(computation, tuple(active))
-        count = len(out_axes)
-        kept = len(graphs.forward.outputs) - count
-        everything = bind(
-            self,
-            *operands,
-            computation=graphs.forward,
-            in_axes=in_axes,
-            out_axes=(*out_axes, *[0] * kept),
-            devices=devices,
+        graph, out = entered_graph(self.computation, trace, known)
+        in_axes = of_each(self.in_axes, self.computation.input_shapes, known)
+        out_axes = of_each(self.out_axes, self.computation.output_shapes, out)
+        return self.of_derived(graph, in_axes, out_axes), known, out
+
+    def linearize(self, operands, active):
+        graphs = vjp_graphs(self.computation, tuple(active))
+        count = len(self.out_axes)
+        kept = [0] * (len(graphs.forward.outputs) - count)
+        everything = self.of_derived(graphs.forward, self.in_axes, (*self.out_axes, *kept))(
+            *operands
         )
         results, residuals = everything[:count], everything[count:]
-        given = [axis for axis, flag in zip(out_axes, graphs.active_outputs, strict=True) if flag]
-        wanted = [axis for axis, flag in zip(in_axes, graphs.active_inputs, strict=True) if flag]
+        given = list(compress(self.out_axes, graphs.active_outputs))
+        wanted = list(compress(self.in_axes, graphs.active_inputs))
 
-        def pullback(cotangents: Any) -> list[Any]:
-            values = [
-                instantiate(cotangents.get(index), result)
-                for index, (result, flag) in enumerate(
-                    zip(results, graphs.active_outputs, strict=True)
-                )
-                if flag
-            ]
-            found = iter(
-                bind(
-                    self,
-                    *residuals,
-                    *values,
-                    computation=_backward(graphs, given, wanted, len(devices)),
-                    in_axes=(*[0] * kept, *given),
-                    out_axes=tuple(wanted),
-                    devices=devices,
-                )
-            )
-            return [next(found) if flag else None for flag in graphs.active_inputs]
+        def backward(*cotangents: Any) -> Sequence[Any]:
+            graph = _backward(graphs, given, wanted, len(self.devices))
+            return self.of_derived(graph, (*kept, *given), wanted)(*residuals, *cotangents)
 
-        return results, pullback
+        flags = graphs.active_outputs, graphs.active_inputs
+        return results, pullback_by(backward, results, *flags)
 
-    def dependent(
-        self, variables: Sequence[bool], *, computation: Graph, **_: Any
-    ) -> Sequence[bool]:
-        """As the computation's."""
-        return jvp_graph(computation, tuple(variables)).active_outputs
-
-    def batch_of(
-        self,
-        size: int,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        /,
-        *,
-        computation: Graph,
-        in_axes: Axes,
-        out_axes: Axes,
-        devices: Any,
-        **_: Any,
-    ) -> tuple[Any, Any]:
-        """The batch on each device, last in what has one."""
+    def batch_of(self, size, operands, dimensions):
+        # The batch on each device, last in what has one.
         moved, places = [], []
-        for operand, at, shape in zip(operands, dimensions, computation.input_shapes, strict=True):
-            assert isinstance(shape, Shape)
+        inputs = self.array_shapes(self.computation.input_shapes)
+        for operand, at, shape in zip(operands, dimensions, inputs, strict=True):
             rank = array_shape(operand).rank - 1
             moved.append(operand if at is None else move_batch(operand, at, rank, size))
             places.append(None if at is None else shape.rank)
-        graph, found = _batched(computation, tuple(places), size)
-        results = bind(
-            self,
-            *moved,
-            computation=graph,
-            in_axes=in_axes,
-            out_axes=out_axes,
-            devices=devices,
-        )
-        flags = [at is not None for at in found]
+        graph, found = _batched(self.computation, tuple(places), size)
+        results = self.of_derived(graph, self.in_axes, self.out_axes)(*moved)
         ranks = [array_shape(result).rank - 1 for result in results]
-        return results, tuple([r if flag else None for r, flag in zip(ranks, flags, strict=True)])
-
-
-MAPPED_CALL = MappedCall()
+        return results, tuple(
+            [None if at is None else rank for at, rank in zip(found, ranks, strict=True)]
+        )
 
 
 def _backward(
@@ -263,7 +183,7 @@ def _backward(
         ]
         found = evaluate_graph(graphs.backward, [*values[:kept], *cotangents])
         return [
-            devices.apply(axis_operations.SUM, value, None) if axis is None else value
+            devices.apply(AxisSum, value) if axis is None else value
             for value, axis in zip(found, wanted, strict=True)
         ]
 

@@ -2,64 +2,49 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
 from jax.tree_util import tree_map
 
+import minixla_ops as ops
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import DeclaredArray, Shape
-from minixla.core.tracing import _state, bind, shape_of
+from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
-from minixla.transforms import axis_operations as operations
-from minixla_ops.conversion import convert_element_type
+from minixla.transforms.axis_operations import (
+    AxisAllGather,
+    AxisAllToAll,
+    AxisExtreme,
+    AxisOperation,
+    AxisPermute,
+    AxisReduceScatter,
+    AxisSum,
+    Groups,
+)
 
-__all__ = [
-    "all_gather",
-    "all_to_all",
-    "axis_index",
-    "axis_size",
-    "pmax",
-    "pmean",
-    "pmin",
-    "ppermute",
-    "psum",
-    "psum_scatter",
-]
-
-Groups = tuple[tuple[int, ...], ...] | None
 #: The name of a mapped axis that nobody can name.
 UNNAMED = object()
 
 
-class Axis(Protocol):
-    """What a transformation that maps an axis does for collectives over it."""
+class Axis:
+    """What a transformation that maps an axis does for collectives over it.
 
-    size: int
-
-    def index(self) -> Any:
-        """The number of the member, an s32 scalar."""
-        ...
-
-    def apply(self, operation: Any, operand: Any, groups: Groups, **attributes: Any) -> Any:
-        """An operation of `axis_operations` on the members' values."""
-        ...
-
-
-class _OperationAxis:
-    """An axis over which collectives are operations of `axis_operations`."""
-
-    #: The attributes that tell of the axis.
-    described: dict[str, Any]
+    Args:
+        name: the axis's.
+        size: how many members it has.
+    """
 
     def __init__(self, name: Any, size: int) -> None:
         self.size = size
-        self.described = {"axis_name": name}
         self._index: Any = None
+        #: The attributes that tell of the axis.
+        self.described = {"axis_name": name, "partitions": (), "is_checked": False}
 
     def index(self) -> Any:
         """The number of the member, an s32 scalar."""
@@ -70,14 +55,20 @@ class _OperationAxis:
     def _made_index(self) -> Any:
         raise NotImplementedError
 
-    def apply(self, operation: Any, operand: Any, groups: Groups, **attributes: Any) -> Any:
-        """The operation, for whoever maps the axis to turn into what it does there."""
-        size = self.size if groups is None else len(groups[0])
-        given = {**self.described, "size": size, "groups": groups, **attributes}
-        return bind(operation, operand, self.index(), **given)
+    def apply(
+        self, operation: type[AxisOperation], operand: Any, groups: Groups = (), **own: Any
+    ) -> Any:
+        """An operation of `axis_operations` on the members' values."""
+        size = len(groups[0]) if groups else self.size
+        given = operation(**self.described, size=size, groups=groups, **own)
+        return self._applied(given, operand)
+
+    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
+        # Whoever maps the axis turns it into what it does there.
+        return operation(operand, self.index())
 
 
-class BatchAxis(_OperationAxis):
+class BatchAxis(Axis):
     """An axis of vmap."""
 
     def __init__(self, trace: BatchTrace) -> None:
@@ -89,16 +80,32 @@ class BatchAxis(_OperationAxis):
         return BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
 
 
-class JaxAxis(_OperationAxis):
+class JaxAxis(Axis):
     """An axis that JAX maps: of jax.shard_map, jax.pmap or jax.vmap."""
 
     def __init__(self, name: Any, size: int) -> None:
         super().__init__(name, size)
-        self.described["partitions"] = partitions_along(name)
-        self.described["is_checked"] = bool(jax.typeof(self.index()).mat.varying)
+        is_checked = bool(jax.typeof(self.index()).mat.varying)
+        self.described.update(partitions=partitions_along(name) or (), is_checked=is_checked)
 
     def _made_index(self) -> Any:
         return jax.lax.axis_index(self.described["axis_name"])
+
+
+class DeviceAxis(Axis):
+    """An axis whose members are the partitions of one program."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(None, size)
+        self.described["partitions"] = (tuple(range(size)),)
+        self._channels = itertools.count(1)
+
+    def index(self) -> Any:
+        """See Axis; another in each program."""
+        return ops.convert_element_type(ops.partition_id(), "s32")
+
+    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
+        return operation.between_partitions(operand, next(self._channels))
 
 
 @contextmanager
@@ -151,7 +158,7 @@ def _one_axis(subject: str, axis_name: Any) -> Axis:
 
 def _groups(subject: str, axis: Axis, given: Sequence[Sequence[int]] | None) -> Groups:
     if given is None:
-        return None
+        return ()
     groups = tuple([tuple(map(int, group)) for group in given])
     members = sorted([number for group in groups for number in group])
     if members != list(range(axis.size)) or len({len(group) for group in groups}) != 1:
@@ -184,7 +191,7 @@ def _rank(x: Any, subject: str) -> int:
 
 def _reduced(
     subject: str,
-    operation: Any,
+    operation: type[AxisOperation],
     x: Any,
     axis_name: Any,
     axis_index_groups: Sequence[Sequence[int]] | None,
@@ -222,16 +229,16 @@ def psum(
         count = 1
         for axis in axes:
             groups = _groups("psum", axis, axis_index_groups)
-            count *= axis.size if groups is None else len(groups[0])
+            count *= len(groups[0]) if groups else axis.size
         return x * count
-    return _reduced("psum", operations.SUM, tree_map(_counted, x), axis_name, axis_index_groups)
+    return _reduced("psum", AxisSum, tree_map(_counted, x), axis_name, axis_index_groups)
 
 
 def _counted(leaf: Any) -> Any:
     """Booleans as s32 numbers, which can be added."""
     shape = shape_of(leaf, "psum")
     if isinstance(shape, Shape) and shape.element_type.kind == "pred":
-        return convert_element_type(_state.trace.lift(leaf, "psum"), "s32")
+        return ops.convert_element_type(_state.trace.lift(leaf, "psum"), "s32")
     return leaf
 
 
@@ -248,14 +255,14 @@ def pmax(
     x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> Any:
     """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`."""
-    return _reduced("pmax", operations.EXTREME, x, axis_name, axis_index_groups, kind="max")
+    return _reduced("pmax", AxisExtreme, x, axis_name, axis_index_groups, kind="max")
 
 
 def pmin(
     x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> Any:
     """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`."""
-    return _reduced("pmin", operations.EXTREME, x, axis_name, axis_index_groups, kind="min")
+    return _reduced("pmin", AxisExtreme, x, axis_name, axis_index_groups, kind="min")
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
@@ -280,7 +287,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
                 [f"perm = {pairs}", f"the axis has {axis.size} members"],
                 "Each member sends once and receives once at most.",
             )
-    return tree_map(lambda leaf: axis.apply(operations.PERMUTE, leaf, None, pairs=pairs), x)
+    return tree_map(lambda leaf: axis.apply(AxisPermute, leaf, pairs=pairs), x)
 
 
 def all_gather(
@@ -305,7 +312,7 @@ def all_gather(
 
     def gather(leaf: Any) -> Any:
         at = _dimension("all_gather", "axis", axis, _rank(leaf, "all_gather") + (not tiled))
-        return mapped.apply(operations.ALL_GATHER, leaf, groups, axis=at, tiled=tiled)
+        return mapped.apply(AxisAllGather, leaf, groups, axis=at, tiled=tiled)
 
     return tree_map(gather, x)
 
@@ -333,7 +340,7 @@ def psum_scatter(
     def scatter(leaf: Any) -> Any:
         rank = _rank(leaf, "psum_scatter")
         at = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, rank)
-        return mapped.apply(operations.REDUCE_SCATTER, leaf, groups, axis=at, tiled=tiled)
+        return mapped.apply(AxisReduceScatter, leaf, groups, axis=at, tiled=tiled)
 
     return tree_map(scatter, x)
 
@@ -366,7 +373,7 @@ def all_to_all(
             "split_axis": _dimension("all_to_all", "split_axis", split_axis, rank),
             "concat_axis": _dimension("all_to_all", "concat_axis", concat_axis, rank),
         }
-        return mapped.apply(operations.ALL_TO_ALL, leaf, groups, tiled=tiled, **ends)
+        return mapped.apply(AxisAllToAll, leaf, groups, tiled=tiled, **ends)
 
     return tree_map(exchange, x)
 

@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import _state, bind, weak_type_of
+from minixla.core.tracing import _state, weak_type_of
 from minixla.engine.devices import chosen_devices, own_share
 from minixla.engine.float0 import of_values, with_axis
 from minixla.engine.random_keys import flatten, shapes_of_members
@@ -23,14 +23,11 @@ from minixla.transforms.arguments import (
     named_after,
     split_static,
 )
-from minixla.transforms.device_axis import DeviceAxis
-from minixla.transforms.mapped_call import MAPPED_CALL, Axes
-from minixla.transforms.named_axes import UNNAMED, mapped_axis
+from minixla.transforms.mapped_call import Axes, MappedCall
+from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
 from minixla.transforms.places import argument_places, leaf_shapes
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.vmap import checked_axes, common_size, vmap
-
-__all__ = ["pmap"]
 
 
 def pmap(
@@ -127,16 +124,14 @@ def pmap(
             values = [(number, args[number]) for number in static]
             staged = stage_once(cache, "pmap", rebuilt, tree, members, weak, values, name)
         first = len(staged.read)
-        results = bind(
-            MAPPED_CALL,
-            *staged.read,
-            *leaves,
-            computation=staged.graph,
-            in_axes=(*[None] * first, *flat_axes),
-            out_axes=_out_axes(staged, out_axes),
-            devices=chosen,
-            donated=tuple([first + n for n in _donated(args, static, donate_argnums)]),
+        operation = MappedCall(
+            staged.graph,
+            chosen,
+            (*[None] * first, *flat_axes),
+            _out_axes(staged, out_axes),
+            tuple([first + n for n in _donated(args, static, donate_argnums)]),
         )
+        results = operation(*staged.read, *leaves)
         return with_axis(staged.results(results), size)
 
     return named_after(mapped, fun)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,11 +12,11 @@ import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.attributes import Attribute, Float, Instance, Sequence
+from minixla.core.attributes import Attribute, Float, Instance, Sequence, attribute
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind, trace_to_graph
+from minixla.core.tracing import trace_to_graph
 from minixla_ops.evaluation import reference_graph
 
 VECTOR = Shape("f32", (3,))
@@ -25,20 +26,21 @@ X = np.arange(3, dtype=np.float32)
 class Identity(Operation):
     """Its operand; the attributes are there to be compared."""
 
-    operand_names = ("operand",)
-    attributes = {"scale": Float(default=0.0), "tag": Attribute(default=None)}
+    operands = ("operand",)
+    scale: float = attribute(Float(), default=0.0)
+    tag: Any = attribute(Attribute(), default=None)
 
-    def shape(self, operand, **attributes):
+    def shape(self, operand):
         return operand
 
-    def reference(self, operand, **attributes):
+    def reference(self, operand):
         return operand
 
 
 class Effect(Operation):
     """An operation that must not be dropped."""
 
-    operand_names = ("operand",)
+    operands = ("operand",)
     has_side_effect = True
 
     def shape(self, operand):
@@ -48,17 +50,12 @@ class Effect(Operation):
 class Runs(Operation):
     """Holds programs, one or in a tuple."""
 
-    operand_names = ("operand",)
-    attributes = {
-        "computation": Instance(Graph),
-        "branches": Sequence(Instance(Graph), default=()),
-    }
+    operands = ("operand",)
+    computation: Graph = attribute(Instance(Graph))
+    branches: tuple[Graph, ...] = attribute(Sequence(Instance(Graph)), default=())
 
-    def shape(self, operand, *, computation, branches):
-        return computation.output_shapes
-
-
-IDENTITY, EFFECT, RUNS = Identity(), Effect(), Runs()
+    def shape(self, operand):
+        return self.computation.output_shapes
 
 
 def graph_of(function, *shapes):
@@ -82,8 +79,8 @@ EQUAL = [
     (constant_graph(X), constant_graph(jnp.asarray(X))),
     (graph_of(lambda x: ops.call(f, x)), graph_of(lambda x: ops.call(f, x))),
     (
-        graph_of(lambda x: [bind(IDENTITY, x, scale=float("nan"))]),
-        graph_of(lambda x: [bind(IDENTITY, x, scale=np.float32("nan"))]),
+        graph_of(lambda x: [Identity(float("nan"))(x)]),
+        graph_of(lambda x: [Identity(np.float32("nan"))(x)]),
     ),
 ]
 DIFFERENT = [
@@ -121,8 +118,8 @@ DIFFERENT = [
     *[
         (
             f"attributes {one!r} and {other!r}",
-            graph_of(lambda x, one=one: [bind(IDENTITY, x, **one)]),
-            graph_of(lambda x, other=other: [bind(IDENTITY, x, **other)]),
+            graph_of(lambda x, one=one: [Identity(**one)(x)]),
+            graph_of(lambda x, other=other: [Identity(**other)(x)]),
         )
         for one, other in [
             ({"scale": 1.0}, {"scale": 2.0}),
@@ -178,7 +175,7 @@ def test_shared_computations_compare_in_linear_time():
 def chain(depth, innermost):
     graph = innermost
     for _ in range(depth):
-        graph = graph_of(lambda x, inner=graph: [bind(RUNS, x, computation=inner)[0]])
+        graph = graph_of(lambda x, inner=graph: [Runs(inner)(x)[0]])
     return graph
 
 
@@ -195,12 +192,12 @@ def test_programs_nested_2000_deep_compare_and_print():
 
 
 def test_side_effects_are_found_5000_programs_deep():
-    assert chain(5000, graph_of(lambda x: [bind(EFFECT, x)])).has_side_effect
+    assert chain(5000, graph_of(lambda x: [Effect()(x)])).has_side_effect
     assert not chain(5000, graph_of(f)).has_side_effect
 
 
 PURE = graph_of(f)
-EFFECTFUL = graph_of(lambda x: [bind(EFFECT, x)])
+EFFECTFUL = graph_of(lambda x: [Effect()(x)])
 SIDE_EFFECTS = [
     ("none", graph_of(f), False),
     ("own", EFFECTFUL, True),
@@ -208,7 +205,7 @@ SIDE_EFFECTS = [
     ("called, pure", graph_of(lambda x: ops.call(PURE, x)), False),
     (
         "in a tuple",
-        graph_of(lambda x: bind(RUNS, x, computation=PURE, branches=(PURE, EFFECTFUL))),
+        graph_of(lambda x: Runs(PURE, (PURE, EFFECTFUL))(x)),
         True,
     ),
 ]
@@ -266,10 +263,10 @@ def test_pruning_drops_what_no_output_needs():
 
 def test_pruning_keeps_side_effects_and_what_they_read_in_order():
     def function(x):
-        bind(EFFECT, ops.exp(x))
+        Effect()(ops.exp(x))
         ops.call(EFFECTFUL, ops.tanh(x))
         ops.call(PURE, x)
-        bind(EFFECT, x)
+        Effect()(x)
         return [x]
 
     assert names(graph_of(function).pruned()) == ["Exp", "Effect", "Tanh", "Call", "Effect"]
@@ -327,14 +324,14 @@ def test_an_attribute_called_literal_is_no_constant():
     class Negated(Operation):
         """The negative of its attribute."""
 
-        attributes = {"literal": Attribute()}
+        literal: Any = attribute(Attribute())
 
-        def shape(self, *, literal):
-            return literal.shape
+        def shape(self):
+            return self.literal.shape
 
     from minixla.core.attributes import Literal
 
-    graph = graph_of(lambda x: [bind(Negated(), literal=Literal(np.arange(5000.0)))])
+    graph = graph_of(lambda x: [Negated(Literal(np.arange(5000.0)))()])
     assert hoist_constants(graph) == (graph, [])
 
 

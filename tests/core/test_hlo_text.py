@@ -11,8 +11,8 @@ from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core import Graph, Operation, Shape, bind, parse_shape
-from minixla.core.attributes import Instance
+from minixla.core import Graph, Operation, Shape, parse_shape
+from minixla.core.attributes import Instance, attribute
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.evaluation import reference_graph
 from tests.harness import graph_of
@@ -193,24 +193,25 @@ class LoopForTest(Operation):
     """A loop as HLO has it: condition and body take all variables as one tuple."""
 
     hlo_name = "while"
-    operand_names = ("variables...",)
-    attributes = {"condition": Instance(Graph), "body": Instance(Graph)}
+    operands = ("variables...",)
+    condition: Graph = attribute(Instance(Graph))
+    body: Graph = attribute(Instance(Graph))
 
-    def shape(self, *variables, condition, body):
-        return body.output_shapes
+    def shape(self, *variables):
+        return self.body.output_shapes
 
-    def reference(self, *variables, condition, body):
-        while reference_graph(condition, variables)[0]:
-            variables = tuple(reference_graph(body, variables))
+    def reference(self, *variables):
+        while reference_graph(self.condition, variables)[0]:
+            variables = tuple(reference_graph(self.body, variables))
         return variables
 
-    def hlo(self, emit, operands, shapes, result, *, condition, body):
+    def hlo(self, emit, operands, shapes, result):
         return emit.instruction(
             "while",
             [emit.pack(operands, shapes)],
             result,
-            condition=emit.computation(condition, by_tuple=True),
-            body=emit.computation(body, by_tuple=True),
+            condition=emit.computation(self.condition, by_tuple=True),
+            body=emit.computation(self.body, by_tuple=True),
         )
 
 
@@ -223,9 +224,6 @@ def test_computations_that_take_one_tuple(names):
     def body(*values):
         return [ops.add(v, np.int32(1)) if k == at else ops.add(v, v) for k, v in enumerate(values)]
 
-    attributes = {
-        "condition": trace_to_graph(lambda *vs: [ops.lt(vs[at], np.int32(3))], shapes)[0],
-        "body": trace_to_graph(body, shapes)[0],
-    }
-    loop = LoopForTest()
-    check_text(graph_of(lambda *vs: bind(loop, *vs, **attributes), variables), variables)
+    condition = trace_to_graph(lambda *vs: [ops.lt(vs[at], np.int32(3))], shapes)[0]
+    loop = LoopForTest(condition, trace_to_graph(body, shapes)[0])
+    check_text(graph_of(loop, variables), variables)

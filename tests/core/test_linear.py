@@ -8,10 +8,9 @@ import pytest
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError
-from minixla.core.linear import add_cotangents, instantiate, zeros_like
+from minixla.core.linear import add_cotangents, instantiate, spread, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind
 from minixla.core.tuples import TupleValue
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
@@ -20,7 +19,7 @@ X = np.array([0.5, -1.0, 2.0], np.float32)
 class Blend(Operation):
     """a * x + b * y + 0 * z, with nothing said about z."""
 
-    operand_names = ("x", "y", "z")
+    operands = ("x", "y", "z")
     linear_operands = (0, 1)
 
     def shape(self, x, y, z):
@@ -40,7 +39,7 @@ class Blend(Operation):
 class Scale(Operation):
     """x * y, linear in each of both."""
 
-    operand_names = ("x", "y")
+    operands = ("x", "y")
     linear_operands = (0, 1)
     jointly_linear = False
 
@@ -55,21 +54,26 @@ class Scale(Operation):
         return [cotangents * operands[1], None] if linear[0] else [None, cotangents * operands[0]]
 
 
-BLEND, SCALE = Blend(), Scale()
-
-
 def blend(x, y, z=X):
-    return bind(BLEND, x, y, z)
+    return Blend()(x, y, z)
 
 
 CASES = {
     "first": (lambda x: blend(x, X), 2 * X),
     "second": (lambda x: blend(X, x), 3 * X),
     "both": (lambda x: blend(x, x), 5 * X),
-    "product, first": (lambda x: bind(SCALE, x, X), X * X),
-    "product, second": (lambda x: bind(SCALE, X, x), X * X),
-    "product, both": (lambda x: bind(SCALE, x, x), 2 * X * X),
+    "product, first": (lambda x: Scale()(x, X), X * X),
+    "product, second": (lambda x: Scale()(X, x), X * X),
+    "product, both": (lambda x: Scale()(x, x), 2 * X * X),
 }
+
+
+def test_values_are_spread_over_the_marked_places():
+    assert spread((True, False, True), (1, 2)) == [1, None, 2]
+    assert spread((True, False, True), (1, 2), "abc") == [1, "b", 2]
+    assert spread((), iter(())) == []
+    with pytest.raises(ValueError, match="shorter"):
+        spread((True, False, True), (1, 2), "ab")
 
 
 @pytest.mark.parametrize("name", CASES)

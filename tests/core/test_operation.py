@@ -33,7 +33,7 @@ from minixla.core.errors import (
 from minixla.core.graph import Graph
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
 from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.core.tracing import bind, trace_to_graph
+from minixla.core.tracing import trace_to_graph
 from minixla_ops.elementwise import FLOATS, Unary
 
 VECTOR = Shape("f32", (3,))
@@ -58,11 +58,8 @@ class SquarePlusOne(Unary):
         return emit.same_shape("stablehlo.add", [square[0], one], shapes[0])
 
 
-SQUARE = SquarePlusOne()
-
-
 def square(x):
-    return bind(SQUARE, x)
+    return SquarePlusOne()(x)
 
 
 def total(x):
@@ -156,17 +153,15 @@ def test_an_unknown_name():
 class Window(Operation):
     """Has attributes of several kinds."""
 
-    operand_names = ("operand", "others...")
-    attributes = {
-        "sizes": Integers(minimum=1),
-        "count": Integer(default=1),
-        "scale": Float(default=0.0),
-        "tag": Attribute(default=None),
-    }
+    operands = "operand", "others..."
+    sizes: tuple[int, ...] = attribute(Integers(minimum=1))
+    count: int = attribute(Integer(), default=1)
+    scale: float = attribute(Float(), default=0.0)
+    tag: Any = attribute(Attribute(), default=None)
     inferences = 0
 
-    def shape(self, operand, *others, **attributes):
-        self.inferences += 1
+    def shape(self, operand, *others):
+        type(self).inferences += 1
         return operand
 
 
@@ -183,7 +178,7 @@ WRONG_ATTRIBUTES = [
 @pytest.mark.parametrize(("attributes", "problem", "advice"), WRONG_ATTRIBUTES)
 def test_wrong_attributes(attributes, problem, advice):
     with pytest.raises(AttributeValueError) as caught:
-        mx.make_graph(lambda x: bind(Window(), x, **attributes))(X)
+        mx.make_graph(lambda x: Window(**attributes)(x))(X)
     for phrase in (problem, advice, "called at", "test_operation.py", "<lambda>"):
         assert phrase in str(caught.value)
 
@@ -191,7 +186,7 @@ def test_wrong_attributes(attributes, problem, advice):
 class Two(Operation):
     """Takes two operands."""
 
-    operand_names = ("lhs", "rhs")
+    operands = "lhs", "rhs"
 
     def shape(self, lhs, rhs):
         return self.array_shapes([lhs, rhs])[0]
@@ -201,7 +196,7 @@ WRONG_OPERANDS = [
     (Two(), [], "two: 0 operands were given.", "It takes lhs, rhs."),
     (Two(), [X], "two: 1 operands were given.", "operand 0: f32[3]"),
     (Two(), [X, X, X], "two: 3 operands were given.", "operand 2: f32[3]"),
-    (Window(), [], "window: 0 operands were given.", "It takes operand, others..."),
+    (Window([1]), [], "window: 0 operands were given.", "It takes operand, others..."),
     (Two(), [X, "text"], "argument operands[1] of type str is not an array", "'text'"),
     (Two(), [X, None], "argument operands[1] of type NoneType is not an array", "None"),
 ]
@@ -210,13 +205,9 @@ WRONG_OPERANDS = [
 @pytest.mark.parametrize(("operation", "operands", "problem", "given"), WRONG_OPERANDS)
 def test_wrong_operands(operation, operands, problem, given):
     with pytest.raises(ShapeError) as caught:
-        mx.make_graph(lambda: bind(operation, *operands, **default_attributes(operation)))()
+        mx.make_graph(lambda: operation(*operands))()
     for phrase in (problem, given, "called at", "test_operation.py"):
         assert phrase in str(caught.value)
-
-
-def default_attributes(operation):
-    return {"sizes": (1,)} if isinstance(operation, Window) else {}
 
 
 @pytest.mark.parametrize("shape", [TOKEN, TupleShape([VECTOR])], ids=str)
@@ -229,8 +220,8 @@ def test_an_operand_that_is_no_array(shape):
 
 def test_operand_labels():
     assert Two().operand_labels(2) == ["lhs", "rhs"]
-    assert Window().operand_labels(3) == ["operand", "others[0]", "others[1]"]
-    assert Window().operand_labels(1) == ["operand"]
+    assert Window([1]).operand_labels(3) == ["operand", "others[0]", "others[1]"]
+    assert Window([1]).operand_labels(1) == ["operand"]
 
 
 def test_rejections_carry_their_label():
@@ -243,13 +234,13 @@ def test_rejections_carry_their_label():
 
 
 def test_inference_is_done_once():
-    window = Window()
+    Window.inferences = 0
     for sizes in ((1, 2), [1, 2], np.array([1, 2]), (np.int8(1), 2)):
-        shape, attributes = window.infer((VECTOR,), {"sizes": sizes})
-        assert shape is VECTOR
-        assert attributes == {"sizes": (1, 2), "count": 1, "scale": 0.0, "tag": None}
-        assert list(map(type, attributes["sizes"])) == [int, int]
-    assert window.inferences <= 3
+        window = Window(sizes)
+        assert window.infer((VECTOR,), {})[0] is VECTOR
+        assert window.values == {"sizes": (1, 2), "count": 1, "scale": 0.0, "tag": None}
+        assert list(map(type, window.sizes)) == [int, int]
+    assert Window.inferences == 1
 
 
 DISTINCT = [
@@ -263,40 +254,37 @@ DISTINCT = [
 
 @pytest.mark.parametrize(("name", "first", "second"), DISTINCT)
 def test_equal_attributes_that_differ_are_not_mixed_up(name, first, second):
-    window = Window()
     for value in (first, second, first):
-        _, attributes = window.infer((VECTOR,), {"sizes": (1,), name: value})
-        assert repr(attributes[name]) == repr(value)
+        assert repr(Window((1,), **{name: value}).values[name]) == repr(value)
 
 
 class Tagged(Unary):
     """Its attribute in every element."""
 
-    attributes = {"tag": Float()}
+    tag: float = attribute(Float())
 
-    def shape(self, operand, *, tag):
+    def shape(self, operand):
         return operand
 
-    def reference(self, operand, *, tag):
-        return np.full_like(operand, tag)
+    def reference(self, operand):
+        return np.full_like(operand, self.tag)
 
-    def stablehlo(self, emit, operands, shapes, results, *, tag):
-        return [emit.constant(mx.core.Literal.splat(tag, shapes[0]))]
+    def stablehlo(self, emit, operands, shapes, results):
+        return [emit.constant(mx.core.Literal.splat(self.tag, shapes[0]))]
 
 
 def test_the_engine_does_not_mix_up_attributes_either():
-    tagged = Tagged()
     for value in (0.0, -0.0, 0.0):
-        assert np.signbit(bind(tagged, X, tag=value)).all() == np.signbit(value)
+        assert np.signbit(Tagged(value)(X)).all() == np.signbit(value)
 
 
 def test_the_cache_of_inferences_is_bounded(monkeypatch):
     monkeypatch.setattr(operation_module, "_MOST_INFERRED", 10)
-    window = Window()
-    for count in range(35):
-        window.infer((VECTOR,), {"sizes": (1,), "count": count})
+    window = Window((1,))
+    for size in range(35):
+        window.infer((Shape("f32", (size,)),), {})
     assert len(window._inferred) <= 10
-    assert window.infer((VECTOR,), {"sizes": (1,), "count": 0})[1]["count"] == 0
+    assert window.infer((VECTOR,), {})[0] is VECTOR
 
 
 def test_equal_programs_keep_their_names_and_lines():
@@ -342,16 +330,15 @@ def test_hlo_names_programs_last_and_flags_where_they_are_set():
 
 
 def test_errors_are_not_cached():
-    window = Window()
     for _ in range(2):
         with pytest.raises(AttributeValueError):
-            window.infer((VECTOR,), {"sizes": (0,)})
+            Window((0,))
 
 
 class Bare(Operation):
     """Says only its shape."""
 
-    operand_names = ("operand",)
+    operands = ("operand",)
 
     def shape(self, operand):
         return operand
@@ -366,18 +353,16 @@ class BareWithReference(Bare):
 
 MISSING = [
     ("shape", lambda: Operation().shape(), TransformError),
-    ("reference", lambda: mx.reference(lambda x: bind(Bare(), x))(X), TransformError),
-    ("stablehlo", lambda: mx.make_graph(lambda x: bind(Bare(), x))(X).stablehlo(), TransformError),
+    ("reference", lambda: mx.reference(Bare())(X), TransformError),
+    ("stablehlo", lambda: mx.make_graph(Bare())(X).stablehlo(), TransformError),
     (
         "jvp",
-        lambda: mx.reference(mx.grad(lambda x: bind(BareWithReference(), x)))(1.0),
+        lambda: mx.reference(mx.grad(BareWithReference()))(1.0),
         DerivativeError,
     ),
     (
         "jvp",
-        lambda: mx.reference(lambda x: mx.jvp(lambda y: bind(BareWithReference(), y), (x,), (x,)))(
-            X
-        ),
+        lambda: mx.reference(lambda x: mx.jvp(BareWithReference(), (x,), (x,)))(X),
         DerivativeError,
     ),
     ("transpose", lambda: Operation().transpose(None, [], []), DerivativeError),
@@ -393,7 +378,7 @@ def test_a_missing_rule_is_named(rule, call, error):
 
 
 def test_no_batch_rule_is_needed():
-    found = mx.reference(mx.vmap(lambda x: bind(BareWithReference(), x)))(X)
+    found = mx.reference(mx.vmap(BareWithReference()))(X)
     np.testing.assert_array_equal(found, X)
 
 

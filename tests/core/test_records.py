@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import traceback
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from minixla.core.attributes import (
     Attribute,
     Enumeration,
     Float,
+    Function,
     Integer,
     Integers,
     attribute,
@@ -164,3 +167,20 @@ def test_a_boolean_is_no_integer_after_an_equal_one_either():
 def test_zeros_of_different_sign_are_told_apart(form):
     assert str(Weighted(form([0.0])).factors) == "(0.0,)"
     assert str(Weighted(form([-0.0])).factors) == "(-0.0,)"
+
+
+class Calls(Operation):
+    """Calls a function."""
+
+    function: Callable[..., Any] = attribute(Function())
+    count: int = attribute(Integer(), default=1)
+
+
+def test_operations_with_functions_are_not_found_again():
+    one = Calls(abs)
+    assert one is not Calls(abs)
+    assert one.values == Calls(abs, 1).values == one.replace(count=1).values
+    assert not Calls._records
+    assert not Calls._given
+    with pytest.raises(AttributeValueError, match="attribute function has a value that it cannot"):
+        Calls(3)

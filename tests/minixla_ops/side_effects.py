@@ -5,24 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from minixla.core.operation import REGISTRY, Operation, register
-from minixla.core.tracing import bind
-
-__all__ = ["MarkedForTest", "marked"]
 
 
 @register
 class MarkedForTest(Operation):
     """The operand as it is, never dropped."""
 
-    operand_names = ("operand",)
+    operands = ("operand",)
     has_side_effect = True
     stablehlo_name = "optimization_barrier"
     zero_derivative = "a test"
 
-    def shape(self, operand: Any) -> Any:
+    def shape(self, operand):
         return operand
 
-    def reference(self, operand: Any) -> Any:
+    def reference(self, operand):
         return operand
 
 
@@ -32,4 +29,4 @@ del REGISTRY["MarkedForTest"]
 
 def marked(operand: Any) -> Any:
     """The operand, through MarkedForTest."""
-    return bind(MarkedForTest.instance, operand)
+    return MarkedForTest()(operand)

@@ -257,6 +257,24 @@ def test_programs_of_one_operation_are_kept():
     assert eager_module._compiled.cache_info().misses == before.misses
 
 
+TRACED_AT_EACH_CALL = {
+    "call": lambda: ops.call(lambda x: [ops.sin(x)], X),
+    "loop": lambda: mx.fori_loop(0, 3, lambda _, x: x * 2, X),
+    "branch": lambda: mx.cond(X[0, 1] > 0, lambda x: x * 2, lambda x: x, X),
+    "scan": lambda: mx.scan(lambda c, x: (c + x, c), X[0], X),
+    "checkpoint": lambda: mx.checkpoint(lambda x: ops.sin(ops.sin(x)))(X),
+}
+
+
+@pytest.mark.parametrize("name", TRACED_AT_EACH_CALL)
+def test_equal_programs_are_compiled_once(name):
+    function = TRACED_AT_EACH_CALL[name]
+    function()
+    before = eager_module._compiled.cache_info()
+    function()
+    assert eager_module._compiled.cache_info().misses == before.misses
+
+
 def test_under_jax():
     def function(x):
         return ops.reduce([ops.mul(ops.tanh(x), x)], [np.float32(0)], ops.add, [0, 1])

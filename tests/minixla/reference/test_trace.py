@@ -10,13 +10,13 @@ import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.attributes import Attribute, Instance, Sequence
+from minixla.core.attributes import Attribute, Instance, Sequence, attribute
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.errors import AttributeValueError, LeakedTracerError, ShapeError
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.core.tracing import bind, current_trace, trace_to_graph
+from minixla.core.tracing import current_trace, trace_to_graph
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
 from minixla.reference.widening import wide_type, widened
@@ -88,14 +88,14 @@ def test_integers_that_fit_in_64_bit_mode(trace):
 class Lying(Operation):
     """Its reference rule gives something else than its shape rule says."""
 
-    operand_names = ("operand",)
-    attributes = {"result": Attribute()}
+    operands = ("operand",)
+    result: tuple[str, tuple[int, ...]] = attribute(Attribute())
 
-    def shape(self, operand, *, result):
+    def shape(self, operand):
         return operand
 
-    def reference(self, operand, *, result):
-        return np.zeros(result[1], result[0])
+    def reference(self, operand):
+        return np.zeros(self.result[1], self.result[0])
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ class Lying(Operation):
 )
 def test_reference_rules_are_checked(result, found):
     with pytest.raises(AssertionError) as caught:
-        mx.reference(lambda x: bind(Lying(), x, result=result))(X)
+        mx.reference(Lying(result))(X)
     assert f"the reference rule of Lying gave {found}" in str(caught.value)
     assert "its shape rule says f32[3]" in str(caught.value)
 
@@ -125,14 +125,15 @@ def test_wide_attributes():
 class Runs(Operation):
     """Runs its first program, and holds others."""
 
-    operand_names = ("operand",)
-    attributes = {"first": Instance(Graph), "others": Sequence(Instance(Graph), default=())}
+    operands = ("operand",)
+    first: Graph = attribute(Instance(Graph))
+    others: tuple[Graph, ...] = attribute(Sequence(Instance(Graph)), default=())
 
-    def shape(self, operand, *, first, others):
-        return first.output_shapes
+    def shape(self, operand):
+        return self.first.output_shapes
 
-    def reference(self, operand, *, first, others):
-        return tuple(reference_graph(first, [operand]))
+    def reference(self, operand):
+        return tuple(reference_graph(self.first, [operand]))
 
 
 def program(function, *shapes):
@@ -146,7 +147,7 @@ def test_wide_programs():
     inner = program(lambda x: [ops.convert_element_type(x, np.float16)], VECTOR)
     graph = program(
         lambda x, n: [
-            *bind(Runs(), x, first=inner, others=(inner,)),
+            *Runs(inner, (inner,))(x),
             ops.add(x, np.float32(0.1)),
             ops.add(x, X),
             ops.iota(VECTOR, 0),

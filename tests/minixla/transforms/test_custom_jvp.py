@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import itertools
+import weakref
 from typing import Any
 
 import jax
@@ -527,6 +529,42 @@ def test_graphs_with_arguments_that_are_not_differentiated():
     assert graph(1) != graph(1.0)
     assert graph(X) == graph(X)
     assert graph(X) != graph(X + 0)
+
+
+def with_a_forward_rule(fun):
+    function = mx.custom_jvp(fun)
+    function.defjvp(lambda primals, tangents: (fun(*primals), tangents[0]))
+    return function
+
+
+def with_a_reverse_rule(fun):
+    function = mx.custom_vjp(fun)
+    function.defvjp(lambda x: (fun(x), None), lambda _, cotangent: (cotangent,))
+    return function
+
+
+@pytest.mark.parametrize("with_rule", [with_a_forward_rule, with_a_reverse_rule])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda f: f(X[0]),
+        lambda f: mx.grad(f)(X[0]),
+        lambda f: mx.vmap(mx.grad(f))(X),
+        lambda f: mx.reference(mx.vmap(f))(X),
+        lambda f: mx.make_graph(mx.vmap(mx.vmap(f)))(X[None]).stablehlo(),
+    ],
+)
+def test_functions_are_not_kept_alive(with_rule, use):
+    def used():
+        def sine(x):
+            return mnp.sin(x)
+
+        use(with_rule(sine))
+        return weakref.ref(sine)
+
+    alive = used()
+    gc.collect()
+    assert alive() is None
 
 
 # stop_gradient.

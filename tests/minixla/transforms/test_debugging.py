@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -435,6 +437,20 @@ def test_callbacks_without_arguments():
     mx.debug_callback(lambda: seen.append(2))
     jax.effects_barrier()
     assert seen == [1, 2]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, mx.make_graph, mx.vmap, mx.reference])
+def test_callbacks_are_not_kept_alive(transform):
+    def used():
+        def callback(x):
+            pass
+
+        transform(lambda x: mx.debug_callback(callback, x))(X)
+        return weakref.ref(callback)
+
+    alive = used()
+    gc.collect()
+    assert alive() is None
 
 
 def test_errors_of_callbacks():
