@@ -9,8 +9,6 @@ from typing import Any
 from minixla.core.attributes import Attribute
 from minixla.core.errors import AttributeValueError, explain
 
-__all__ = ["AccuracyAttribute", "ResultAccuracy"]
-
 _MODES = ("DEFAULT", "HIGHEST", "TOLERANCE")
 _FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([0-9.eE+-]+)")
 _MODE = re.compile(r"result_accuracy_mode<(\w+)>")

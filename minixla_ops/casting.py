@@ -13,8 +13,6 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 
-__all__ = ["cast", "emit_widened", "widened"]
-
 _BYTES = {"signed": ELEMENT_TYPES["s8"], "unsigned": ELEMENT_TYPES["u8"]}
 _F32, _F64, _C128 = (ELEMENT_TYPES[name] for name in ("f32", "f64", "c128"))
 _WITHOUT_NAN = frozenset(ELEMENT_TYPES[name] for name in ("f4e2m1fn", "f6e2m3fn", "f6e3m2fn"))

@@ -15,8 +15,6 @@ from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.batching import batch_size, member_shapes
 from minixla_ops.calls import Call
 
-__all__ = ["Composed", "kept_program", "without_lines"]
-
 
 class Composed(Operation):
     """Base class of operations that are one instruction in a graph, and a function when they run.

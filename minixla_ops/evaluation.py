@@ -12,8 +12,6 @@ from minixla.core.graph import Graph
 from minixla.core.nesting import nested
 from minixla_ops.elementwise import Elementwise
 
-__all__ = ["apply_elementwise", "reference_graph"]
-
 
 def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["ENTRIES", "Entry"]
-
 _NAMES = """
 Abs Cbrt Ceil Clz Cos Cosh Erf Exp Expm1 Floor Imag IsFinite Log Log1p Logistic Neg Not
 PopulationCount Real Round RoundNearestAfz RoundNearestEven Rsqrt Sign Sin Sqrt Tan Tanh Add Sub

@@ -42,8 +42,6 @@ from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate, sum_over, zeros
 from minixla_ops.selection import select
 
-__all__ = ["linearize_while"]
-
 # Slots, and states in a block; fewer where so many states would be larger than this.
 _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
 # Residuals of loops whose number of iterations is known are kept up to this size.

@@ -13,8 +13,6 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import GraphTracer
 from minixla_ops.comparison import Comparison
 
-__all__ = ["Trips", "known_trips", "written_once"]
-
 _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from minixla_ops.special import with_parts
 
-__all__ = ["atan2", "lexicographic", "maximum", "minimum", "power", "quotient", "remainder"]
-
 
 def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The quotient; of integers rounded toward zero, all bits set where rhs is 0."""

@@ -14,8 +14,6 @@ from minixla_ops.casting import cast, widened
 from minixla_ops.comparison import Comparison, total_order
 from minixla_ops.evaluation import apply_elementwise
 
-__all__ = ["Key", "key_of", "order_by_key", "order_by_merging"]
-
 
 class Key(NamedTuple):
     """What a comparator that is just < or > looks at.

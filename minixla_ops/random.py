@@ -15,8 +15,6 @@ from minixla_ops.batching import batch_size, to_front
 from minixla_ops.random_bits import default_bits, philox_bits, threefry_bits
 from minixla_ops.random_programs import BATCHED_GENERATORS, unsigned_type
 
-__all__ = ["rng_bit_generator"]
-
 _GENERATORS = {
     "rng_default": default_bits,
     "rng_three_fry": threefry_bits,

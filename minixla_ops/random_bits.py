@@ -11,18 +11,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "default_bits",
-    "philox4x32",
-    "philox_bits",
-    "threefry2x32",
-    "threefry_2x32",
-    "threefry_bits",
-    "threefry_fold_in",
-    "threefry_random_bits",
-    "threefry_split",
-]
-
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 Words = tuple[npt.ArrayLike, ...]

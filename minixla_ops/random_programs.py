@@ -31,8 +31,6 @@ from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, full_like
 from minixla_ops.slicing import slice_in_dim
 
-__all__ = ["BATCHED_GENERATORS", "unsigned_type"]
-
 
 def threefry_batch(states: Any, shape: Shape) -> tuple[Any, Any]:
     """RngBitGenerator with rng_three_fry for each of u64[batch, 2]: new states, and data."""

@@ -29,8 +29,6 @@ from minixla_ops.operators import less
 from minixla_ops.rules import array_shape, ones_like
 from minixla_ops.selection import select
 
-__all__ = ["next_state", "rng_normal", "rng_uniform", "seed"]
-
 
 class _Generator(threading.local):
     """Each thread's own source of samples for the reference."""

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["cbrt", "erf", "expm1", "log1p", "logistic", "rsqrt", "sign", "with_parts"]
-
 # fdlibm, s_erf.c (Sun Microsystems, 1993): erf is x + x P/Q below 0.84375, 0.845... + P/Q below
 # 1.25, and 1 - exp(-x**2 - 0.5625 + R/S) / x above, with R/S in two pieces. Lowest degree first.
 _EFX = 1.28379167095512586316e-01

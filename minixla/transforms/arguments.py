@@ -14,19 +14,6 @@ from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.tracing import Trace, Tracer, check_value, leaked
 from minixla.transforms.places import places
 
-__all__ = [
-    "Cache",
-    "StaticArguments",
-    "checked_function",
-    "flatten_axes",
-    "is_single",
-    "leaving",
-    "leaving_all",
-    "named_after",
-    "positions",
-    "split_static",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

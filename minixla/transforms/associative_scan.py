@@ -18,8 +18,6 @@ from minixla_ops.movement import concat_in_dim, slice_in_dim
 from minixla_ops.reshaping import reshape, rev
 from minixla_ops.rules import array_shape
 
-__all__ = ["associative_scan"]
-
 
 @api_boundary
 def associative_scan(

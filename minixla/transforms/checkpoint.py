@@ -29,8 +29,6 @@ from minixla.transforms.staging import stage
 from minixla_ops.calls import Call, call
 from minixla_ops.elementwise import ALL, Unary
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies"]
-
 #: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
 Policy = Callable[..., bool]
 

@@ -41,8 +41,6 @@ from minixla_ops.conversion import convert_element_type
 from minixla_ops.loops import While
 from minixla_ops.scan import scan_all
 
-__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
-
 
 @api_boundary
 def cond(

@@ -29,8 +29,6 @@ from minixla.transforms.custom_calls import (
 )
 from minixla.transforms.places import argument_places, check_leaves
 
-__all__ = ["custom_jvp", "custom_vjp", "stop_gradient"]
-
 
 def stop_gradient(x: Any) -> Any:
     """`x` with no derivative (JAX: lax.stop_gradient).

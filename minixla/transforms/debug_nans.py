@@ -23,8 +23,6 @@ from minixla.transforms.number_watch import (
 )
 from minixla.transforms.watching import WatchTrace
 
-__all__ = ["debug_infs", "debug_nans"]
-
 
 class CheckTrace(WatchTrace):
     """Raises an error where a result is the first that holds a NaN."""

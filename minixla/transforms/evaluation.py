@@ -30,8 +30,6 @@ from minixla.transforms.arguments import checked_function, named_after, split_st
 from minixla.transforms.places import argument_places, leaf_shapes, structure_places
 from minixla.transforms.watching import watched
 
-__all__ = ["make_graph", "reference"]
-
 
 def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable[..., Any]:
     """`fun` evaluated in NumPy by the operations' reference rules, without JAX.

@@ -35,8 +35,6 @@ from minixla.transforms.places import (
 )
 from minixla_ops.rules import ones_like
 
-__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
-
 
 class _Recorded:
     """A function run under a reverse trace: its outputs and the way back to chosen leaves."""

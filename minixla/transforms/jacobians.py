@@ -37,8 +37,6 @@ from minixla.transforms.gradients import (
 from minixla.transforms.places import argument_places, chosen_places, lifted_leaves, places
 from minixla.transforms.vmap import vmap
 
-__all__ = ["hessian", "jacfwd", "jacrev", "linearize"]
-
 
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

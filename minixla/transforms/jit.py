@@ -34,8 +34,6 @@ from minixla.transforms.places import argument_places, check_leaves
 from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.calls import call
 
-__all__ = ["jit"]
-
 
 def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).

@@ -19,8 +19,6 @@ from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_tra
 from minixla.transforms.number_watch import NumberWatch
 from minixla.transforms.watching import WatchTrace
 
-__all__ = ["checking_leaks"]
-
 # More leaks are not described, nor holders of one, nor steps on the way to a holder.
 _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
 

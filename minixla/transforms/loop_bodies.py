@@ -13,8 +13,6 @@ from minixla.transforms.places import Places, difference, lifted_leaves, paramet
 from minixla.transforms.staging import Staged, stage
 from minixla_ops.conversion import convert_element_type
 
-__all__ = ["carry_places", "check_structure", "converted_to", "fitted", "stable_body"]
-
 
 def carry_places(fun: Callable[..., Any], number: int, init: Any) -> Places:
     """The places of the leaves of a loop's value, by the name that its body gives the argument."""

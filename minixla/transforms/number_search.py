@@ -15,8 +15,6 @@ from minixla.core.source import Source
 from minixla.core.tracing import default_trace
 from minixla.transforms.number_watch import Kind
 
-__all__ = ["CONSTANT", "Maker", "maker_in"]
-
 Apply = Callable[[Operation, Sequence[Any], dict[str, Any]], Any]
 
 

@@ -23,8 +23,6 @@ from minixla.core.tracing import Tracer, _state
 from minixla.core.tuples import TupleValue
 from minixla.reference.trace import ReferenceTracer
 
-__all__ = ["INFS", "NANS", "Kind", "NumberWatch", "numbers", "shown", "without_jax_checks"]
-
 
 class Kind(NamedTuple):
     """What is looked for.

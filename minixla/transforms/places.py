@@ -14,19 +14,6 @@ from minixla.core.tracing import _state, check_value, shape_of
 from minixla.engine.float0 import of_values
 from minixla.engine.random_keys import leaf_paths
 
-__all__ = [
-    "Places",
-    "argument_places",
-    "check_leaves",
-    "chosen_places",
-    "difference",
-    "leaf_shapes",
-    "lifted_leaves",
-    "parameter_names",
-    "places",
-    "structure_places",
-]
-
 #: Gives the place of each leaf, in their order.
 Places = Callable[[], Sequence[str]]
 

@@ -14,8 +14,6 @@ from minixla.reference.simulation import Simulation
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.evaluation import evaluate_in_numpy
 
-__all__ = ["simulate"]
-
 Program = Callable[..., Any]
 _NESTING = "The outer list has an entry for each replica, each a list with one for each partition."
 

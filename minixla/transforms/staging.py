@@ -17,8 +17,6 @@ from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten
 from minixla.transforms.places import structure_places
 
-__all__ = ["Staged", "reading_all", "stage", "stage_once"]
-
 
 class Staged(NamedTuple):
     """A function traced for certain arguments.

@@ -19,8 +19,6 @@ from minixla.transforms.arguments import checked_function, flatten_axes, leaving
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
 from minixla.transforms.places import Places, argument_places, leaf_shapes, places
 
-__all__ = ["checked_axes", "common_size", "vmap"]
-
 
 def vmap(
     fun: Callable[..., Any],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from minixla.core.tracing import Trace, _state
 
-__all__ = ["WatchTrace", "watched"]
-
 
 class WatchTrace(Trace):
     """Base class of traces that let their parent do all, and look at it."""
