@@ -147,6 +147,11 @@ class RaggedAllToAll(Composed, Collective):
         taken = ops.gather(flat, ops.reshape(index, (length, 1)), numbers, (1, *rest))
         return ops.select(ops.broadcast_in_dim(arrived, (length, *rest), (0,)), taken, output)
 
+    def hlo(self, emit, operands, shapes, result):
+        rows, starts, sizes, output, places, counts = operands
+        given = [rows, output, starts, sizes, places, counts]  # HLO's order is not the builder's
+        return super().hlo(emit, given, shapes, result)
+
     def batch(self, operands, dimensions):
         if any(dimensions[at] is not None for at in (1, 2, 4, 5)):
             return super().batch(operands, dimensions)

@@ -104,7 +104,7 @@ class Window(NamedTuple):
         """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
         ones = (1,) * len(self.sizes)
         parts = [
-            ("size", self.sizes, None),
+            ("size", self.sizes, ()),
             ("stride", self.strides, ones),
             ("pad", tuple([f"{low}_{high}" for low, high in self.padding]), ("0_0",) * len(ones)),
             ("lhs_dilate", self.base_dilations, ones),

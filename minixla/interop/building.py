@@ -197,17 +197,26 @@ class Builder:
         if not isinstance(value.shape, TupleShape):
             return [value]
         members = range(len(value.shape.elements))
-        return [
-            leaf
-            for index in members
-            for leaf in self.leaves(self.bind("GetTupleElement", value, index=index))
-        ]
+        return [leaf for index in members for leaf in self.leaves(self.member(value, index))]
+
+    def member(self, value: Value, index: int) -> Value:
+        """A member of a tuple: the value itself where the tuple was made of it here."""
+        made = value.instruction
+        if made is not None and made.op.name == "Tuple":
+            return made.operands[index]
+        return self.bind("GetTupleElement", value, index=index)
+
+    def packed(self, members: Sequence[Value]) -> Value:
+        """A tuple, left out where only its members are read."""
+        value = self.bind("Tuple", *members)
+        self.folded.add(id(value.instruction))
+        return value
 
     def from_leaves(self, shape: AnyShape, leaves: Any) -> Value:
         """A value of `shape` from an iterator of its leaves."""
         if not isinstance(shape, TupleShape):
             return next(leaves)
-        return self.bind("Tuple", *[self.from_leaves(each, leaves) for each in shape.elements])
+        return self.packed([self.from_leaves(each, leaves) for each in shape.elements])
 
     def known(self, value: Value) -> np.ndarray | None:
         """The number that a small value always has; None where it depends on inputs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jax.extend.mlir import ir
@@ -52,30 +52,39 @@ def _custom_call(step: Step) -> Sequence[Value]:
             "prints out, or register a function with minixla_ops.register_custom_call and use "
             "minixla_ops.custom_call.",
         )
-    version, attributes = _config(step)
-    declared = step.results
-    # As in HLO, the members of a tuple are results of their own.
-    shapes = [leaf for shape in declared for leaf in leaf_shapes(shape)]
-    leaves = [leaf for value in step.operands for leaf in step.builder.leaves(value)]
-    names = step.get("called_computations", ())
-    computations = [step.module.function(name, step) for name in names]
-    call = ForeignCall(target, step.builder, leaves, shapes, attributes, computations)
+    call, given = foreign_call(step)
     results = known_call(call)
-    if results is None and computations:
+    if results is None and call.computations:
         step.reject(
             f"the target {target!r} is given functions to call", "Such calls are not supported."
         )
-    if results is None:
-        given = {
-            "options": attributes,
-            "has_side_effect": bool(step.get("has_side_effect", False)),
-            "api_version": version,
-            "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
-            "result_layouts": _layouts(step, "result_layouts", shapes),
-        }
-        results = kept_call(call, given)
-    flat = iter(results)
-    return [step.builder.from_leaves(shape, flat) for shape in declared]
+    return packed(step, kept_call(call, given) if results is None else results)
+
+
+def foreign_call(step: Step) -> tuple[ForeignCall, dict[str, Any]]:
+    """A custom call, and the attributes that it has as an operation of ours."""
+    version, attributes = _config(step)
+    # As in HLO, the members of a tuple are results of their own.
+    shapes = [leaf for shape in step.results for leaf in leaf_shapes(shape)]
+    leaves = [leaf for value in step.operands for leaf in step.builder.leaves(value)]
+    names = step.get("called_computations", ())
+    computations = [step.module.function(name, step) for name in names]
+    target = step.get("call_target_name")
+    call = ForeignCall(target, step.builder, leaves, shapes, attributes, computations)
+    given = {
+        "options": attributes,
+        "has_side_effect": bool(step.get("has_side_effect", False)),
+        "api_version": version,
+        "operand_layouts": _layouts(step, "operand_layouts", step.shapes),
+        "result_layouts": _layouts(step, "result_layouts", shapes),
+    }
+    return call, given
+
+
+def packed(step: Step, leaves: Iterable[Value]) -> Sequence[Value]:
+    """Leaves as the results that an operation declares."""
+    flat = iter(leaves)
+    return [step.builder.from_leaves(shape, flat) for shape in step.results]
 
 
 def _config(step: Step) -> tuple[int, dict[str, Any]]:

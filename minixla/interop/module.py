@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from jax.extend.mlir import ir
@@ -48,8 +48,6 @@ _IGNORED = ("sdy.",)
 _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
-# Calls and regions within each other: transformations recurse over them.
-_DEEPEST = 100
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
 
 
@@ -67,6 +65,10 @@ class _Declared(dict[Any, AnyShape | None]):
 class Module:
     """A module under translation.
 
+    Declarations:
+        translations: how each operation is read, by its full name.
+        deepest: how many calls or regions may be within each other.
+
     Args:
         module: MLIR's.
         platform: which of the platforms that jax.export wrote it for is meant.
@@ -75,7 +77,12 @@ class Module:
 
     Attributes:
         graphs: the functions that are translated, by name.
+        depths: by the identity of a graph, how many are within each other, it included.
     """
+
+    translations = TRANSLATIONS
+    # Transformations recurse over them.
+    deepest: ClassVar[int] = 100
 
     def __init__(
         self,
@@ -89,7 +96,7 @@ class Module:
         self._platform = platform
         self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}
-        self._depths: dict[int, int] = {}
+        self.depths: dict[int, int] = {}
         self._declared = _Declared()
         # By the hash of the location's attribute, its address.
         self._sources: dict[int, Source | None] = {}
@@ -151,7 +158,7 @@ class Module:
         builder = Builder(step.builder)
         builder.source = step.builder.source
         self._nesting += 1
-        if self._nesting > _DEEPEST:
+        if self._nesting > self.deepest:
             raise self._too_deep(step.operation.location, "regions")
         outputs = self._block(blocks[0], builder)
         self._nesting -= 1
@@ -161,13 +168,15 @@ class Module:
     def _function(self, name: str) -> Graph:
         operation = self.functions[name]
         if not operation.regions or not len(operation.regions[0].blocks):
-            raise located(
+            raise self.located(
                 operation.location, f"function {name} has no body", (), "Define it in the module."
             )
         blocks = operation.regions[0].blocks
         if len(blocks) != 1:
             advice = "Write branches as stablehlo.if or stablehlo.case."
-            raise located(operation.location, f"function {name} has several blocks", (), advice)
+            raise self.located(
+                operation.location, f"function {name} has several blocks", (), advice
+            )
         builder = Builder()
         self._nesting = 0
         if self._platform is not None and name == "main":
@@ -185,25 +194,45 @@ class Module:
             try:
                 builder.add_input(argument)
             except ValueError as error:
-                raise _unsupported(block.owner.location, str(error)) from None
+                raise self._unsupported(self._place(block, argument), str(error)) from None
         # MLIR's verifier infers the types of elementwise operations as our rules do, up to sizes
         # that it does not know: those of what leaves a block are checked.
-        for operation in builder.elementwise(block.operations, self._source):
-            name = operation.name
+        for operation in builder.elementwise(self._views(block), self._source):
+            name = self._name(operation)
             if name in _TERMINATORS:
                 return self._returned(operation, name, builder)
             self._translate(operation, name, builder)
-        raise located(block.owner.location, "a block has no terminator", (), "End it with return.")
+        raise self.located(
+            block.owner.location, "a block has no terminator", (), "End it with return."
+        )
+
+    def _place(self, block: Any, argument: Any) -> Any:
+        """The location to show for an argument."""
+        return block.owner.location
+
+    def _views(self, block: Any) -> Iterable[Any]:
+        """The operations of a block, in the order in which they are translated."""
+        return block.operations
+
+    def _name(self, operation: Any) -> str:
+        """The name under which an operation is translated."""
+        return operation.name
+
+    def located(
+        self, location: Any, problem: str, given: Sequence[str], advice: str
+    ) -> ImportError_:
+        """The error for a place in the program."""
+        return located(location, problem, given, advice)
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
-        translation = TRANSLATIONS.get(name)
+        translation = self.translations.get(name)
         if translation is None:
             if name.startswith(_IGNORED):
                 _pass_through(operation, name, builder)
                 return
             advice = _WITHOUT.get(name, DIALECTS)
             problem = f"operation {name} is not known"
-            raise located(operation.location, problem, [_signature(operation)], advice)
+            raise self.located(operation.location, problem, [_signature(operation)], advice)
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
         try:
@@ -216,7 +245,7 @@ class Module:
         except UnreadableError as error:
             raise step.error(str(error), "Write its numbers out, as dense<[...]>.") from error
         except ValueError as error:
-            raise _unsupported(operation.location, f"{name}: {error}") from error
+            raise self._unsupported(operation.location, f"{name}: {error}") from error
         own = (operation.result,) if len(results) == 1 else operation.results
         for result, value in zip(own, results, strict=True):
             self._check_declared(step, "result", result, value)
@@ -257,23 +286,32 @@ class Module:
     def _recursive(self, name: str) -> ImportError_:
         advice = "XLA's programs do not recurse: use stablehlo.while."
         location = self.functions[name].location
-        return located(location, f"function {name} calls itself", (), advice)
+        return self.located(location, f"function {name} calls itself", (), advice)
 
     def _measure(self, graph: Graph, location: Any) -> None:
         """Notes how deep the programs within a graph are nested; refuses what is too deep."""
         deepest = 0
         for each in graph.computations:
-            if id(each) not in self._depths:
+            if id(each) not in self.depths:
                 self._measure(each, location)  # a region: its nesting is limited already
-            deepest = max(deepest, self._depths[id(each)])
-        self._depths[id(graph)] = deepest + 1
-        if deepest + 1 > _DEEPEST:
+            deepest = max(deepest, self.depths[id(each)])
+        self.depths[id(graph)] = deepest + 1
+        if deepest + 1 > self.deepest:
             raise self._too_deep(location, "calls")
 
-    def _too_deep(self, location: Any, what: str) -> ImportError_:
-        return located(
+    def _unsupported(self, location: Any, problem: str) -> ImportError_:
+        return self.located(
             location,
-            f"more than {_DEEPEST} {what} within each other",
+            problem,
+            (),
+            "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
+            "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes.",
+        )
+
+    def _too_deep(self, location: Any, what: str) -> ImportError_:
+        return self.located(
+            location,
+            f"more than {self.deepest} {what} within each other",
             (),
             "Inline functions that are called once (MLIR's pass inline), or write the repetition "
             "as stablehlo.while.",
@@ -347,13 +385,3 @@ def _signature(operation: Any) -> str:
         for values in (operation.operands, operation.results)
     )
     return f"types ({given}) -> ({made})"
-
-
-def _unsupported(location: Any, problem: str) -> ImportError_:
-    return located(
-        location,
-        problem,
-        (),
-        "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
-        "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes.",
-    )

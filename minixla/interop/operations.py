@@ -39,7 +39,9 @@ def _one(name: str, attributes: _Attributes | None = None) -> Translation:
     return translation
 
 
-def _accurate(operation: Operation) -> Translation:
+def accurate(operation: Operation) -> Translation:
+    """A function that may say how accurate its result shall be."""
+
     def translation(step: Step) -> Sequence[Value]:
         given = {}
         if step.has("result_accuracy"):
@@ -252,7 +254,7 @@ def _optimization_barrier(step: Step) -> Sequence[Value]:
 TABLE: dict[str, Translation] = {
     **{
         f"stablehlo.{operation.stablehlo_name}": (
-            _accurate(operation) if isinstance(operation, FloatUnary) else _one(operation.name)
+            accurate(operation) if isinstance(operation, FloatUnary) else _one(operation.name)
         )
         for operation in ELEMENTWISE.values()
     },

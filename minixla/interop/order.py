@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 def callees_first(
     callees: Mapping[str, Iterable[str]],
     recursive: Callable[[str], Exception],
-    missing: Callable[[str, str], Exception] | None = None,
 ) -> list[str]:
     """The names of functions, each after those that it calls.
 
     Args:
-        callees: for each name those that it calls; chains may be of any length.
+        callees: for each name those that it calls, of which others are left out; chains may be of
+            any length.
         recursive: the error for one that calls itself.
-        missing: the error for a caller and a name that it calls and nobody has; default: such
-            names are left out.
     """
     order: dict[str, None] = {}
     for start in callees:
@@ -33,6 +31,4 @@ def callees_first(
             elif callee in callees:
                 on_path.add(callee)
                 stack.append((callee, iter(callees[callee])))
-            elif missing is not None:
-                raise missing(name, callee)
     return list(order)

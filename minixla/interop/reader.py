@@ -32,7 +32,8 @@ class Sent(NamedTuple):
     Attributes:
         module: MLIR's bytecode, in which resources stand for large constants.
         constants: the bytes of each by the resource's name.
-        strings: MLIR's text, where a binary program has strings beyond ASCII.
+        strings: MLIR's text, where a binary program has strings beyond ASCII; what stands beside an
+            HLO program, as JSON.
     """
 
     module: bytes
@@ -47,11 +48,12 @@ class Refusal(Exception):
         place: as MLIR names it, or nothing.
         problem: what MLIR says, or of what it died.
         died: whether it died.
+        beside: what stands beside an HLO program, if it came so far.
     """
 
-    def __init__(self, place: str, problem: str, died: bool = False) -> None:
+    def __init__(self, place: str, problem: str, died: bool = False, beside: str = "") -> None:
         super().__init__(problem)
-        self.place, self.problem, self.died = place, problem, died
+        self.place, self.problem, self.died, self.beside = place, problem, died, beside
 
     @property
     def is_slow(self) -> bool:
@@ -97,7 +99,7 @@ class _Worker:
         if letter == b"D":
             raise Refusal("", reply, died=True)
         place, _, problem = reply.partition("\n")
-        raise Refusal(place, problem)
+        raise Refusal(place, problem, beside=strings)
 
     def _started(self) -> subprocess.Popen[bytes]:
         process = self._process
@@ -160,15 +162,16 @@ _WORKER = _Worker()
 atexit.register(_WORKER.stop)
 
 
-def sent(source: str | bytes) -> Sent:
+def sent(source: str | bytes, is_hlo: bool = False) -> Sent:
     """A program after MLIR has read it elsewhere.
 
     Args:
         source: text; or bytes: bytecode, a portable artifact, or what jax.export serialized.
+        is_hlo: whether a text is HLO's, not MLIR's.
 
     Raises:
         Refusal: it is no program.
     """
     if isinstance(source, str):
-        return _WORKER.ask(b"T", source.encode())
+        return _WORKER.ask(b"H" if is_hlo else b"T", source.encode())
     return _WORKER.ask(b"B", source)

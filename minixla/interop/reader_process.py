@@ -1,22 +1,26 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
 Run as a script. A request and each part of a reply is a letter, 8 bytes of length, and so many
-bytes. A request is `B`, a program in binary form, or `T`, text. A reply is any number of `L`, the
-data of a large constant, and of `S`, MLIR's text where a binary program has strings beyond ASCII,
-and then `M`, the module as bytecode, or `E`, the place of an error, a line break and a message, or
-`D`, why the reader died. A child serves until it dies; the next one needs no imports.
+bytes. A request is `B`, a program in binary form, `T`, MLIR's text, or `H`, HLO's. A reply is any
+number of `L`, the data of a large constant, and of `S`, MLIR's text where a binary program has
+strings beyond ASCII, or what stands beside an HLO program, as JSON; and then `M`, the module as
+bytecode, or `E`, the place of an error, a line break and a message, or `D`, why the reader died. A
+child serves until it dies; the next one needs no imports.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
+import json
 import math
 import os
 import re
 import resource
 import signal
 import struct
+from pathlib import Path
 from typing import Any
 
 import jax.export
@@ -41,6 +45,17 @@ def _new_context() -> Any:
     return context
 
 
+def _load(path: Path) -> Any:
+    """A module of the engine, without the engine."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_hlo = _load(Path(__file__).parents[1] / "engine" / "hlo_protos.py")
 # Making one takes longer than reading a small program.
 _CONTEXT = _new_context()
 _requests = os.fdopen(0, "rb", closefd=False)
@@ -48,6 +63,9 @@ _requests = os.fdopen(0, "rb", closefd=False)
 
 def read(kind: bytes, source: bytes) -> None:
     """Parses a program, and sends it."""
+    if kind == b"H":
+        source, tables = _hlo.translated(source.decode())
+        _send(b"S", json.dumps(tables).encode())
     if kind == b"B" and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized  # type: ignore[arg-type]  # reads any buffer
     is_artifact = kind == b"B" and b"StableHLO_v" in source[:64]
@@ -57,7 +75,7 @@ def read(kind: bytes, source: bytes) -> None:
         if is_artifact:
             module = stablehlo.deserialize_portable_artifact(context, source)
         else:
-            module = ir.Module.parse(source if kind == b"B" else source.decode())
+            module = ir.Module.parse(source.decode() if kind == b"T" else source)
         is_long = len(source) > _LARGE
         del source
         if is_long:

@@ -10,7 +10,6 @@ from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.interop.building import Body, Builder
-from minixla.interop.refusals import located
 from minixla.interop.values import enumerator, plain, shape_of_type
 
 
@@ -119,4 +118,5 @@ class Step:
     def error(self, problem: str, advice: str) -> ImportError_:
         """The error for this operation."""
         given = [f"operands ({', '.join(map(str, self.shapes))})"] if self.operands else []
-        return located(self.operation.location, f"{self.name}: {problem}", given, advice)
+        location = self.operation.location
+        return self.module.located(location, f"{self.name}: {problem}", given, advice)

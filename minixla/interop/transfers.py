@@ -17,9 +17,9 @@ from minixla.interop.step import Step
 _HOST_CHANNELS = (2, 3)
 
 
-def _groups(step: Step) -> tuple[tuple[int, ...], ...]:
+def replica_groups(step: Step, rows: Any = None) -> tuple[tuple[int, ...], ...]:
     """The replica groups; short ones are filled up with -1."""
-    rows = step.get("replica_groups")
+    rows = step.get("replica_groups") if rows is None else rows
     if rows is None:
         return ()
     if not isinstance(rows, np.ndarray):
@@ -36,7 +36,7 @@ def _channel(step: Step) -> int | None:
 
 
 def _over_groups(step: Step, global_ids: bool = True) -> dict[str, Any]:
-    given = {"replica_groups": _groups(step), "channel_id": _channel(step)}
+    given = {"replica_groups": replica_groups(step), "channel_id": _channel(step)}
     if global_ids:
         given["use_global_device_ids"] = bool(step.get("use_global_device_ids", False))
     return given
@@ -88,7 +88,7 @@ def _cross_replica_sum(step: Step) -> Sequence[Value]:
     add = Instruction(REGISTRY["Add"], tuple(inputs), {}, scalar, None)
     given = {
         "computation": Graph(inputs, [add], add.results, "add"),
-        "replica_groups": _groups(step),
+        "replica_groups": replica_groups(step),
     }
     return step.builder.apply(REGISTRY["AllReduce"], step.operands, given)
 

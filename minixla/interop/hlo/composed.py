@@ -1,34 +1,24 @@
-"""Opcodes of HLO that XLA's operation semantics do not list, as programs of operations."""
+"""stochastic-convert of HLO, which has no operation, as a program of operations."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
-from minixla.interop.decomposition import decomposition
-from minixla.interop.hlo.operations import Entry, entry
-from minixla.interop.hlo.step import Nest, Step
+from minixla.interop.step import Step
 from minixla_ops import abs as magnitude_of
 from minixla_ops import convert_element_type, lt, ne, select
 from minixla_ops.rules import full_like
 
-__all__ = ["COMPOSED"]
 
-
-def _mulhi(step: Step) -> Nest:
-    """The upper half of the bits of a product."""
-    shape = step.operand(0, 2)
-    graph = decomposition("chlo.mulhi", (shape, shape), (shape,), "")
-    return step.nest(step.builder.inline(graph, step.values))
-
-
-def _stochastic_convert(step: Step) -> Nest:
+def stochastic_convert(step: Step) -> Sequence[Value]:
     """Floats to integers, rounded away from zero as often as random bits are below the fraction."""
-    operand, random, result = step.operand(0, 2), step.operand(1, 2), step.array
+    (operand, random), result = step.shapes, step.result
     kinds = operand.element_type, random.element_type, result.element_type
     wanted = kinds[0].is_float, kinds[1].kind, kinds[2].kind, kinds[1].bits
     if wanted != (True, "unsigned", "signed", kinds[0].bits):
@@ -37,7 +27,7 @@ def _stochastic_convert(step: Step) -> Nest:
             "It takes floats and random unsigned integers of as many bits, and gives signed ones.",
         )
     graph = _rounded_by_chance(operand, random, result.element_type)
-    return step.nest(step.builder.inline(graph, step.values))
+    return step.builder.inline(graph, step.operands)
 
 
 @lru_cache(maxsize=64)
@@ -60,10 +50,3 @@ def _rounded_by_chance(operand: Shape, random: Shape, kind: ElementType) -> Grap
         return [select(ne(x, x), full_like(signed, 0), found)]
 
     return trace_to_graph(function, [operand, random], "stochastic_convert")[0]
-
-
-#: By opcode.
-COMPOSED: dict[str, Entry] = {
-    "mulhi": entry(_mulhi),
-    "stochastic-convert": entry(_stochastic_convert),
-}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 from minixla.core.errors import ImportError_, TransformError, explain
@@ -9,19 +10,27 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.files import content, is_path
-from minixla.interop.hlo.module import Module
-from minixla.interop.hlo.shardings import refuse_shardings
-from minixla.interop.hlo.syntax import parse_module
-from minixla.interop.hlo.text import SUBJECT
+from minixla.interop.hlo.module import HloModule
+from minixla.interop.hlo.reading import read
+from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
 from minixla.interop.shardings import Shardings, check_shardings
 from minixla_ops import create_token
 
-__all__ = ["import_hlo"]
-
 # Transformations and XLA recurse over calls within each other.
 _DEEPEST = 100
 _ADVICE = "Give HLO text, or the path of a file that holds it."
+_LOST = (
+    'Give shardings="drop" to import the program without '
+    "them. Before XLA's partitioner a program computes the same on one device; after it, it is the "
+    "part of each device."
+)
+# HLO does not always say for how many devices it is: these make no difference between devices.
+_SAME_EVERYWHERE = re.compile(r"\{*(replicated|maximal device=0|manual)?\}*", re.ASCII)
+_PARTITIONS = re.compile(r"HloModule[^\n]*\bnum_partitions=(\d+)", re.ASCII)
+_SHARDING = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\Z)|(?<=[\s,])sharding=(\{(?:[^{}"\n]|\{[^{}"\n]*\})*+\})'
+)
 
 
 @api_boundary
@@ -45,15 +54,15 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
             found and what to do.
     """
     check_shardings(SUBJECT, shardings)
-    module = parse_module(_text(source))
+    text = _text(source)
     if shardings == "refuse":
-        refuse_shardings(module)
-    translated = Module(module)
-    translated.translate()
-    assert module.entry is not None, "the parser chooses one"
-    graphs = translated.graphs
-    kinds = {name: _kind(graphs[name], depth) for name, depth in translated.depths.items()}
-    name = module.entry.name
+        _refuse_shardings(HloText(text))
+    program = read(text)
+    module = HloModule(program)
+    module.translate()
+    graphs = module.graphs
+    kinds = {name: _kind(graph, module.depths[id(graph)]) for name, graph in graphs.items()}
+    name = program.tables["computations"][program.tables["entry"]]
     made = kinds[name](graphs[name], graphs)
     special = {each: kind for each, kind in kinds.items() if kind is not ImportedProgram}
     made.functions.update({each: kind(graphs[each], {}) for each, kind in special.items()})
@@ -97,6 +106,23 @@ class _DeepProgram(ImportedProgram):
             "Inline those that are called once (XLA's pass call-inliner), or write the repetition "
             "as a while.",
         )
+
+
+def _refuse_shardings(source: HloText) -> None:
+    """Raises ImportError_ at the first sharding of a program that tells devices apart."""
+    if "sharding=" not in source.text:
+        return
+    match = _PARTITIONS.search(source.text)
+    is_partitioned = match is not None and match[1] != "1"
+    for match in _SHARDING.finditer(source.text):
+        sharding = match[1]
+        if sharding is None or not (is_partitioned or not _SAME_EVERYWHERE.fullmatch(sharding)):
+            continue
+        problem = (
+            f"{source.opcode(match.start())}: sharding={sharding[:80]} says how values lie over "
+            "devices, which would be lost"
+        )
+        raise source.refused(match.start(1), problem, (), _LOST)
 
 
 def _text(source: Any) -> str:

@@ -1,401 +1,431 @@
-"""How each opcode of HLO without a program of its own becomes one of our operations."""
+"""Instructions of HLO that XLA's translation has nothing of, or that mean more than in StableHLO.
+
+They come as custom calls, or as operations of the same attributes: see `engine.hlo_protos`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from minixla.core.graph import Value
-from minixla.core.operation import REGISTRY, Operation
-from minixla.core.shapes import AnyShape, Shape, TupleShape
+import numpy as np
+
+from minixla.core.attributes import Literal
+from minixla.core.graph import Graph, Value
+from minixla.core.operation import REGISTRY
+from minixla.core.shapes import Shape, TupleShape
+from minixla.interop.building import Builder
+from minixla.interop.calls import foreign_call, packed
+from minixla.interop.chlo import CHLO
 from minixla.interop.decomposition import decomposition
-from minixla.interop.hlo import notation
-from minixla.interop.hlo.literals import ELIDED, parse_literal, tuple_members
-from minixla.interop.hlo.refused import ElidedConstant
-from minixla.interop.hlo.step import Nest, Step, leaves_of, nest_of, shape_of_nest
-from minixla.interop.special import SPECIAL
-from minixla_ops.accuracy import ResultAccuracy
-from minixla_ops.elementwise import Elementwise
-from minixla_ops.fft import Fft
-from minixla_ops.transcendental import FloatUnary
+from minixla.interop.hlo.bitcasts import bitcast
+from minixla.interop.hlo.composed import stochastic_convert
+from minixla.interop.hlo.refused import ElidedConstant, ForeignCallback
+from minixla.interop.known_calls import kept_call, known_call
+from minixla.interop.operations import TABLE, Translation, accurate
+from minixla.interop.shardings import PLACEMENTS
+from minixla.interop.step import Step
+from minixla.interop.transfers import TRANSFERS, replica_groups
+from minixla.interop.values import literal_of, plain
+from minixla_ops.dot_dimensions import DotDimensionNumbers
+from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
 
-__all__ = ["OPERATIONS", "Entry", "entry"]
-
-_ACCURACY = re.compile(r"\{(?:mode=(\w+)|tolerance=\{([^{}]*)\})\}", re.ASCII)
-_FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([\w.+\-]+)", re.ASCII)
-
-
-class Entry(NamedTuple):
-    """How an opcode is read.
-
-    Attributes:
-        translation: adds to the graph under construction and gives the result.
-        attributes: the names of those that it may have.
-        loose: whether only the first two members of its tuple are the same on all backends.
-        reads: whether operands are values.
-    """
-
-    translation: Callable[[Step], Nest]
-    attributes: frozenset[str] = frozenset()
-    loose: bool = False
-    reads: bool = True
+_Attributes = Callable[[Step], dict[str, Any]]
 
 
-def entry(translation: Callable[[Step], Nest], attributes: str = "", **more: bool) -> Entry:
-    """An Entry from the names of attributes in one string."""
-    return Entry(translation, frozenset(attributes.split()), **more)
-
-
-def _one(
-    name: str, attributes: Callable[[Step], dict[str, Any]] | None = None, names: str = ""
-) -> Entry:
+def _one(name: str, attributes: _Attributes | None = None) -> Translation:
     """The operation of XLA's name `name`, on the same operands."""
-    operation = REGISTRY[name]
 
-    def translation(step: Step) -> Nest:
+    def translation(step: Step) -> Sequence[Value]:
         given = attributes(step) if attributes is not None else {}
-        return step.apply(operation, step.values, given)
+        return _declared(step, step.builder.apply(REGISTRY[name], step.operands, given))
 
-    return entry(translation, names)
-
-
-def _elementwise(operation: Operation) -> Entry:
-    def translation(step: Step) -> Nest:
-        return step.builder.apply(operation, step.values)[0]
-
-    return Entry(translation)
+    return translation
 
 
-def _accuracy(text: str) -> ResultAccuracy | None:
-    match = _ACCURACY.fullmatch(text)
-    if match is None:
-        return None
-    if match[1]:
-        return ResultAccuracy(match[1].upper())
-    fields = {name: float(value) for name, value in _FIELD.findall(match[2])}
-    return ResultAccuracy(
-        "TOLERANCE", fields.get("atol", 0.0), fields.get("rtol", 0.0), int(fields.get("ulps", 0))
-    )
+def _declared(step: Step, found: Sequence[Value]) -> Sequence[Value]:
+    """What an instruction gives as its one value, a tuple where it is declared one."""
+    is_tuple = isinstance(step.results[0], TupleShape)
+    if len(found) == 1 and is_tuple is isinstance(found[0].shape, TupleShape):
+        return found
+    return packed(step, found)
 
 
-def _accurate(operation: Operation) -> Entry:
-    def translation(step: Step) -> Nest:
-        given = {}
-        if step.has("result_accuracy"):
-            accuracy = step.parsed("result_accuracy", _accuracy, "{mode=highest}")
-            if accuracy.mode != "DEFAULT":
-                given["result_accuracy"] = accuracy
-        return step.apply(operation, step.values, given)
-
-    return entry(translation, "result_accuracy")
+def _leaves(step: Step) -> list[Value]:
+    return [leaf for value in step.operands for leaf in step.builder.leaves(value)]
 
 
-def _same_names() -> dict[str, Entry]:
-    """Elementwise operations, which have no other attributes."""
-    table: dict[str, Entry] = {}
-    for operation in list(REGISTRY.values()):
-        if not isinstance(operation, Elementwise) or operation.hlo_name == "compare":
-            continue
-        if isinstance(operation, FloatUnary):
-            table[operation.hlo_name] = _accurate(operation)
-        elif not operation.fields and f"chlo.{operation.builder_name}" not in SPECIAL:
-            table[operation.hlo_name] = _elementwise(operation)
-    return table
+def _by_leaf(name: str, attributes: _Attributes | None = None) -> Translation:
+    """An identity of the first operand, for each leaf of which there is one instruction."""
+
+    def translation(step: Step) -> Sequence[Value]:
+        whole, *others = step.operands
+        given = attributes(step) if attributes is not None else {}
+        leaves = step.builder.leaves(whole)
+        return packed(step, [step.bind(name, leaf, *others, **given) for leaf in leaves])
+
+    return translation
 
 
-def _special(name: str) -> Entry:
-    """A function that StableHLO lacks: complex ones are decomposed."""
-    operation = SPECIAL[f"chlo.{name}"]
-
-    def translation(step: Step) -> Nest:
-        shape = step.operand(0, 1)
-        if not shape.element_type.is_complex:
-            return step.apply(operation, step.values)
-        graph = decomposition(f"chlo.{name}", (shape,), (shape,), "")
-        return step.nest(step.builder.inline(graph, step.values))
-
-    return entry(translation, "result_accuracy")
+# Programs.
 
 
-_DIRECTIONS = {each.upper(): each.capitalize() for each in ("eq", "ne", "ge", "gt", "le", "lt")}
-_COMPARE_TYPES = ("FLOAT", "SIGNED", "UNSIGNED", "TOTALORDER")
+def _call(step: Step) -> Sequence[Value]:
+    graph, fields = step.module.computation(step), step.module.details(step)
+    name, version = fields.get("composite.name"), fields.get("composite.version", "0")
+    if name is None or not version.isdecimal():
+        return step.builder.apply(REGISTRY["Call"], step.operands, {"computation": graph})
+    given = {
+        "computation": graph,
+        "composite_name": name,
+        "composite_attributes": fields.get("composite.attributes", "{}"),
+        "version": int(version),
+    }
+    return step.builder.apply(REGISTRY["CompositeCall"], step.operands, given)
 
 
-def _compare(step: Step) -> Nest:
-    direction = _DIRECTIONS[step.choice("direction", *_DIRECTIONS)]
-    how = step.choice("type", *_COMPARE_TYPES) if step.has("type") else ""
-    name = f"{direction}TotalOrder" if how == "TOTALORDER" else direction
-    return step.apply(REGISTRY[name], step.values)
+def _fusion(step: Step) -> Sequence[Value]:
+    given = {"computation": step.module.computation(step), **step.module.details(step)}
+    return _declared(step, step.builder.apply(REGISTRY["Fusion"], _leaves(step), given))
 
 
-def _constant(step: Step) -> Nest:
-    (text,) = step.instruction.operands
-    return _literal(step, text, step.shape)
+def _while(step: Step) -> Sequence[Value]:
+    body, condition = step.module.computations(step)
+    given = {"condition": condition, "body": body}
+    return step.builder.apply(REGISTRY["While"], step.operands, given)
 
 
-def _literal(step: Step, text: str, shape: AnyShape) -> Nest:
-    if isinstance(shape, TupleShape):
-        members = tuple_members(text, shape)
-        return tuple([_literal(step, each, inner) for each, inner in members])
-    if not isinstance(shape, Shape):
-        step.reject(f"there is no constant {shape}", "Constants are arrays or tuples of them.")
-    if text.strip() == ELIDED:
-        label, line = step.instruction.name, step.module.text.line(step.instruction.position)
-        return step.bind(ElidedConstant.name, output_shape=shape, label=label, line=line)
-    try:
-        literal = parse_literal(text, shape)
-    except ValueError as error:
-        position = step.instruction.operand_position
-        advice = "A constant is such as 1.5, {1, 2} or {{1, 2}, {3, 4}}."
-        raise step.module.text.error(position, f"constant: {error}", (), advice) from None
-    return step.bind("Constant", literal=literal)
+def _scan(step: Step) -> dict[str, Any]:
+    given = step.module.details(step)
+    carries, dimension = given["carries"], given["dimension"]
+    first = step.operands[0].shape if len(step.operands) > carries else None
+    if not isinstance(first, Shape) or not 0 <= dimension < first.rank:
+        step.reject("it has no input along that dimension", "Inputs stand before the carries.")
+    return {
+        "to_apply": step.module.computation(step),
+        "carries": carries,
+        "length": first.dimensions[dimension],
+        "scan_dimension": dimension,
+        "is_reverse": given["is_reverse"],
+        "is_associative": given["is_associative"],
+    }
 
 
-def _iota(step: Step) -> dict[str, Any]:
-    # XLA leaves the dimension out where there is one only.
-    return {"output_shape": step.array, "iota_dimension": step.integer("iota_dimension", 0)}
+def _conditional(step: Step) -> Sequence[Value]:
+    index, *sections = step.operands
+    branches = step.module.computations(step)
+    given = [step.builder.leaves(each) for each in sections]
+    # Our branches take all operands; what several of them are given is there once.
+    distinct = {id(value): value for section in given for value in section}
+    everything = list(distinct.values())
+    for number, (branch, section) in enumerate(zip(branches, given, strict=True)):
+        shapes = [value.shape for value in section]
+        if list(branch.input_shapes) != shapes:
+            wanted = f"It takes ({', '.join(map(str, branch.input_shapes))})."
+            step.reject(f"branch {number} is given ({', '.join(map(str, shapes))})", wanted)
+    programs = [
+        _of_all(branch, section, everything)
+        for branch, section in zip(branches, given, strict=True)
+    ]
+    attributes = {"branches": tuple(programs)}
+    found = step.builder.apply(REGISTRY["Conditional"], [index, *everything], attributes)
+    return _declared(step, found)
 
 
-def _broadcast(step: Step) -> Nest:
-    shape, result = step.operand(0, 1), step.array
-    dimensions = step.integers("dimensions", ())
-    given = {"out_dim_size": result.dimensions, "broadcast_dimensions": dimensions}
-    found = step.apply(REGISTRY["BroadcastInDim"], step.values, given)
-    if [result.dimensions[at] for at in dimensions] != list(shape.dimensions):
+def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]) -> Graph:
+    """A branch as a program of all operands."""
+    if [id(each) for each in section] == [id(each) for each in everything]:
+        return branch
+    builder = Builder()
+    builder.inputs = [Value(value.shape, None, -1) for value in everything]
+    own = {id(value): mine for value, mine in zip(everything, builder.inputs, strict=True)}
+    outputs = builder.inline(branch, [own[id(value)] for value in section])
+    return builder.graph(outputs, branch.name)
+
+
+# Halves of asynchronous operations.
+
+
+def _start(name: str) -> Translation:
+    """The start of a collective, which is translated as the whole."""
+
+    def translation(step: Step) -> Sequence[Value]:
+        found = TRANSFERS[name](step)
+        if len(found) != 1:
+            return found
+        whole = step.builder.instructions.pop()
+        start = REGISTRY[f"{whole.op.name}Start"]
+        return step.builder.apply(start, whole.operands, whole.given)
+
+    return translation
+
+
+def _async_start(step: Step) -> Sequence[Value]:
+    """The start of a computation: one of ours, where that says it all."""
+    graph, leaves = step.module.computation(step), _leaves(step)
+    if len(graph.outputs) == 1 and leaves == step.operands:
+        thread = step.module.details(step)["thread"]
+        given = {"computation": graph, "async_execution_thread": thread}
+        return step.builder.apply(REGISTRY["AsyncStart"], leaves, given)
+    declared = step.results[0]
+    assert isinstance(declared, TupleShape), "XLA's parser checks it"
+    results = iter(step.builder.apply(REGISTRY["Call"], leaves, {"computation": graph}))
+    result = step.builder.from_leaves(declared.elements[1], results)
+    return [step.builder.packed([step.builder.packed(step.operands), result])]
+
+
+def _copy_start(step: Step) -> Sequence[Value]:
+    (whole,) = step.operands
+    if isinstance(whole.shape, TupleShape):
+        return [step.builder.packed([whole, whole])]
+    return step.builder.apply(REGISTRY["CopyStart"], [whole])
+
+
+def _done(name: str, member: int | None = None) -> Translation:
+    """A second half: of one of our starts, or of one that was taken apart."""
+
+    def translation(step: Step) -> Sequence[Value]:
+        (start,) = step.operands
+        made = start.instruction
+        if made is not None and made.op.name.endswith(("Start", "Update")):
+            return step.builder.apply(REGISTRY[name], [start])
+        return [start if member is None else step.builder.member(start, member)]
+
+    return translation
+
+
+# Arrays.
+
+
+def _starts(name: str, count: int) -> Translation:
+    """A dynamic slice as older programs write it: all starts in one vector."""
+
+    def translation(step: Step) -> Sequence[Value]:
+        operands, vector = step.operands[:count], step.operands[count]
+        shape = vector.shape
+        assert isinstance(shape, Shape)
+        if not shape.rank:
+            operands = step.operands
+        for index in range(shape.size if shape.rank else 0):
+            limits = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
+            cut = step.bind("Slice", vector, **limits)
+            operands.append(step.bind("Reshape", cut, dimensions=()))
+        sizes = step.module.details(step).get("sizes")
+        given = {} if sizes is None else {"slice_sizes": tuple(sizes)}
+        return step.builder.apply(REGISTRY[name], operands, given)
+
+    return translation
+
+
+def _broadcast(step: Step) -> Sequence[Value]:
+    (shape,), sizes = step.shapes, step.result.dimensions
+    dimensions = step.integers("broadcast_dimensions")
+    if [sizes[at] for at in dimensions] != list(shape.dimensions):
         step.reject(
-            f"dimensions {list(dimensions)} of {result} have other sizes than {shape}",
+            f"dimensions {list(dimensions)} of {step.result} have other sizes than {shape}",
             "HLO's broadcast adds dimensions and does not stretch them.",
         )
-    return found
-
-
-def _reshape(step: Step) -> dict[str, Any]:
-    return {"dimensions": step.array.dimensions}
-
-
-def _permutation(step: Step) -> dict[str, Any]:
-    return {"permutation": step.integers("dimensions")}
-
-
-def _dimensions(step: Step) -> dict[str, Any]:
-    return {"dimensions": step.integers("dimensions")}
-
-
-def _pad(step: Step) -> dict[str, Any]:
-    return {"padding_config": step.parsed("padding", notation.padding, "0_1x1_0_2")}
-
-
-def _slice(step: Step) -> dict[str, Any]:
-    ranges = step.parsed("slice", notation.slices, "{[0:4:2],[1:3]}")
-    starts, limits, strides = zip(*ranges, strict=True) if ranges else ((), (), ())
-    return {"start_indices": starts, "limit_indices": limits, "strides": strides}
-
-
-def _starts(step: Step, count: int, rank: int) -> list[Value]:
-    """The operands of a dynamic slice; older programs have all starts in one vector."""
-    values = step.values
-    if len(values) != count + 1 or not isinstance(values[-1].shape, Shape):
-        return values
-    vector = values[-1]
-    if vector.shape.rank != 1 or vector.shape.dimensions != (rank,):  # type: ignore[union-attr]  # an array
-        return values
-    found = values[:count]
-    for index in range(rank):
-        limits = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
-        found.append(step.bind("Reshape", step.bind("Slice", vector, **limits), dimensions=()))
-    return found
-
-
-def _dynamic_slice(step: Step) -> Nest:
-    sizes = step.integers("dynamic_slice_sizes")
-    values = _starts(step, 1, len(sizes))
-    return step.apply(REGISTRY["DynamicSlice"], values, {"slice_sizes": sizes})
-
-
-def _dynamic_update_slice(step: Step) -> Nest:
-    return step.apply(REGISTRY["DynamicUpdateSlice"], _starts(step, 2, step.array.rank))
+    return TABLE["stablehlo.broadcast_in_dim"](step)
 
 
 def _dynamic_reshape(step: Step) -> dict[str, Any]:
-    return {
-        "new_size_bounds": step.array.dimensions,
-        "dims_are_dynamic": step.array.dynamic,
-    }
+    return {"new_size_bounds": step.result.dimensions, "dims_are_dynamic": step.result.dynamic}
 
 
-def _converted(step: Step) -> dict[str, Any]:
-    return {"new_element_type": step.array.element_type}
+_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 
 
-def _set_dimension_size(step: Step) -> dict[str, Any]:
-    dimension, result = step.dimension(), step.array
-    is_there = 0 <= dimension < result.rank
-    return {"dimension": dimension, "to_bound": is_there and not result.dynamic[dimension]}
+def _product(step: Step) -> dict[str, Any]:
+    """The attributes of a product whose dimension numbers stand beside the program."""
+    details, own = step.module.details(step), step.operands[0].shape
+    contracting, other, batch, other_batch = map(tuple, details["dot"])
+    numbers: Any = DotDimensionNumbers(contracting, other, batch, other_batch)
+    if "ragged" in details:
+        numbers = RaggedDotDimensionNumbers(numbers, *map(tuple, details["ragged"]))
+    kind, precision = step.result.element_type, details["precision"][:2]
+    differs = isinstance(own, Shape) and own.element_type is not kind
+    given = {"dimension_numbers": numbers, "preferred_element_type": kind if differs else None}
+    if any(precision):
+        given["precision_config"] = tuple([_PRECISIONS[each] for each in precision])
+    return given
 
 
-def _reduce_precision(step: Step) -> dict[str, Any]:
-    return {name: step.integer(name) for name in ("exponent_bits", "mantissa_bits")}
+def _default(name: str) -> Translation:
+    """A product, which says nothing of its precision where that is the default."""
+
+    def translation(step: Step) -> Sequence[Value]:
+        if "HIGH" not in str(step.raw("precision_config")):
+            del step.operation.attributes["precision_config"]
+        return TABLE[name](step)
+
+    return translation
 
 
-def _rng(step: Step) -> Nest:
-    distribution = step.choice("distribution", "rng_uniform", "rng_normal")
-    name = "RngUniform" if distribution == "rng_uniform" else "RngNormal"
-    return step.apply(REGISTRY[name], step.values, {"shape": step.array})
+def _scaled_dot(step: Step) -> Sequence[Value]:
+    """HLO has both scales last, our operation each behind its operand."""
+    lhs, rhs, lhs_scale, rhs_scale = step.operands
+    operands = [lhs, lhs_scale, rhs, rhs_scale]
+    return step.builder.apply(REGISTRY["ScaledDot"], operands, _product(step))
 
 
-_ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
+def _mulhi(step: Step) -> Sequence[Value]:
+    """The upper half of the bits of a product."""
+    shapes = tuple(step.shapes)
+    graph = decomposition("chlo.mulhi", shapes, tuple(step.results), "")
+    return step.builder.inline(graph, step.operands)
 
 
-def _rng_bit_generator(step: Step) -> Nest:
-    algorithm = step.choice("algorithm", *_ALGORITHMS)
-    declared = step.shape
-    if not isinstance(declared, TupleShape) or len(declared.elements) != 2:
-        step.reject(f"its result is {declared}", "It gives a state and bits.")
-    given = {"algorithm": algorithm, "shape": declared.elements[1]}
-    return step.apply(REGISTRY["RngBitGenerator"], step.values, given)
+def _all_to_all(step: Step) -> Sequence[Value]:
+    """Operand i goes to member i of the group, and result i is what came from it."""
+    shapes = {value.shape for value in step.operands}
+    (shape,) = shapes if len(shapes) == 1 else (None,)
+    if not isinstance(shape, Shape):
+        step.reject("its operands are not of one shape", "Give an array for each member.")
+    count, sizes = len(step.operands), shape.dimensions
+    rows = [step.bind("Reshape", each, dimensions=(1, *sizes)) for each in step.operands]
+    stacked = step.bind("ConcatInDim", *rows, dimension=0)
+    given = {"split_dimension": 0, "concat_dimension": 0, "split_count": count}
+    channel = step.module.details(step)["channel_id"] or None
+    groups = {"replica_groups": replica_groups(step), "channel_id": channel}
+    moved = step.bind("AllToAll", stacked, **given, **groups)
+    results = []
+    for index in range(count):
+        start, limit = (index, *[0] * shape.rank), (index + 1, *sizes)
+        cut = {"start_indices": start, "limit_indices": limit, "strides": (1,) * len(start)}
+        row = step.bind("Slice", moved, **cut)
+        results.append(step.bind("Reshape", row, dimensions=sizes))
+    return results
 
 
-def _triangular_solve(step: Step) -> dict[str, Any]:
-    names = ("left_side", "lower", "unit_diagonal")
-    transposes = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
-    return {
-        **{name: step.flag(name) for name in names},
-        "transpose_a": step.choice("transpose_a", *transposes, default="NO_TRANSPOSE"),
-    }
+def _ragged_all_to_all(step: Step) -> Sequence[Value]:
+    """HLO has both arrays first, our operation the output behind what is sent."""
+    rows, output, starts, sizes, places, counts = step.operands
+    config = step.raw("backend_config")
+    groups = plain(config["replica_groups"]) if "replica_groups" in config else None
+    channel = step.module.details(step)["channel_id"] or None
+    given = {"replica_groups": replica_groups(step, groups), "channel_id": channel}
+    operands = [rows, starts, sizes, output, places, counts]
+    return step.builder.apply(REGISTRY["RaggedAllToAll"], operands, given)
 
 
-def _fft(step: Step) -> dict[str, Any]:
-    names = Fft.fields["fft_type"].kind.names  # type: ignore[attr-defined]  # an Enumeration
-    return {"fft_type": step.choice("fft_type", *names), "fft_length": step.integers("fft_length")}
+def _constant(step: Step) -> Sequence[Value]:
+    """A constant with all numbers, as HLO writes it: also where they are one."""
+    literal = literal_of(step.operation, "value", step.result, step.module.constants)
+    if literal.is_splat and step.result.rank:
+        literal = Literal(np.array(literal.array), step.result)
+    return [step.bind("Constant", literal=literal)]
 
 
-def _batch_norm(step: Step) -> dict[str, Any]:
-    return {"epsilon": step.real("epsilon"), "feature_index": step.integer("feature_index")}
+def _elided(step: Step) -> Sequence[Value]:
+    label, line = step.module.place(step)
+    return [step.bind(ElidedConstant.name, output_shape=step.result, label=label, line=line)]
 
 
-def _top_k(step: Step) -> dict[str, Any]:
-    return {"k": step.integer("k"), "largest": step.flag("largest", True)}
+def _domain(step: Step) -> dict[str, Any]:
+    sides = {name: step.get(f"{name}_metadata") or "{}" for name in ("entry", "exit")}
+    return {"kind": step.choice("kind"), **sides}
 
 
-# Tuples.
+# Channels and custom calls.
 
 
-def _tuple(step: Step) -> Nest:
-    return tuple(step.operands)
+def _channel(step: Step) -> dict[str, Any]:
+    given = step.module.details(step)
+    return {**given, "channel_id": max(given["channel_id"], 1)}
 
 
-def _get_tuple_element(step: Step) -> Nest:
-    step.count(1)
-    (whole,), index = step.operands, step.integer("index")
-    if type(whole) is Value:
-        return step.bind("GetTupleElement", whole, index=index)
-    if not 0 <= index < len(whole):  # type: ignore[arg-type]  # a tuple
-        step.reject(f"there is no member {index}", f"index is below {len(whole)}.")  # type: ignore[arg-type]  # a tuple
-    return whole[index]  # type: ignore[index]  # a tuple
+def _received(step: Step) -> dict[str, Any]:
+    declared = step.results[0]
+    if not isinstance(declared, TupleShape) or not declared.elements:
+        step.reject(f"its result is {declared}", "It gives data, a context and a token.")
+    return {"output_shape": declared.elements[0], **_channel(step)}
 
 
-def by_leaf(name: str, names: str = "") -> Entry:
-    """An identity of one operand, for each leaf of which there is one of our instructions."""
-    operation = REGISTRY[name]
-
-    def translation(step: Step) -> Nest:
-        step.count(1)
-        (whole,) = step.operands
-        leaves = leaves_of(step.builder, whole)
-        results = [step.builder.apply(operation, [leaf])[0] for leaf in leaves]
-        return nest_of(shape_of_nest(whole), iter(results))
-
-    return entry(translation, names)
+#: Custom calls that say where values shall lie, beside shardings: they give their operand.
+_MOVES = ("LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin", "Unpin")
 
 
-def _optimization_barrier(step: Step) -> Nest:
-    step.count(1)
-    (whole,) = step.operands
-    leaves = leaves_of(step.builder, whole)
-    results = step.builder.apply(REGISTRY["OptimizationBarrier"], leaves)
-    return nest_of(shape_of_nest(whole), iter(results))
+def _custom_call(step: Step) -> Sequence[Value]:
+    target = step.get("call_target_name")
+    if target.startswith((*PLACEMENTS, *_MOVES)) and step.results == step.shapes:
+        return step.operands
+    call, given = foreign_call(step)
+    call = call._replace(computations=step.module.computations(step))
+    found = known_call(call)
+    if found is None:
+        for name in ("operand_layouts", "result_layouts"):
+            if not step.has(name):
+                del given[name]
+        if call.computations:  # what it runs is lost: none may take the call for a plain one
+            names = ", ".join([f"%{each.name}" for each in call.computations])
+            given["options"]["called_computations"] = f"{{{names}}}"
+        if "python" in target and "callback" in target:
+            attributes = {"target_name": target, "shapes": tuple(call.results), **given}
+            apply = step.builder.apply
+            found = apply(ForeignCallback.instance, call.operands, attributes)
+        else:
+            found = kept_call(call, given)
+    return packed(step, found)
 
 
-def _add_dependency(step: Step) -> Nest:
-    step.count(2)
-    whole, token = step.operands
-    operation = REGISTRY["AddDependency"]
-    (token,) = leaves_of(step.builder, token)[:1] or step.values[1:]
-    leaves = leaves_of(step.builder, whole)
-    results = [step.builder.apply(operation, [leaf, token])[0] for leaf in leaves]
-    return nest_of(shape_of_nest(whole), iter(results))
-
-
-_KIND = re.compile(r"\{kind=\"(\w+)\"", re.ASCII)
-
-
-def _domain(step: Step) -> Nest:
-    step.count(1)
-    match = step.parsed("domain", _KIND.match, '{kind="sharding", entry={...}, exit={...}}')
-    given = {"kind": match[1], "entry": _side(step, "entry"), "exit": _side(step, "exit")}
-    (whole,) = step.operands
-    results = [step.bind("Domain", leaf, **given) for leaf in leaves_of(step.builder, whole)]
-    return nest_of(shape_of_nest(whole), iter(results))
-
-
-def _side(step: Step, name: str) -> str:
-    """The sharding on one side of a domain."""
-    attribute, source = step.instruction.attributes["domain"], step.module.text
-    start = attribute.text.find(f"{name}={{")
-    if start < 0:
-        step.reject_attribute("domain", f"It says {name}={{...}}.")
-    start += attribute.position + len(name) + 1
-    return source.text[start : source.braces_end(start)]
-
-
-#: By opcode.
-OPERATIONS: dict[str, Entry] = {
-    **_same_names(),
-    **{name: _special(name) for name in ("acos", "acosh", "asin", "asinh", "atanh", "sinh")},
-    "add-dependency": entry(_add_dependency),
-    "after-all": _one("AfterAll"),
-    "batch-norm-grad": _one("BatchNormGrad", _batch_norm, "epsilon feature_index"),
-    "batch-norm-inference": _one("BatchNormInference", _batch_norm, "epsilon feature_index"),
-    "batch-norm-training": _one("BatchNormTraining", _batch_norm, "epsilon feature_index"),
-    "bitcast-convert": _one("BitcastConvertType", _converted),
-    "broadcast": entry(_broadcast, "dimensions"),
-    "cholesky": _one("Cholesky", lambda step: {"lower": step.flag("lower")}, "lower"),
-    "clamp": _one("Clamp"),
-    "compare": entry(_compare, "direction type"),
-    "concatenate": _one("ConcatInDim", lambda step: {"dimension": step.dimension()}, "dimensions"),
-    "constant": entry(_constant, reads=False),
-    "convert": _one("ConvertElementType", _converted),
-    "copy": by_leaf("Copy"),
-    "domain": entry(_domain, "domain"),
-    "dynamic-reshape": _one("DynamicReshape", _dynamic_reshape),
-    "dynamic-slice": entry(_dynamic_slice, "dynamic_slice_sizes"),
-    "dynamic-update-slice": entry(_dynamic_update_slice),
-    "fft": _one("Fft", _fft, "fft_type fft_length"),
-    "get-dimension-size": _one(
-        "GetDimensionSize", lambda step: {"dimension": step.dimension()}, "dimensions"
+#: By the name of MLIR's operation, or by the opcode of a custom call that stands for it.
+HLO: dict[str, Translation] = {
+    **{f"mhlo.{each.removeprefix('chlo.')}": CHLO[each] for each in CHLO},
+    "func.call": _call,
+    "hlo.add-dependency": _by_leaf("AddDependency"),
+    "hlo.all-gather-done": _done("AllGatherDone"),
+    "hlo.all-gather-start": _start("stablehlo.all_gather"),
+    "hlo.all-reduce-done": _done("AllReduceDone"),
+    "hlo.all-reduce-start": _start("stablehlo.all_reduce"),
+    "hlo.async-done": _done("AsyncDone", 1),
+    "hlo.async-start": _async_start,
+    "hlo.async-update": _done("AsyncUpdate"),
+    "hlo.bitcast": bitcast,
+    "hlo.collective-permute-done": _done("CollectivePermuteDone"),
+    "hlo.collective-permute-start": _start("stablehlo.collective_permute"),
+    "hlo.conditional": _conditional,
+    "hlo.constant": _elided,
+    "hlo.copy": _by_leaf("Copy"),
+    "hlo.copy-done": _done("CopyDone", 0),
+    "hlo.copy-start": _copy_start,
+    "hlo.dynamic-reshape": _one("DynamicReshape", _dynamic_reshape),
+    "hlo.dynamic-slice": _starts("DynamicSlice", 1),
+    "hlo.dynamic-update-slice": _starts("DynamicUpdateSlice", 2),
+    "hlo.erf": accurate(REGISTRY["Erf"]),
+    "hlo.fusion": _fusion,
+    "hlo.mulhi": _mulhi,
+    "hlo.ragged-all-to-all": _ragged_all_to_all,
+    "hlo.ragged-dot": _one("RaggedDot", _product),
+    "hlo.recv": _one("Recv", _received),
+    "hlo.recv-done": _one("RecvDone", _channel),
+    "hlo.scaled-dot": _scaled_dot,
+    "hlo.scan": _one("Scan", _scan),
+    "hlo.send": _one("Send", _channel),
+    "hlo.send-done": _one("SendDone", _channel),
+    "mhlo.all_to_all": _all_to_all,
+    "mhlo.domain": _by_leaf("Domain", _domain),
+    "mhlo.stochastic_convert": stochastic_convert,
+    "mhlo.topk": CHLO["chlo.top_k"],
+    "mhlo.xla.rng_get_and_update_state": _one(
+        "RngGetAndUpdateState", lambda step: {"delta": step.get("delta")}
     ),
-    "get-tuple-element": entry(_get_tuple_element, "index"),
-    "iota": _one("Iota", _iota, "iota_dimension"),
-    "opt-barrier": entry(_optimization_barrier),
-    "pad": _one("Pad", _pad, "padding"),
-    "partition-id": _one("PartitionID", lambda step: {"output_shape": step.array}),
-    "reduce-precision": _one("ReducePrecision", _reduce_precision, "exponent_bits mantissa_bits"),
-    "replica-id": _one("ReplicaId"),
-    "reshape": _one("Reshape", _reshape, "inferred_dimension"),
-    "reverse": _one("Rev", _dimensions, "dimensions"),
-    "rng": entry(_rng, "distribution"),
-    "rng-bit-generator": entry(_rng_bit_generator, "algorithm"),
-    "rng-get-and-update-state": _one(
-        "RngGetAndUpdateState", lambda step: {"delta": step.integer("delta", 1)}, "delta"
+    "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.constant": _constant,
+    "stablehlo.convolution": _default("stablehlo.convolution"),
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.dot": _default("stablehlo.dot"),
+    "stablehlo.dot_general": _default("stablehlo.dot_general"),
+    "stablehlo.get_tuple_element": lambda step: [
+        step.builder.member(step.operands[0], step.get("index"))
+    ],
+    "stablehlo.map": _one(
+        "Map",
+        lambda step: {
+            "computation": step.module.computation(step),
+            "dimensions": step.integers("dimensions"),
+        },
     ),
-    "select": _one("Select"),
-    "set-dimension-size": _one("SetDimensionSize", _set_dimension_size, "dimensions"),
-    "slice": _one("Slice", _slice, "slice"),
-    "topk": _one("TopK", _top_k, "k largest"),
-    "transpose": _one("Transpose", _permutation, "dimensions"),
-    "triangular-solve": _one(
-        "TriangularSolve", _triangular_solve, "left_side lower unit_diagonal transpose_a"
-    ),
-    "tuple": entry(_tuple),
+    "stablehlo.select": _one("Select"),
+    "stablehlo.tuple": lambda step: [step.builder.packed(step.operands)],
+    "stablehlo.while": _while,
 }

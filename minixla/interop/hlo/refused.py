@@ -9,11 +9,10 @@ from minixla.core.attributes import Integer, ShapeAttribute, Text
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape
-from minixla.interop.hlo.literals import ELIDED
 from minixla.interop.hlo.text import SUBJECT
 from minixla_ops.custom_call import CustomCall
 
-__all__ = ["ElidedConstant", "ForeignCallback"]
+_TEXT = "{...}"
 
 
 @register
@@ -56,14 +55,14 @@ class ElidedConstant(Operation):
         **_: Any,
     ) -> str:
         """The text that it was read from."""
-        return emit.instruction(self.hlo_name, [ELIDED], result)
+        return emit.instruction(self.hlo_name, [_TEXT], result)
 
     def _refuse(self, label: str, line: int) -> NoReturn:
         raise explain(
             ImportError_,
             SUBJECT,
             f"line {line}: the text leaves out the numbers of the constant {label}",
-            [f"{label} = constant({ELIDED})"],
+            [f"{label} = constant({_TEXT})"],
             "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
             "--xla_dump_large_constants), and import that.",
         )

@@ -1,4 +1,4 @@
-"""HLO text with positions in it: comments, strings, brackets, and errors that name the place."""
+"""HLO text: where computations and instructions stand in it, and errors that show the place."""
 
 from __future__ import annotations
 
@@ -8,111 +8,134 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from minixla.core.errors import ImportError_, explain
-
-__all__ = ["SUBJECT", "HloText"]
+from minixla.interop.order import callees_first
 
 SUBJECT = "import_hlo"
-_STRING = r'"(?:[^"\\]|\\.)*+"'
-# What has no end goes on to the end of the text, so that nothing is searched twice.
-_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
-_BLANKS = re.compile(r"\s*")
-# What stands between the brackets of an attribute, and of a shape or a constant.
-_IN_BRACES = re.compile(rf'{_STRING}|[{{}}]|"')
-_IN_PARENTHESES = re.compile(r"[()]")
-# Most have none of their own within them.
-_PLAIN_BRACES = re.compile(rf'\{{(?:[^{{}}"]++|{_STRING})*+\}}')
-_PLAIN_PARENTHESES = re.compile(r"\([^()]*+\)")
-_SHOWN = 100
-_ADVICE = (
+ADVICE = (
     "Give HLO text as XLA prints it (compiled.as_text(), lowered.as_text('hlo'), --xla_dump_to), "
     "whole and unchanged."
 )
+_NAME = r"(?<![\w.\-])%?([\w.\-]++)"
+# Strings and comments are passed over. A name before a blank and = is an instruction's.
+_MARK = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*'
+    rf"|^[ \t]*+(?:ENTRY\s++)?{_NAME}[ \t]*+[({{]|(?<=\}})[ \t]*+(?:ENTRY[ \t]++)?{_NAME}[ \t]*+\{{"
+    rf"|(?:ROOT[ \t]++)?{_NAME}[ \t]++=\s",
+    re.ASCII | re.DOTALL | re.MULTILINE,
+)
+_OPCODE = re.compile(r"\s([a-z][\w\-]*)\(", re.ASCII)
+_CALLEE = re.compile(
+    r"\b(?:body|branch_computations|called_computations|calls|condition|false_computation|scatter"
+    r"|select|to_apply|true_computation)=\s*(\{[^}]*\}|%?[\w.\-]+)"
+)
+_SHOWN = 100
+# So far an opcode may be from where its instruction begins.
+_LONGEST = 1 << 16
+
+
+def callees_in(text: str) -> list[str]:
+    """The names of the computations that instructions run."""
+    return re.findall(r"[\w.\-]+", " ".join(_CALLEE.findall(text)))
 
 
 class HloText:
     """A program's text.
 
     Attributes:
-        text: the text; blanks stand in place of comments, so that positions are the user's.
+        text: the text.
+        computations: for each computation by name where it begins, and where its instructions do.
     """
 
     def __init__(self, text: str) -> None:
-        self._given = text
-        has_comments = "/*" in text or "//" in text
-        self.text = _COMMENT.sub(_without_comment, text) if has_comments else text
+        self.text = text
+
+    @cached_property
+    def computations(self) -> dict[str, tuple[int, list[tuple[int, str]]]]:
+        """For each computation where it begins, and where its instructions do, and their names."""
+        found: dict[str, tuple[int, list[tuple[int, str]]]] = {}
+        own: list[tuple[int, str]] = []
+        for match in _MARK.finditer(self.text):
+            head, name = match[1] or match[2], match[3]
+            if head is not None:
+                own = []
+                found.setdefault(head, (match.start(), own))
+            elif name is not None:
+                own.append((match.start(), name))
+        return found
 
     @cached_property
     def _ends(self) -> list[int]:
         """Where lines end."""
-        return [match.start() for match in re.finditer("\n", self._given)]
+        return [match.start() for match in re.finditer("\n", self.text)]
+
+    def position(self, computation: str, number: int, count: int, name: str) -> int:
+        """Where an instruction stands, the `number`th of the `count` of a computation."""
+        start, own = self.computations.get(computation, (0, []))
+        if len(own) == count:
+            return own[number][0]
+        # Some are written as operands of others; XLA numbers names that are there twice.
+        names = (name, name.rpartition(".")[0])
+        return next((at for at, each in own if each in names), start)
+
+    def instruction(self, position: int) -> str:
+        """The text of the instruction that stands at a position."""
+        marks = (each.start() for each in _MARK.finditer(self.text, position) if each[3])
+        next(marks, None)  # its own
+        return self.text[position : next(marks, None)].partition("\n}")[0]
 
     def line(self, position: int) -> int:
         """The line, counted from 1, that a position is in."""
         return bisect_left(self._ends, position) + 1
 
-    def error(
-        self, position: int, problem: str, given: Iterable[str] = (), advice: str = _ADVICE
+    def opcode(self, position: int) -> str:
+        """The opcode of the instruction that a position is in; nothing where it is in none."""
+        starts = [at for _, own in self.computations.values() for at, _ in own]
+        heads = [at for at, _ in self.computations.values()]
+        start = max([at for at in starts if at <= position], default=-1)
+        if start < max([at for at in heads if at <= position], default=0):
+            return ""
+        match = _OPCODE.search(self.text, start, start + _LONGEST)
+        ended = match is None or "\n}" in self.text[start:position]
+        return "" if match is None or ended else match[1]
+
+    def refused(
+        self, position: int, problem: str, given: Iterable[str] = (), advice: str = ADVICE
     ) -> ImportError_:
         """The error for a place in the text."""
-        line = self.line(position)
-        start = self._ends[line - 2] + 1 if line > 1 else 0
-        end = self._ends[line - 1] if line <= len(self._ends) else len(self._given)
-        left = max(start, position - _SHOWN // 2)
-        shown = self._given[left : min(end, left + _SHOWN)].strip()
-        where = f"line {line}, column {position - start + 1}: {problem}"
-        return explain(ImportError_, SUBJECT, where, [*([shown] if shown else []), *given], advice)
+        start = self.text.rfind("\n", 0, position) + 1
+        whole = self.text[start:].partition("\n")[0]
+        left = max(0, position - start - _SHOWN // 2)
+        shown = whole[left : left + _SHOWN].strip()
+        shown = shown.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+        place = f"line {self.line(position)}, column {position - start + 1}"
+        lines = [*([shown] if shown else []), *given]
+        return explain(ImportError_, SUBJECT, f"{place}: {problem[:500]}", lines, advice)
 
-    def unexpected(self, position: int, wanted: str) -> ImportError_:
-        """The error for something else than what is wanted."""
-        position = self.skip(position)
-        found = self.text[position : position + 20].partition("\n")[0].strip()
-        return self.error(position, f"found {found!r}" if found else "found the end", [wanted])
-
-    def skip(self, position: int) -> int:
-        """The position after blanks."""
-        return _BLANKS.match(self.text, position).end()  # type: ignore[union-attr]  # it may be empty
-
-    def braces_end(self, position: int) -> int:
-        """The position after the braces that open at `position`; strings may hold braces too.
+    def callees_first(self) -> tuple[str, list[int]]:
+        """The text with computations in front of those that call them, and whence each line is.
 
         Raises:
-            ImportError_: they do not close.
+            ImportError_: they call each other in circles.
         """
-        return self._end(position, _PLAIN_BRACES, _IN_BRACES, "{", "}")
+        names, starts = list(self.computations), [at for at, _ in self.computations.values()]
+        parts = [self.text[: starts[0]]] if starts else [self.text]
+        ends = [*starts[1:], len(self.text)]
+        bodies = {
+            name: self.text[start:end]
+            for name, start, end in zip(names, starts, ends, strict=False)
+        }
 
-    def parentheses_end(self, position: int) -> int:
-        """The position after the parentheses that open at `position`.
+        def recursive(name: str) -> ImportError_:
+            advice = "XLA's programs do not recurse: use while."
+            place = self.computations[name][0]
+            return self.refused(place, f"computation {name} calls itself", (), advice)
 
-        Raises:
-            ImportError_: they do not close.
-        """
-        return self._end(position, _PLAIN_PARENTHESES, _IN_PARENTHESES, "(", ")")
-
-    def _end(
-        self,
-        position: int,
-        plain: re.Pattern[str],
-        pattern: re.Pattern[str],
-        opening: str,
-        closing: str,
-    ) -> int:
-        match = plain.match(self.text, position)
-        if match is not None:
-            return match.end()
-        depth = 0
-        for match in pattern.finditer(self.text, position):
-            found = match[0]
-            if found == opening:
-                depth += 1
-            elif found == closing:
-                depth -= 1
-                if not depth:
-                    return match.end()
-            elif found == '"':
-                raise self.error(match.start(), "a string has no end")
-        raise self.error(position, f"there is no {closing} for this {opening}")
-
-
-def _without_comment(match: re.Match[str]) -> str:
-    found = match[0]
-    return found if found[0] == '"' else re.sub(r"[^\n]", " ", found)
+        callees = {name: callees_in(body) for name, body in bodies.items()}
+        order = callees_first(callees, recursive)
+        lines = list(range(1, parts[0].count("\n") + 1))
+        for name in order:
+            body = bodies[name] if bodies[name].endswith("\n") else f"{bodies[name]}\n"
+            first = self.line(self.computations[name][0])
+            lines += range(first, first + body.count("\n"))
+            parts.append(body)
+        return "".join(parts), lines

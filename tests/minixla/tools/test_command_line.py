@@ -315,7 +315,7 @@ BAD = {
     ),
     "an empty program": (["run", "empty.mlir"], "empty.mlir is empty"),
     "a program cut short": (["check", "cut.mlir"], "cut.mlir: line 6, column"),
-    "HLO cut short": (["cost", "cut.hlo"], "cut.hlo: line 2, column 1: none of 0 computations"),
+    "HLO cut short": (["cost", "cut.hlo"], "cut.hlo: line 2, column 1: found the end"),
     "no file to convert": (["convert", "nothing.mlir"], "nothing.mlir: No such file"),
     "no file to check": (["check", "nothing.mlir"], "nothing.mlir: No such file"),
     "no file to count": (["cost", "nothing.mlir"], "nothing.mlir: No such file"),

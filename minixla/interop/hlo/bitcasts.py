@@ -1,0 +1,131 @@
+"""Bitcast: the one instruction whose meaning depends on how arrays lie in memory.
+
+An array lies in memory along its layout: the dimensions from the slowest to the fastest, cut in
+tiles where the layout says so (`{1,0:T(8,128)}`), which pad sizes up to multiples of the tile's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla import numpy as mnp
+from minixla.core.graph import Value
+from minixla.core.operation import REGISTRY
+from minixla.core.shapes import Shape
+from minixla.core.tracing import bind
+from minixla.interop.step import Step
+
+#: The dimensions from the fastest to the slowest, and the sizes of each tile.
+_Layout = tuple[Sequence[int], Sequence[Sequence[int]]]
+_MOST_CHECKED = 1 << 24
+
+
+class _Stage(NamedTuple):
+    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them.
+
+    Attributes:
+        sizes: before the step.
+        padded: after padding.
+        cut: after cutting.
+        order: the permutation.
+    """
+
+    sizes: tuple[int, ...]
+    padded: tuple[int, ...]
+    cut: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+def _stages(shape: Shape, layout: _Layout | None) -> list[_Stage]:
+    order, tiles = layout or (range(shape.rank)[::-1], ())
+    slowest = tuple(order)[::-1]
+    sizes = tuple([shape.dimensions[each] for each in slowest])
+    stages = [_Stage(shape.dimensions, shape.dimensions, shape.dimensions, slowest)]
+    for tile in tiles:
+        missing = len(tile) - len(sizes)
+        if missing > 0:  # a tile of more dimensions counts ones before the array's
+            ones = (1,) * missing + sizes
+            stages.append(_Stage(sizes, sizes, ones, tuple(range(len(ones)))))
+            sizes = ones
+        count = len(sizes) - len(tile)
+        counts = [-(-size // part) for size, part in zip(sizes[count:], tile, strict=True)]
+        pairs = [*zip(counts, tile, strict=True)]
+        padded = (*sizes[:count], *[n * part for n, part in pairs])
+        cut = [*sizes[:count], *itertools.chain(*pairs)]
+        outer = range(count, len(cut), 2)
+        turned = (*range(count), *outer, *[at + 1 for at in outer])
+        stages.append(_Stage(sizes, padded, tuple(cut), turned))
+        sizes = tuple([cut[at] for at in turned])
+    return stages
+
+
+def bitcast(step: Step) -> Sequence[Value]:
+    """The bytes of the operand as an array of another shape or layout."""
+    (operand,), result = step.shapes, step.result
+    layouts = step.module.details(step)["layouts"]
+    if not isinstance(operand, Shape):
+        step.reject(f"its operand is {operand}", "It takes an array.")
+    if not any(each and each[1] for each in layouts):
+        orders = [
+            None if each is None or sorted(each[0], reverse=True) == each[0] else tuple(each[0])
+            for each in layouts
+        ]
+        given = {"output_shape": result, "operand_layout": orders[0], "result_layout": orders[1]}
+        return step.builder.apply(REGISTRY["Bitcast"], step.operands, given)
+    if any(operand.dynamic) or any(result.dynamic):
+        step.reject("sizes of tiled arrays are dynamic", "Such programs are not supported.")
+    into, out_of = _stages(operand, layouts[0]), _stages(result, layouts[1])
+    _check_memory(step, (operand, into), (result, out_of))
+
+    def through_memory(x: Any) -> Any:
+        for stage in into:
+            x = _entered(mnp, x, stage)
+        flat = Shape(result.element_type, (_count(out_of),))
+        x = bind(REGISTRY["Bitcast"], mnp.reshape(x, -1), output_shape=flat)
+        turned = out_of[-1]
+        x = mnp.reshape(x, [turned.cut[at] for at in turned.order])
+        for stage in reversed(out_of):
+            back = sorted(range(len(stage.order)), key=stage.order.__getitem__)
+            x = mnp.reshape(mnp.transpose(x, back), stage.padded)
+            x = x[tuple([slice(size) for size in stage.sizes])]
+        return x
+
+    return step.inlined(through_memory)
+
+
+def _count(stages: Sequence[_Stage]) -> int:
+    return math.prod(stages[-1].cut)
+
+
+def _entered(numpy: Any, x: Any, stage: _Stage) -> Any:
+    """An array of NumPy's or ours one step further into memory."""
+    if stage.padded != stage.sizes:
+        pairs = zip(stage.sizes, stage.padded, strict=True)
+        x = numpy.pad(x, [(0, padded - size) for size, padded in pairs])
+    return numpy.transpose(numpy.reshape(x, stage.cut), stage.order)
+
+
+def _check_memory(
+    step: Step, operand: tuple[Shape, list[_Stage]], result: tuple[Shape, list[_Stage]]
+) -> None:
+    """Refuses results of other bytes than the operand's, or of bytes that are padding."""
+    bits = [shape.element_type.bits for shape, _ in (operand, result)]
+    counts = [_count(stages) for _, stages in (operand, result)]
+    advice = "Both arrays must lie in the same memory."
+    if bits[0] * counts[0] != bits[1] * counts[1]:
+        step.reject(f"{counts[0]} and {counts[1]} elements lie in memory", advice)
+    if max(counts) > _MOST_CHECKED:
+        step.reject("the tiled arrays are too large to compare", advice)
+    masks = []
+    for each, (shape, stages) in zip(bits, (operand, result), strict=True):
+        mask = np.ones(shape.dimensions, np.bool_)
+        for stage in stages:
+            mask = _entered(np, mask, stage)
+        masks.append(np.repeat(mask.reshape(-1), each // math.gcd(*bits)))
+    if not masks[0][masks[1]].all():
+        step.reject("elements of the result are padding of the operand", advice)

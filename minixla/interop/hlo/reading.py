@@ -1,0 +1,228 @@
+"""HLO text through XLA's parser and translation, in the process that may die of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from minixla.core.errors import ImportError_
+from minixla.interop.hlo.text import ADVICE, HloText, callees_in
+from minixla.interop.reader import Refusal, Sent, sent
+from minixla.interop.reading import read_module
+
+_PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
+_INSTRUCTION = re.compile(r'"i(\d+)[".]')
+_ABOUT = re.compile(r"'[\w.]+' op ")
+_STATUS = re.compile(r"(?:\w+Error: )?(?:Bad StatusOr access: )?(?:[A-Z_]+: )?")
+# The parser says so of a list of operands that it tries to read in several ways.
+_VAGUE = "cannot parse as an instruction name"
+_LATE = re.compile(r".*(?:is expected but not seen|expects a list to end|layout constraints)")
+_MISSING = "computation does not exist"
+#: What the parser says, what is meant, and what to do.
+_WORDS = {
+    r"instruction does not exist: (\S+)": (
+        r"there is no value \1 before it",
+        "Operands are defined in the same computation, on a line before.",
+    ),
+    r"computation does not exist: (\S+)": (
+        r"there is no computation \1",
+        "Define it in the module.",
+    ),
+    r"expects opcode but sees: (\S+), .*": (
+        r"\1 is neither a type nor an opcode",
+        "Opcodes are XLA's, such as add, dot, fusion: see python -m minixla ops.",
+    ),
+    r"expects name": ("a name is wanted", ADVICE),
+    r"Shape Error: Dimensions overflow. Shape\(\w+\): (\S+?)\.?": (
+        r"\1 has more than 2**63 - 1 bytes",
+        "Make the dimensions smaller.",
+    ),
+}
+_HEADER = re.compile(r"^([ \t]*(?:ENTRY\s+)?%?[\w.\-]+)[ \t]*\(.*\{[ \t]*$", re.MULTILINE)
+_ENTRY = re.compile(r"\bENTRY\s")
+_DEADLY = (
+    "No program may do that to XLA: correct it; if it is legal HLO, report it to the OpenXLA "
+    "project, and write it in another way until then."
+)
+_RULE = "The program breaks a rule of the instruction: correct operands, attributes or shapes."
+
+
+class Program:
+    """A program, read.
+
+    Attributes:
+        text: where it comes from.
+        module: MLIR's.
+        constants: the bytes of large constants by the name of the resource for each.
+        tables: what stands beside it: see `engine.hlo_protos.translated`.
+    """
+
+    def __init__(
+        self, text: HloText, tables: dict[str, Any], module: Any, constants: Mapping[str, Any]
+    ) -> None:
+        self.text, self.tables, self.module, self.constants = text, tables, module, constants
+        for name in ("callees", "details"):
+            tables[name] = {int(key): value for key, value in tables[name].items()}
+        # Where each computation's instructions begin.
+        owners, count = tables["owners"], len(tables["computations"])
+        self._starts = [bisect_left(owners, each) for each in range(count + 1)]
+
+    def position(self, index: int) -> int:
+        """Where an instruction stands in the text."""
+        tables = self.tables
+        if not 0 <= index < len(tables["owners"]):
+            return 0
+        owner = tables["owners"][index]
+        start, end = self._starts[owner : owner + 2]
+        name = tables["computations"][owner]
+        return self.text.position(name, index - start, end - start, tables["names"][index])
+
+    def callees(self, index: int) -> list[str]:
+        """The computations of the module that the text of a custom call names."""
+        names = callees_in(self.text.instruction(self.position(index)))
+        return [each for each in names if each in self.text.computations]
+
+    def line(self, index: int) -> int:
+        """The line that an instruction stands in."""
+        return self.text.line(self.position(index))
+
+    def refused(self, index: int, problem: str, given: Sequence[str], advice: str) -> ImportError_:
+        """The error for an instruction."""
+        position = self.position(index)
+        title = self.tables["opcodes"][index] if index >= 0 else "program"
+        return self.text.refused(position, f"{title}: {problem.rstrip('.')}", given, advice)
+
+
+def read(text: str) -> Program:
+    """Reads a program.
+
+    Raises:
+        ImportError_: it is none.
+    """
+    source = HloText(text)
+    _check(source)
+    try:
+        found = _sent(source)
+    except Refusal as refusal:
+        raise _refused(source, refusal) from None
+    program = Program(source, json.loads(found.strings), read_module(found.module), found.constants)
+    names = program.tables["computations"]
+    if len(names) > 1 and _ENTRY.search(text) is None:
+        problem = f"none of {len(names)} computations is marked as ENTRY"
+        advice = "Mark the computation that runs first: ENTRY %main (...) -> ... {"
+        raise source.refused(0, problem, (), advice)
+    return program
+
+
+def _check(source: HloText) -> None:
+    text = source.text
+    if not text.lstrip():
+        raise source.refused(0, "found the end: a module begins with HloModule name")
+    if "\0" in text:
+        raise source.refused(text.index("\0"), "a null character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise source.refused(error.start, "half of a surrogate pair") from None
+
+
+def _sent(source: HloText) -> Sent:
+    """What the reader makes of it; computations may stand in any order."""
+    try:
+        return sent(source.text, is_hlo=True)
+    except Refusal as refusal:
+        if _MISSING not in refusal.problem:
+            raise
+        text, lines = source.callees_first()
+        if text == source.text:
+            raise
+        try:
+            return sent(text, is_hlo=True)
+        except Refusal as second:
+            second.problem = _PLACE.sub(partial(_moved, lines), second.problem)
+            raise
+
+
+def _moved(lines: Sequence[int], place: re.Match[str]) -> str:
+    """What XLA says of a line of the text in another order, for the text as it was given."""
+    line = lines[min(int(place[1]), len(lines)) - 1]
+    return f"was parsing {line}:{place[2]}: error: {place[3]}"
+
+
+def _refused(source: HloText, refusal: Refusal) -> ImportError_:
+    """Our error for what XLA or MLIR says, or dies of."""
+    places = [each for each in _PLACE.finditer(refusal.problem) if _VAGUE not in each[3]]
+    if places:
+        place = places[0]
+        position = _position(source, int(place[1]), int(place[2]))
+        if _LATE.match(place[3]):  # the parser has read on
+            position = len(source.text[:position].rstrip())
+            position = source.text.rfind("\n", 0, position) + 1
+        return _said(source, position, place[3].rstrip(" .:"))
+    said = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
+    match = _INSTRUCTION.search(refusal.place)
+    if match is not None and refusal.beside:
+        program = Program(source, json.loads(refusal.beside), None, {})
+        return program.refused(int(match[1]), _ABOUT.sub("", said), (), _RULE)
+    position = 0 if refusal.is_slow else _first(source, refusal)
+    if refusal.died:
+        problem = f"XLA's parser dies of this: {refusal.problem}"
+        return _about(source, position, problem, _DEADLY)
+    return _said(source, position, said)
+
+
+def _said(source: HloText, position: int, problem: str) -> ImportError_:
+    """Our error for what XLA's parser says of a position."""
+    advice = ADVICE
+    for pattern, (words, what_to_do) in _WORDS.items():
+        match = re.fullmatch(pattern, problem)
+        if match is not None:
+            problem, advice = match.expand(words), what_to_do
+    if not source.text[position:].strip():
+        problem, advice = f"found the end: {problem}", ADVICE
+    return _about(source, position, problem, advice)
+
+
+def _about(source: HloText, position: int, problem: str, advice: str) -> ImportError_:
+    """The error for a position, which names the instruction that it is in."""
+    opcode = source.opcode(position)
+    return source.refused(position, f"{opcode}: {problem}" if opcode else problem, (), advice)
+
+
+def _position(source: HloText, line: int, column: int) -> int:
+    """The position of a line and a column; the end where the text has fewer."""
+    start = 0
+    for _ in range(line - 1):
+        start = source.text.find("\n", start) + 1
+        if not start:
+            return len(source.text)
+    return min(start + max(column - 1, 0), len(source.text))
+
+
+def _first(source: HloText, refusal: Refusal) -> int:
+    """Where the first line stands without which XLA does not say what it says, or does not die.
+
+    Computations are cut off behind a line, and closed.
+    """
+    lines = source.text.splitlines(keepends=True)
+    good, bad = 0, len(lines)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        part = _HEADER.sub(r"\1 {", "".join(lines[:middle]))
+        if _is_same(part, refusal) or _is_same(f"{part}\n}}", refusal):
+            bad = middle
+        else:
+            good = middle
+    return len("".join(lines[: bad - 1])) + len(lines[bad - 1]) - len(lines[bad - 1].lstrip())
+
+
+def _is_same(text: str, refusal: Refusal) -> bool:
+    try:
+        sent(text, is_hlo=True)
+    except Refusal as found:
+        return found.died if refusal.died else found.problem == refusal.problem
+    return False
