@@ -1,4 +1,4 @@
-"""XLA's operation set: builder functions, named as XLA names them, in snake_case."""
+"""XLA's operation set, and functions of chlo: builders, named as there, in snake_case."""
 
 from minixla_ops import operators as _operators  # noqa: F401 - installs Python's operators
 from minixla_ops.accuracy import ResultAccuracy
@@ -110,6 +110,22 @@ from minixla_ops.send_recv import (
     send_with_tokens,
 )
 from minixla_ops.sorting import sort, top_k
+from minixla_ops.special_functions import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    digamma,
+    erf_inv,
+    erfc,
+    lgamma,
+    next_after,
+    polygamma,
+    sinh,
+    zeta,
+)
 from minixla_ops.transcendental import (
     cbrt,
     cos,
@@ -148,6 +164,8 @@ __all__ = [
     "ResultAccuracy",
     "ScatterDimensionNumbers",
     "abs",
+    "acos",
+    "acosh",
     "add",
     "add_dependency",
     "after_all",
@@ -159,10 +177,14 @@ __all__ = [
     "all_reduce_start",
     "all_to_all",
     "and_",
+    "asin",
+    "asinh",
     "async_done",
     "async_start",
     "async_update",
+    "atan",
     "atan2",
+    "atanh",
     "batch_norm_grad",
     "batch_norm_inference",
     "batch_norm_training",
@@ -201,6 +223,7 @@ __all__ = [
     "create_token",
     "cross_replica_sum",
     "custom_call",
+    "digamma",
     "div",
     "domain",
     "dot",
@@ -211,6 +234,8 @@ __all__ = [
     "eq",
     "eq_total_order",
     "erf",
+    "erf_inv",
+    "erfc",
     "exp",
     "expm1",
     "fft",
@@ -229,6 +254,7 @@ __all__ = [
     "is_finite",
     "le",
     "le_total_order",
+    "lgamma",
     "log",
     "log1p",
     "logistic",
@@ -241,6 +267,7 @@ __all__ = [
     "ne",
     "ne_total_order",
     "neg",
+    "next_after",
     "not_",
     "optimization_barrier",
     "or_",
@@ -248,6 +275,7 @@ __all__ = [
     "pad",
     "parameter",
     "partition_id",
+    "polygamma",
     "population_count",
     "pow",
     "ragged_all_to_all",
@@ -290,6 +318,7 @@ __all__ = [
     "shift_right_logical",
     "sign",
     "sin",
+    "sinh",
     "slice",
     "slice_in_dim",
     "sort",
@@ -303,4 +332,5 @@ __all__ = [
     "tuple",
     "while_",
     "xor",
+    "zeta",
 ]

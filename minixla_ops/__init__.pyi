@@ -24,6 +24,12 @@ __all__: list[str]
 def abs(operand: Any) -> Any:
     """Absolute value: |x|, the modulus of a complex number. XLA: Abs."""
 
+def acos(operand: Any) -> Any:
+    """Inverse cosine."""
+
+def acosh(operand: Any) -> Any:
+    """Inverse hyperbolic cosine."""
+
 def add(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs + rhs; integers wrap, pred is a logical or. XLA: Add."""
 
@@ -57,6 +63,12 @@ def all_to_all(operand: Any, split_dimension: int, concat_dimension: int, split_
 def and_(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The bits that lhs and rhs both have; of pred a logical and. XLA: And."""
 
+def asin(operand: Any) -> Any:
+    """Inverse sine."""
+
+def asinh(operand: Any) -> Any:
+    """Inverse hyperbolic sine."""
+
 def async_done(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: async-done is internal to XLA. Use call: XLA decides what runs asynchronously."""
 
@@ -66,8 +78,14 @@ def async_start(*operands: Any, **attributes: Any) -> NoReturn:
 def async_update(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: async-update is internal to XLA. Use call: XLA decides what runs asynchronously."""
 
+def atan(operand: Any) -> Any:
+    """Inverse tangent."""
+
 def atan2(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2."""
+
+def atanh(operand: Any) -> Any:
+    """Inverse hyperbolic tangent."""
 
 def batch_norm_grad(operand: Any, scale: Any, batch_mean: Any, batch_var: Any, grad_output: Any, epsilon: float, feature_index: int) -> Any:
     """The gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset)."""
@@ -183,6 +201,9 @@ def cross_replica_sum(operand: Any, replica_groups: Groups = ...) -> Any:
 def custom_call(target_name: str, args: Sequence[Any], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, Any] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
     """The results of user code, known by the name of its target. XLA: CustomCall."""
 
+def digamma(operand: Any) -> Any:
+    """The derivative of lgamma."""
+
 def div(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs / rhs; of integers rounded toward zero. XLA: Div."""
 
@@ -212,6 +233,12 @@ def eq_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | Non
 
 def erf(operand: Any, result_accuracy: Any = ...) -> Any:
     """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf."""
+
+def erf_inv(operand: Any) -> Any:
+    """The inverse of erf."""
+
+def erfc(operand: Any) -> Any:
+    """1 - erf(x), accurate where that is small."""
 
 def exp(operand: Any, result_accuracy: Any = ...) -> Any:
     """Exponential, e**x. XLA: Exp."""
@@ -267,6 +294,9 @@ def le(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> 
 def le_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
 
+def lgamma(operand: Any) -> Any:
+    """The logarithm of the absolute value of the gamma function."""
+
 def log(operand: Any, result_accuracy: Any = ...) -> Any:
     """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log."""
 
@@ -303,6 +333,9 @@ def ne_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | Non
 def neg(operand: Any) -> Any:
     """Negation, -x; integers wrap. XLA: Neg."""
 
+def next_after(lhs: Any, rhs: Any) -> Any:
+    """The float next to the first operand in the direction of the second."""
+
 def not_(operand: Any) -> Any:
     """Logical not of pred, every bit inverted of integers. XLA: Not."""
 
@@ -323,6 +356,9 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = ...) -> Any:
 
 def partition_id(shape: Shape = ...) -> Any:
     """The partition that runs this program, u32[] in [0, number of partitions). XLA: PartitionId."""
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma at x; n is an array of floats, too."""
 
 def population_count(operand: Any) -> Any:
     """The number of bits that are set. XLA: PopulationCount."""
@@ -388,10 +424,10 @@ def rng_get_and_update_state(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: rng-get-and-update-state is internal to XLA. Use rng_bit_generator with a state of your own, or rng_uniform."""
 
 def rng_normal(mu: Any, sigma: Any, shape: Shape) -> Any:
-    """Samples of the normal distribution, others at every run."""
+    """Samples of the normal distribution, others at every run. XLA: RngNormal."""
 
 def rng_uniform(a: Any, b: Any, shape: Shape) -> Any:
-    """Samples uniform on [a, b), others at every run."""
+    """Samples uniform on [a, b), a + (b - a) u, others at every run. XLA: RngUniform."""
 
 def round(operand: Any) -> Any:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
@@ -450,6 +486,9 @@ def sign(operand: Any) -> Any:
 def sin(operand: Any, result_accuracy: Any = ...) -> Any:
     """Sine. XLA: Sin."""
 
+def sinh(operand: Any) -> Any:
+    """Hyperbolic sine."""
+
 def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = ...) -> Any:
     """Cuts a box out of an array, taking every strides[d]-th element of dimension d. XLA: Slice."""
 
@@ -488,3 +527,6 @@ def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., An
 
 def xor(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor."""
+
+def zeta(x: Any, q: Any) -> Any:
+    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""

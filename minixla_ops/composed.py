@@ -22,64 +22,42 @@ class Composed(Operation):
     Members give `composition`.
     """
 
-    def composition(self, *operands: Any, **attributes: Any) -> Any:
+    def composition(self, *operands: Any) -> Any:
         """The result (or tuple of results), computed by builders of other operations."""
         raise NotImplementedError(f"{self.name} has no composition")
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-        **attributes: Any,
-    ) -> Sequence[str]:
-        graph = _program(self, tuple(shapes), tuple(attributes.items()))
-        return Call(graph).stablehlo(emit, operands, shapes, results)
+    def stablehlo(self, emit, operands, shapes, results):
+        return Call(program_of(self, tuple(shapes))).stablehlo(emit, operands, shapes, results)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any
-    ) -> Any:
+    def jvp(self, primals, tangents, results):
         shapes = tuple(map(shape_of, primals))
         active = tuple([tangent is not None for tangent in tangents])
-        graph, flags = _derivative(self, shapes, tuple(attributes.items()), active)
+        graph, flags = _derivative(self, shapes, active)
         given = [tangent for tangent in tangents if tangent is not None]
         tangents_out = tuple(spread(flags, evaluate_graph(graph, [*primals, *given])))
         return tangents_out if type(results) is tuple else tangents_out[0]
 
-    def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, operands, dimensions):
         shapes = member_shapes(operands, dimensions)
-        program = _program(self, shapes, tuple(attributes.items()))
         size = batch_size(operands, dimensions)
-        graph, places = batched_graph(program, tuple(dimensions), size)
+        graph, places = batched_graph(program_of(self, shapes), tuple(dimensions), size)
         results = evaluate_graph(graph, operands)
-        is_single = type(self.infer(shapes, attributes)[0]) is not tuple
+        is_single = type(self.infer(shapes, {})[0]) is not tuple
         return (results[0], places[0]) if is_single else (tuple(results), places)
 
 
 @lru_cache(maxsize=1024)
-def _program(
-    operation: Composed, shapes: tuple[AnyShape, ...], attributes: tuple[tuple[str, Any], ...]
-) -> Graph:
+def program_of(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
     """The composition as a graph."""
-    given = dict(attributes)
-    return kept_program(
-        lambda *operands: operation.composition(*operands, **given), shapes, operation.builder_name
-    )
+    return kept_program(operation.composition, shapes, operation.builder_name)
 
 
 @lru_cache(maxsize=1024)
 def _derivative(
-    operation: Composed,
-    shapes: tuple[AnyShape, ...],
-    attributes: tuple[tuple[str, Any], ...],
-    active: tuple[bool, ...],
+    operation: Composed, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
-    derived = jvp_graph(_program(operation, shapes, attributes), active)
+    derived = jvp_graph(program_of(operation, shapes), active)
     graph = derived.graph
     tangents = graph.outputs[len(derived.active_outputs) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()

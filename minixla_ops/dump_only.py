@@ -27,8 +27,7 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.tracing import current_trace, under
 from minixla_ops.calls import Call
-from minixla_ops.composed import Composed
-from minixla_ops.composed import _program as program_of
+from minixla_ops.composed import Composed, program_of
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.random_samples import next_state
 from minixla_ops.rules import array_shape, splat
@@ -49,11 +48,11 @@ class Internal(Composed):
 
     def reference(self, *operands):
         shapes = tuple(map(_shape_of_data, operands))
-        (result,) = reference_graph(program_of(self, shapes, ()), operands)
+        (result,) = reference_graph(program_of(self, shapes), operands)
         return result
 
     def stablehlo(self, emit, operands, shapes, results):
-        return emit.expand(program_of(self, tuple(shapes), ()), operands)
+        return emit.expand(program_of(self, tuple(shapes)), operands)
 
     def forward(self, primals, tangents):
         trace = ForwardTrace(current_trace())

@@ -16,8 +16,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.batching import align_batches
 from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.composed import Composed
-from minixla_ops.composed import _program as program_of
+from minixla_ops.composed import Composed, program_of
 from minixla_ops.computations import check_computation, computation_of
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.evaluation import apply_elementwise, reference_graph
@@ -110,7 +109,7 @@ class Map(Composed):
         if not self.static_count:
             return super().hlo(emit, operands, shapes, result)
         # HLO's map has no static operands.
-        program = program_of(self, tuple(shapes), ())
+        program = program_of(self, tuple(shapes))
         return emit.instruction("call", operands, result, to_apply=program)
 
     def batch(self, operands, dimensions):

@@ -13,21 +13,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.attributes import ShapeAttribute
+import minixla_ops as ops
+from minixla.core.attributes import ShapeAttribute, attribute
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph
+from minixla.core.shapes import Shape
 from minixla_ops.batching import batch_by_loop
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast
-from minixla_ops.composed import without_lines
-from minixla_ops.conversion import convert_element_type
+from minixla_ops.composed import kept_program
 from minixla_ops.elementwise import ALL, FLOATS
-from minixla_ops.operators import less
 from minixla_ops.rules import array_shape, ones_like
-from minixla_ops.selection import select
 
 
 class _Generator(threading.local):
@@ -65,9 +62,6 @@ class _Samples(Operation):
 
     Under vmap every member gets samples of its own.
 
-    Attributes:
-        shape: of the result.
-
     Checks:
         (C1) the parameters are scalars of one element type.
         (C2) shape is a static array's, of that type.
@@ -77,48 +71,43 @@ class _Samples(Operation):
     """
 
     stablehlo_name = "rng"
-    attributes = {"shape": ShapeAttribute()}
+    output_shape: Any = attribute(ShapeAttribute())
     has_side_effect = True
     element_types: ClassVar[frozenset[ElementType]]
     distribution: ClassVar[str]
     #: The types that XLA draws in, widest last; it dies of others.
     drawn_types: ClassVar[tuple[str, ...]] = ("f32", "f64")
 
-    def shape(self, first: Any, second: Any, /, *, shape: AnyShape) -> Shape:
+    def shape(self, first, second):
         first, second = self.array_shapes([first, second])
-        names = self.operand_names
-        given = [f"{names[0]} {first}", f"{names[1]} {second}", f"shape {shape}"]
-        kind = first.element_type
+        shape, kind = self.output_shape, first.element_type
         if first is not second or first.rank:
-            self.reject(
+            self.refuse(
                 "C1",
                 "the parameters are not two scalars of one type",
-                given,
                 "Give scalars; scale and shift the samples for parameters that differ.",
             )
         if not isinstance(shape, Shape) or shape.is_dynamic or shape.element_type is not kind:
-            self.reject_attribute(
+            self.refuse_attribute(
                 "C2",
                 f"there are no samples of type {kind} in {shape}",
-                given,
                 "shape must be a static array shape of the parameters' element type.",
             )
         if kind not in self.element_types:
             listed = ", ".join(n for n, each in ELEMENT_TYPES.items() if each in self.element_types)
-            self.reject("C3", f"no samples are drawn of type {kind}", given, f"It takes {listed}.")
+            self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
         return shape
 
     def draw(self, first: Any, second: Any, kind: ElementType, sizes: Sequence[int]) -> np.ndarray:
         """The samples in a type that they may be rounded from."""
         raise NotImplementedError
 
-    def reference(self, first: np.ndarray, second: np.ndarray, /, *, shape: Shape) -> np.ndarray:
+    def reference(self, first, second):
         kind = element_type(first.dtype)
-        return cast(self.draw(first, second, kind, shape.dimensions), kind)
+        return cast(self.draw(first, second, kind, self.output_shape.dimensions), kind)
 
-    def stablehlo(
-        self, emit: Any, operands: Any, shapes: Any, results: Any, /, *, shape: Shape
-    ) -> Sequence[str]:
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(results)
         kind = shape.element_type
         name = "f32" if kind.is_inexact else "s32"
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
@@ -138,29 +127,27 @@ class _Samples(Operation):
             [shape.with_element_type(drawn)],
             rng_distribution=f"#stablehlo<rng_distribution {self.distribution.upper()}>",
         )
-        return emit.expand(_rounding(self, drawn, shape), [*samples, *operands])
+        return emit.expand(_rounding(self, drawn), [*samples, *operands])
 
-    def rounded(self, samples: Any, first: Any, second: Any, kind: ElementType) -> Any:
-        """Samples drawn in another type as those of type `kind`."""
-        return convert_element_type(samples, kind)
+    def rounded(self, samples: Any, first: Any, second: Any) -> Any:
+        """Samples drawn in another type as those of the result's."""
+        return ops.convert_element_type(samples, self.output_shape.element_type)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, *, shape: Shape) -> dict[str, Any]:
+    def hlo_attributes(self, shapes):
         return {"distribution": f"rng_{self.distribution}"}
 
-    def batch_within(
-        self, trace: Any, operands: Any, dimensions: Any, /, *, shape: Shape
-    ) -> tuple[Any, int]:
-        whole = shape.with_dimension(0, trace.size)
+    def batch_within(self, trace, operands, dimensions):
+        whole = self.output_shape.with_dimension(0, trace.size)
         if all(each is None for each in dimensions):
-            return bind(self, *operands, shape=whole), 0
-        if not shape.element_type.is_inexact:
-            return batch_by_loop(self, operands, dimensions, {"shape": shape})
+            return self(*operands, output_shape=whole), 0
+        if not whole.element_type.is_inexact:
+            return batch_by_loop(self, operands, dimensions, {})
         zero, one = (np.asarray(each).astype(whole.dtype) for each in (0, 1))
         first, second = (
-            broadcast_in_dim(each, whole.dimensions, range(array_shape(each).rank))
+            ops.broadcast_in_dim(each, whole.dimensions, range(array_shape(each).rank))
             for each in operands
         )
-        return self.scaled(bind(self, zero, one, shape=whole), first, second), 0
+        return self.scaled(self(zero, one, output_shape=whole), first, second), 0
 
     def scaled(self, sample: Any, first: Any, second: Any) -> Any:
         """Samples of the parameters from those of parameters 0 and 1."""
@@ -168,35 +155,38 @@ class _Samples(Operation):
 
 
 @lru_cache(maxsize=256)
-def _rounding(operation: _Samples, drawn: ElementType, shape: Shape) -> Any:
+def _rounding(operation: _Samples, drawn: ElementType) -> Any:
     """The program that rounds samples to their element type; none where they have it."""
-    shapes = [shape.with_element_type(drawn), Shape(drawn), Shape(drawn)]
-    kind = shape.element_type
-    graph = closed_graph(lambda x, a, b: operation.rounded(x, a, b, kind), shapes, "rng")
-    return without_lines(graph.pruned())
+    shapes = [operation.output_shape.with_element_type(drawn), Shape(drawn), Shape(drawn)]
+    return kept_program(operation.rounded, shapes, "rng")
 
 
 @register
 class RngUniform(_Samples):
-    """Samples uniform on [a, b): a + (b - a) u. XLA: RngUniform.
+    """Samples uniform on [a, b), a + (b - a) u, others at every run. XLA: RngUniform.
 
     Where b <= a they are a in the reference, elsewhere unspecified. Floating-point samples have
     the derivatives 1 - u and u with respect to a and b.
 
-    Attributes:
-        shape: of the result.
+    Args:
+        a: the lower limit, a scalar of any type that has an order.
+        b: the upper limit, of the same type; it is not among the samples.
+        shape: the Shape of the result, of that type.
+
+    Returns:
+        An array of that shape.
 
     Checks:
         (C1), (C2), (C3) see _Samples; complex types have no order.
     """
 
     hlo_name = "rng"
-    operand_names = ("a", "b")
+    operands = "a", "b"
     distribution = "uniform"
     element_types = frozenset(each for each in ALL if not each.is_complex)
     drawn_types = ("f32", "f64", "s32", "u32", "s64", "u64")
 
-    def draw(self, first: Any, second: Any, kind: ElementType, sizes: Sequence[int]) -> np.ndarray:
+    def draw(self, first, second, kind, sizes):
         random = _GENERATOR.numpy
         if kind.is_inexact:
             low, high = first.astype(np.float64), second.astype(np.float64)
@@ -208,80 +198,64 @@ class RngUniform(_Samples):
         wide = np.uint64 if kind.kind == "unsigned" else np.int64
         return random.integers(int(first), int(second), sizes, wide)
 
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, *, shape: Shape) -> Any:
+    def jvp(self, primals, tangents, results):
         (low, high), (of_low, of_high) = primals, tangents
         share = (results - low) / (high - low)
         of_low = None if of_low is None else (1 - share) * of_low
         return add_cotangents(of_low, None if of_high is None else share * of_high)
 
-    def rounded(self, samples: Any, first: Any, second: Any, kind: ElementType) -> Any:
+    def rounded(self, samples, first, second):
+        kind = self.output_shape.element_type
         if not kind.is_inexact:
-            return convert_element_type(samples, kind)
-        result, low, high = (convert_element_type(x, kind) for x in (samples, first, second))
-        sizes = array_shape(result).dimensions
-        return select(less(result, high), result, broadcast_in_dim(low, sizes, ()))
+            return super().rounded(samples, first, second)
+        given = samples, first, second
+        result, low, high = (ops.convert_element_type(each, kind) for each in given)
+        return ops.select(
+            result < high, result, ops.broadcast_in_dim(low, array_shape(result).dimensions, ())
+        )
 
-    def scaled(self, sample: Any, first: Any, second: Any) -> Any:
+    def scaled(self, sample, first, second):
         result = first + (second - first) * sample
-        return select(less(result, second), result, first)
+        return ops.select(result < second, result, first)
 
 
 @register
 class RngNormal(_Samples):
-    """Samples of the normal distribution: mu + sigma z. XLA: RngNormal.
+    """Samples of the normal distribution, others at every run. XLA: RngNormal.
 
     They have the derivatives 1 and z with respect to mu and sigma; z is read off the sample, so
     that sigma must not be 0 there.
-
-    Attributes:
-        shape: of the result.
-
-    Checks:
-        (C1), (C2), (C3) see _Samples.
-    """
-
-    hlo_name = "rng"
-    operand_names = ("mu", "sigma")
-    distribution = "normal"
-    element_types = FLOATS
-
-    def draw(self, first: Any, second: Any, kind: ElementType, sizes: Sequence[int]) -> np.ndarray:
-        sample = _GENERATOR.numpy.standard_normal(sizes)
-        return first.astype(np.float64) + second.astype(np.float64) * sample
-
-    def jvp(self, primals: Any, tangents: Any, results: Any, /, *, shape: Shape) -> Any:
-        (mu, sigma), (of_mu, of_sigma) = primals, tangents
-        of_mu = None if of_mu is None else ones_like(results) * of_mu
-        of_sigma = None if of_sigma is None else (results - mu) / sigma * of_sigma
-        return add_cotangents(of_mu, of_sigma)
-
-    def scaled(self, sample: Any, first: Any, second: Any) -> Any:
-        return first + second * sample
-
-
-def rng_uniform(a: Any, b: Any, shape: Shape) -> Any:
-    """Samples uniform on [a, b), others at every run.
-
-    Args:
-        a: the lower limit, a scalar of any type that has an order.
-        b: the upper limit, of the same type; it is not among the samples.
-        shape: the Shape of the result, of that type.
-
-    Raises:
-        ShapeError, AttributeValueError: see RngUniform.
-    """
-    return bind(RngUniform.instance, a, b, shape=shape)
-
-
-def rng_normal(mu: Any, sigma: Any, shape: Shape) -> Any:
-    """Samples of the normal distribution, others at every run.
 
     Args:
         mu: the mean, a floating-point scalar.
         sigma: the standard deviation, of the same type.
         shape: the Shape of the result, of that type.
 
-    Raises:
-        ShapeError, AttributeValueError: see RngNormal.
+    Returns:
+        An array of that shape.
+
+    Checks:
+        (C1), (C2), (C3) see _Samples.
     """
-    return bind(RngNormal.instance, mu, sigma, shape=shape)
+
+    hlo_name = "rng"
+    operands = "mu", "sigma"
+    distribution = "normal"
+    element_types = FLOATS
+
+    def draw(self, first, second, kind, sizes):
+        sample = _GENERATOR.numpy.standard_normal(sizes)
+        return first.astype(np.float64) + second.astype(np.float64) * sample
+
+    def jvp(self, primals, tangents, results):
+        (mu, sigma), (of_mu, of_sigma) = primals, tangents
+        of_mu = None if of_mu is None else ones_like(results) * of_mu
+        of_sigma = None if of_sigma is None else (results - mu) / sigma * of_sigma
+        return add_cotangents(of_mu, of_sigma)
+
+    def scaled(self, sample, first, second):
+        return first + second * sample
+
+
+rng_normal = builder(RngNormal, output_shape="shape")
+rng_uniform = builder(RngUniform, output_shape="shape")

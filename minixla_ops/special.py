@@ -1,12 +1,13 @@
 """Functions that NumPy lacks, or computes with less care than a reference needs.
 
-They take and return f64 and, erf aside, c128. Complex functions follow Annex G of the C standard
-where an operand is not finite, as StableHLO's interpreter and NumPy do.
+They take and return f64 and, erf and its relatives aside, c128. Complex functions follow Annex G
+of the C standard where an operand is not finite, as StableHLO's interpreter and NumPy do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -100,9 +101,47 @@ def erf(x: np.ndarray) -> np.ndarray:
     )
 
 
+def erfc(x: np.ndarray) -> np.ndarray:
+    """1 - erf(x), accurate where that is small."""
+    return by_math(math.erfc, x)
+
+
+def erf_inv(y: np.ndarray) -> np.ndarray:
+    """The inverse of erf: a start that is right to 0.3 % (Winitzki, 2008), and Halley's steps."""
+    size = np.abs(y)
+    rest = 1 - size
+    logarithm = np.log1p(-size * size)
+    middle = 2 / (np.pi * 0.147) + logarithm / 2
+    # Without cancellation where the logarithm is small.
+    x = np.sqrt(-logarithm / 0.147 / (np.sqrt(middle * middle - logarithm / 0.147) + middle))
+    x = np.where(size < 1e-3, size, np.where(size < 1, x, 0.0))
+    for _ in range(3):
+        error = np.where(size < 0.5, erf(x) - size, rest - erfc(x))
+        step = error * (np.sqrt(np.pi) / 2) * np.exp(x * x)
+        x = x - step / (1 + x * step)
+    x = np.where(size < 1, x, np.where(size == 1, np.inf, np.nan))
+    return np.copysign(x, y)
+
+
+def by_math(
+    function: Callable[[float], float], x: np.ndarray, at_pole: float = math.nan
+) -> np.ndarray:
+    """A function of Python's math of each element; infinite where it overflows."""
+
+    def value(each: float) -> float:
+        try:
+            return function(each)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return at_pole
+
+    return np.asarray(np.frompyfunc(value, 1, 1)(x), np.float64)
+
+
 def _erf_small(x: np.ndarray) -> np.ndarray:
     square = x * x
-    ratio = _polynomial(_PP, square) / _polynomial(_QQ, square)
+    ratio = polynomial(_PP, square) / polynomial(_QQ, square)
     # Below 2**-28 the quotient is _EFX; scaling keeps denormal products exact.
     tiny = 0.0625 * (16.0 * x + (16.0 * _EFX) * x)
     return np.where(np.abs(x) < 2.0**-28, tiny, x + x * ratio)
@@ -110,15 +149,15 @@ def _erf_small(x: np.ndarray) -> np.ndarray:
 
 def _erf_middle(x: np.ndarray) -> np.ndarray:
     offset = np.abs(x) - 1.0
-    return np.copysign(_ERX + _polynomial(_PA, offset) / _polynomial(_QA, offset), x)
+    return np.copysign(_ERX + polynomial(_PA, offset) / polynomial(_QA, offset), x)
 
 
 def _erf_tail(x: np.ndarray) -> np.ndarray:
     # erf(6) is 1 - 2e-17; capping also keeps infinities out of the quotients.
     size = np.minimum(np.abs(x), 6.0)
     inverse = 1.0 / (size * size)
-    near = _polynomial(_RA, inverse) / _polynomial(_SA, inverse)
-    far = _polynomial(_RB, inverse) / _polynomial(_SB, inverse)
+    near = polynomial(_RA, inverse) / polynomial(_SA, inverse)
+    far = polynomial(_RB, inverse) / polynomial(_SB, inverse)
     ratio = np.where(size < 1.0 / 0.35, near, far)
     # The upper half of the bits, so that its square is exact.
     head = (size.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
@@ -126,7 +165,8 @@ def _erf_tail(x: np.ndarray) -> np.ndarray:
     return np.copysign(1.0 - power / size, x)
 
 
-def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
+def polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
+    """A polynomial, the coefficient of the lowest degree first."""
     total = np.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total = total * x + coefficient

@@ -1,15 +1,13 @@
-"""The base class of operations, their registry, and the cached inference of result shapes."""
+"""The base class of operations, and the cached inference of result shapes."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from minixla.core.attributes import REQUIRED, Attribute, Function, spelling
+from minixla.core.attributes import Attribute, Function, spelling
 from minixla.core.errors import (
     AttributeValueError,
     DerivativeError,
@@ -22,6 +20,9 @@ from minixla.core.errors import (
     too_large,
 )
 from minixla.core.records import Record, all_attributes, no_attribute
+from minixla.core.registry import REGISTRY as REGISTRY
+from minixla.core.registry import full_name, operation_named, registered
+from minixla.core.registry import register as register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import hide_frames
@@ -31,16 +32,11 @@ if TYPE_CHECKING:
     from minixla.core.stablehlo_text import Emitter
 
 Shapes = AnyShape | tuple[AnyShape, ...]
-OperationClass = TypeVar("OperationClass", bound="Operation")
 #: None or a method.
 _NO_HOOK: Any = None
 
 #: The `linear_operands` of a variadic operation that is linear in all of them.
 EVERY_OPERAND = range(sys.maxsize)
-
-#: Every registered operation by XLA's name (`DotGeneral`).
-REGISTRY: dict[str, Operation] = {}
-
 
 # How many inferences an operation remembers; fewer where they keep programs alive.
 _MOST_INFERRED = 4096
@@ -69,7 +65,10 @@ class Operation(Record):
     value; where `shape` gives a tuple, rules do too.
 
     Declarations:
-        name: XLA's name, `DotGeneral`; default: the class's name.
+        name: XLA's name, `DotGeneral`; default: the class's name. In another namespace than XLA's
+            that stands in front, `my.DotGeneral`, so that such a name is never XLA's.
+        namespace: whose names do not clash with those of others; default: the class's top-level
+            package, which for minixla and minixla_ops is `xla`.
         hlo_name, stablehlo_name: its names in HLO (`dot`) and StableHLO (`dot_general`).
         spec_names: the entries of XLA's operation semantics that it is; default: its name. Several
             builders may make one operation (`Dot` and `DotGeneral`).
@@ -93,6 +92,7 @@ class Operation(Record):
     #: The one object of the class, made by `register`.
     instance: ClassVar[Any] = None
     name: ClassVar[str] = ""
+    namespace: ClassVar[str] = ""
     builder_name: ClassVar[str] = ""
     hlo_name: ClassVar[str] = ""
     stablehlo_name: ClassVar[str | None] = None
@@ -137,14 +137,14 @@ class Operation(Record):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "name" not in cls.__dict__:
-            cls.name = cls.__name__
+        name = cls.__dict__.get("name", cls.__name__)
+        cls.name = full_name(name, cls.namespace, cls.__module__)
         if "spec_names" not in cls.__dict__:
             cls.spec_names = (cls.name,)
         if "builder_name" not in cls.__dict__:
-            cls.builder_name = "_".join(_words(cls.name)).lower()
+            cls.builder_name = "_".join(_words(name)).lower()
         if "hlo_name" not in cls.__dict__:
-            cls.hlo_name = "-".join(_words(cls.name)).lower()
+            cls.hlo_name = "-".join(_words(name)).lower()
         if "operands" in cls.__dict__:
             cls.operand_names = cls.operands
         cls._declare()
@@ -554,7 +554,7 @@ class Operation(Record):
         if self.fields:
             return type(self), tuple(self.values.values())
         module = type(self).__module__
-        if REGISTRY.get(self.name) is self:
+        if self in registered(self.name):
             return operation_named, (self.name, module)
         # One that users do not build is a constant of its module.
         names = [name for name, each in vars(sys.modules[module]).items() if each is self]
@@ -564,36 +564,3 @@ class Operation(Record):
 def _shown(value: Any) -> str:
     """An attribute's value in a message; programs by name."""
     return (repr(value) if getattr(value, "keeps_identity", False) else str(value))[:_MOST_SHOWN]
-
-
-def register(cls: type[OperationClass]) -> type[OperationClass]:
-    """Class decorator: makes the operation's one instance and puts it into the registry.
-
-    The instance is the class's attribute `instance`.
-
-    Raises:
-        ValueError: another operation has the name, or the class has no docstring.
-    """
-    if cls.name in REGISTRY:
-        raise ValueError(f"an operation named {cls.name} is registered already")
-    if not inspect.getdoc(cls):
-        raise ValueError(f"operation {cls.name} has no docstring")
-    is_given = any(field.default is REQUIRED for field in cls.fields.values())
-    cls.instance = instance = cls._blank() if is_given else cls()
-    REGISTRY[cls.name] = instance
-    return cls
-
-
-def operation_named(name: str, module: str | None = None) -> Operation:
-    """The registered operation of XLA's name `name`.
-
-    Args:
-        name: the name.
-        module: what registers it, if that is not loaded yet.
-
-    Raises:
-        KeyError: there is none.
-    """
-    if name not in REGISTRY and module is not None:
-        importlib.import_module(module)
-    return REGISTRY[name]

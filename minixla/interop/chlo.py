@@ -11,10 +11,10 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
 from minixla.interop.decomposition import decomposition
 from minixla.interop.operations import TABLE, Translation, precisions, preferred
-from minixla.interop.special import SPECIAL
 from minixla.interop.step import Step
 from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
+from minixla_ops.special_functions import SPECIAL
 
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 

@@ -25,9 +25,8 @@ from minixla.core.operation import REGISTRY, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import bind, closed_graph, evaluate_graph
 from minixla.interop.reading import read_module
-from minixla.interop.special import Lgamma
 from minixla.interop.step import Step
-from minixla_ops import exp, log, log1p, select
+from minixla_ops import exp, lgamma, log, log1p, select
 from minixla_ops.casting import cast
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.evaluation import reference_graph
@@ -107,10 +106,6 @@ class _Incomplete(Elementwise):
         raise NotImplementedError
 
 
-def _lgamma(x: Any) -> Any:
-    return bind(Lgamma.instance, x)
-
-
 @register
 class Igamma(_Incomplete):
     """The regularised lower incomplete gamma function P(a, x)."""
@@ -125,9 +120,9 @@ class Igamma(_Incomplete):
         is_zero, is_far = x == 0, x == math.inf
         between = select(is_zero | is_far, ones_like(x), x)
         # The power may overflow where exp(-x) is small.
-        inner = exp((a - 1) * log(between) - between - _lgamma(a))
+        inner = exp((a - 1) * log(between) - between - lgamma(a))
         near = select(is_zero, x, ones_like(x))
-        outer = power(near, a - 1) * exp(-near - _lgamma(a))
+        outer = power(near, a - 1) * exp(-near - lgamma(a))
         return select(is_zero, outer, select(is_far, zeros_like(x), inner))
 
 
@@ -155,7 +150,7 @@ class Betainc(_Incomplete):
         is_end = (x == 0) | (x == 1)
         half = full_like(x, 0.5)
         far = full_like(x, math.inf)
-        log_beta = _lgamma(a) + _lgamma(b) - _lgamma(a + b)
+        log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
         log_beta = select((a == math.inf) | (b == math.inf), far, log_beta)
         between, end = select(is_end, half, x), select(is_end, x, half)
         inner = exp((a - 1) * log(between) + (b - 1) * log1p(-between) - log_beta)

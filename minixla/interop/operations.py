@@ -216,12 +216,12 @@ def _rng(step: Step) -> Sequence[Value]:
     if step.operands[2].instruction is not None:
         step.builder.known(step.operands[2])
     name = "RngUniform" if is_uniform else "RngNormal"
-    return [step.bind(name, *step.operands[:2], shape=step.result)]
+    return [step.bind(name, *step.operands[:2], output_shape=step.result)]
 
 
 def _rng_bit_generator(step: Step) -> dict[str, Any]:
     algorithm = (step.choice("rng_algorithm") or "DEFAULT").lower()
-    return {"algorithm": f"rng_{algorithm}", "shape": step.results[1]}
+    return {"algorithm": f"rng_{algorithm}", "output_shape": step.results[1]}
 
 
 def _triangular_solve(step: Step) -> dict[str, Any]:

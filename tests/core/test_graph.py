@@ -269,7 +269,13 @@ def test_pruning_keeps_side_effects_and_what_they_read_in_order():
         Effect()(x)
         return [x]
 
-    assert names(graph_of(function).pruned()) == ["Exp", "Effect", "Tanh", "Call", "Effect"]
+    assert names(graph_of(function).pruned()) == [
+        "Exp",
+        "tests.Effect",
+        "Tanh",
+        "Call",
+        "tests.Effect",
+    ]
 
 
 def test_pruning_keeps_a_step_one_of_whose_results_is_needed():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import gc
-import pickle
 import weakref
 from typing import Any
 
@@ -31,7 +29,8 @@ from minixla.core.errors import (
     TransformError,
 )
 from minixla.core.graph import Graph
-from minixla.core.operation import REGISTRY, Operation, operation_named, register
+from minixla.core.operation import Operation
+from minixla.core.registry import REGISTRY, operation_named
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.elementwise import FLOATS, Unary
@@ -108,46 +107,8 @@ NAMES = [
 @pytest.mark.parametrize(("name", "builder_name", "hlo_name"), NAMES)
 def test_names_follow_from_the_class(name, builder_name, hlo_name):
     made = type(name, (Operation,), {})
-    assert (made.name, made.builder_name, made.hlo_name) == (name, builder_name, hlo_name)
-    assert made.spec_names == (name,)
-
-
-@pytest.fixture
-def registry():
-    """The registry, with what a test adds taken out again."""
-    before = dict(REGISTRY)
-    yield REGISTRY
-    REGISTRY.clear()
-    REGISTRY.update(before)
-
-
-def test_registering(registry):
-    @register
-    class Fresh(Operation):
-        """New here."""
-
-    assert operation_named("Fresh") is Fresh.instance is registry["Fresh"]
-    assert repr(Fresh.instance) == "<Operation Fresh>"
-    for copied in (pickle.loads(pickle.dumps(Fresh.instance)), copy.deepcopy(Fresh.instance)):
-        assert copied is Fresh.instance
-
-
-def test_a_name_is_registered_once(registry):
-    before = registry["Add"]
-    with pytest.raises(ValueError, match="an operation named Add is registered already"):
-        register(type("Add", (Operation,), {"__doc__": "Another sum."}))
-    assert registry["Add"] is before
-
-
-def test_an_operation_needs_a_docstring(registry):
-    with pytest.raises(ValueError, match="operation Silent has no docstring"):
-        register(type("Silent", (Operation,), {"__doc__": ""}))
-    assert "Silent" not in registry
-
-
-def test_an_unknown_name():
-    with pytest.raises(KeyError, match="Nothing"):
-        operation_named("Nothing")
+    assert (made.builder_name, made.hlo_name) == (builder_name, hlo_name)
+    assert made.spec_names == (made.name,) == (f"tests.{name}",)
 
 
 class Window(Operation):

@@ -11,6 +11,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.shapes import Shape
+from minixla_ops.random import RngBitGenerator
 from tests.harness import check_batching, check_operation, check_rejected, graph_of
 from tests.oracles import run_xla
 
@@ -44,12 +45,7 @@ def test_bits_are_those_of_xla(case):
     graph = graph_of(generator(case, *shapes), [state_of(case)])
     expected = run_xla(graph.stablehlo(), [state_of(case)])
     results = jax.tree.leaves(
-        [
-            mx.core.operation_named("RngBitGenerator").reference(
-                state_of(case), algorithm=STATES[case][0], shape=shape
-            )
-            for shape in shapes
-        ]
+        [RngBitGenerator(STATES[case][0], shape).reference(state_of(case)) for shape in shapes]
     )
     for result, other, shape in zip(results, expected, graph.output_shapes, strict=True):
         assert result.dtype == other.dtype
@@ -69,9 +65,7 @@ def test_as_the_engine_runs_it():
     state = state_of("philox")
     with jax.enable_x64(True):
         new_state, data = ops.rng_bit_generator("rng_philox", state, Shape("s8", (6,)))
-    expected = mx.core.operation_named("RngBitGenerator").reference(
-        state, algorithm="rng_philox", shape=Shape("s8", (6,))
-    )
+    expected = RngBitGenerator("rng_philox", Shape("s8", (6,))).reference(state)
     np.testing.assert_array_equal(new_state, expected[0])
     np.testing.assert_array_equal(data, expected[1])
 
@@ -96,9 +90,7 @@ def test_without_64_bit_mode():
 
     words = np.array([[1, 2], [3, 4]], np.uint32)
     state = words.view(np.uint64).ravel()
-    _, expected = mx.core.operation_named("RngBitGenerator").reference(
-        state, algorithm="rng_three_fry", shape=Shape("u32", (3,))
-    )
+    _, expected = RngBitGenerator("rng_three_fry", Shape("u32", (3,))).reference(state)
     with jax.enable_x64(False):
         new_words, data = mx.jit(draw)(words)
     assert new_words.tolist() == [[1, 2], [5, 4]]
@@ -123,9 +115,7 @@ def test_fact_equal_states_give_equal_bits_and_the_new_state_gives_others():
 
 
 def test_fact_bits_are_uniform():
-    _, data = mx.core.operation_named("RngBitGenerator").reference(
-        state_of("philox"), algorithm="rng_philox", shape=Shape("u32", (100_000,))
-    )
+    _, data = RngBitGenerator("rng_philox", Shape("u32", (100_000,))).reference(state_of("philox"))
     # The number of ones in each position is binomial: 5 standard deviations.
     ones = np.unpackbits(data.view(np.uint8)).reshape(-1, 32).sum(0, dtype=int)
     assert (np.abs(ones - 50_000) < 5 * np.sqrt(25_000)).all()

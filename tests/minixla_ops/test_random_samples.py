@@ -265,7 +265,7 @@ F32 = Shape("f32", (2,))
         (lambda a: ops.rng_uniform(a, a, Shape("c64", (2,))), [np.complex64(0)], ShapeError,
          ["(C3)", "c64"]),
         (lambda a: ops.rng_uniform(a, a, (2,)), [np.float32(0)], AttributeValueError,
-         ["attribute shape", "must be a Shape"]),
+         ["attribute output_shape", "must be a Shape"]),
     ],
 )  # fmt: skip
 def test_checks(function, operands, error, phrases):

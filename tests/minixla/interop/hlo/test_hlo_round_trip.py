@@ -64,7 +64,7 @@ OTHERWISE = {
     "GetTupleElement": _always,  # tuples are taken apart
     "Map": lambda step: step.op.static_count,  # it is a call
     "Pad": lambda step: not _shapes(step)[0].rank,  # it is a copy
-    "RngBitGenerator": lambda step: step.attributes["shape"].element_type.kind != "unsigned",
+    "RngBitGenerator": lambda step: step.op.output_shape.element_type.kind != "unsigned",
     "Select": lambda step: _shapes(step)[1].rank and not _shapes(step)[0].rank,
     "Tuple": _always,
     **{f"{name}TotalOrder": _of_integers for name in ("Eq", "Ne", "Ge", "Gt", "Le", "Lt")},

@@ -7,35 +7,25 @@ are the known ones, rather than those of polynomials that approximate them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.element_types import F32, F64, element_type
+import minixla_ops as ops
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import closed_graph
-from minixla.interop.decomposition import decomposition
-from minixla_ops import cosh, exp, floor, rsqrt, select
+from minixla.core.shapes import Shape
+from minixla_ops import numpy_gamma, special
 from minixla_ops.casting import cast
+from minixla_ops.composed import kept_program
 from minixla_ops.elementwise import FLOATS, Binary, Elementwise, Unary
 from minixla_ops.evaluation import apply_elementwise
 from minixla_ops.operators import convert
 from minixla_ops.rules import array_shape, full_like, ones_like
-
-
-def _approximated(name: str, count: int = 1) -> Any:
-    """The function in NumPy: what MLIR writes for it, in double."""
-    scalar = Shape(F64)
-
-    def function(*operands: np.ndarray) -> np.ndarray:
-        graph = decomposition(f"chlo.{name}", (scalar,) * count, (scalar,), "")
-        return apply_elementwise(graph, operands)[0]
-
-    return function
 
 
 class _Special(Elementwise):
@@ -45,23 +35,29 @@ class _Special(Elementwise):
     in_double = True
     spec_names = ()
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-    ) -> Sequence[str]:
-        """The operation of chlo."""
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(results)
+        if self.in_double and shape.element_type.bits < 16:  # MLIR has no erfc of these
+            return emit.expand(_in_f32(self, shape), operands)
         return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
+
+
+@lru_cache(maxsize=1024)
+def _in_f32(operation: _Special, shape: Shape) -> Graph:
+    """The program that computes an operation in f32."""
+
+    def function(*operands: Any) -> Any:
+        result = operation(*[convert(each, F32) for each in operands])
+        return convert(result, shape.element_type)
+
+    return kept_program(function, [shape] * len(operation.operands), operation.builder_name)
 
 
 class _SpecialUnary(_Special, Unary):
     #: d result / d operand from operand and result.
     rule: ClassVar[Callable[[Any, Any], Any]]
 
-    def derivative(self, operand: Any, result: Any) -> Any:
-        """See `rule`; in f32 for narrower types."""
+    def derivative(self, operand, result):
         kind = array_shape(operand).element_type
         if kind.bits >= 32:
             return type(self).rule(operand, result)
@@ -73,7 +69,7 @@ class Sinh(_SpecialUnary):
     """Hyperbolic sine."""
 
     numpy = np.sinh
-    rule = staticmethod(lambda x, y: cosh(x))
+    rule = staticmethod(lambda x, y: ops.cosh(x))
 
 
 @register
@@ -81,7 +77,7 @@ class Asin(_SpecialUnary):
     """Inverse sine."""
 
     numpy = np.arcsin
-    rule = staticmethod(lambda x, y: rsqrt((1 - x) * (1 + x)))
+    rule = staticmethod(lambda x, y: ops.rsqrt((1 - x) * (1 + x)))
 
 
 @register
@@ -89,7 +85,7 @@ class Acos(_SpecialUnary):
     """Inverse cosine."""
 
     numpy = np.arccos
-    rule = staticmethod(lambda x, y: -rsqrt((1 - x) * (1 + x)))
+    rule = staticmethod(lambda x, y: -ops.rsqrt((1 - x) * (1 + x)))
 
 
 @register
@@ -105,7 +101,7 @@ class Asinh(_SpecialUnary):
     """Inverse hyperbolic sine."""
 
     numpy = np.arcsinh
-    rule = staticmethod(lambda x, y: rsqrt(1 + x * x))
+    rule = staticmethod(lambda x, y: ops.rsqrt(1 + x * x))
 
 
 @register
@@ -113,7 +109,7 @@ class Acosh(_SpecialUnary):
     """Inverse hyperbolic cosine."""
 
     numpy = np.arccosh
-    rule = staticmethod(lambda x, y: rsqrt((x - 1) * (x + 1)))
+    rule = staticmethod(lambda x, y: ops.rsqrt((x - 1) * (x + 1)))
 
 
 @register
@@ -128,32 +124,32 @@ class Atanh(_SpecialUnary):
 class Erfc(_SpecialUnary):
     """1 - erf(x), accurate where that is small."""
 
-    numpy = staticmethod(_approximated("erfc"))
-    rule = staticmethod(lambda x, y: (-2 / math.sqrt(math.pi)) * exp(-x * x))
+    numpy = staticmethod(special.erfc)
+    rule = staticmethod(lambda x, y: (-2 / math.sqrt(math.pi)) * ops.exp(-x * x))
 
 
 @register
 class ErfInv(_SpecialUnary):
     """The inverse of erf."""
 
-    numpy = staticmethod(_approximated("erf_inv"))
-    rule = staticmethod(lambda x, y: (math.sqrt(math.pi) / 2) * exp(y * y))
+    numpy = staticmethod(special.erf_inv)
+    rule = staticmethod(lambda x, y: (math.sqrt(math.pi) / 2) * ops.exp(y * y))
 
 
 @register
 class Lgamma(_SpecialUnary):
     """The logarithm of the absolute value of the gamma function."""
 
-    numpy = staticmethod(_approximated("lgamma"))
-    rule = staticmethod(lambda x, y: Digamma()(x))
+    numpy = staticmethod(numpy_gamma.lgamma)
+    rule = staticmethod(lambda x, y: ops.digamma(x))
 
 
 @register
 class Digamma(_SpecialUnary):
     """The derivative of lgamma."""
 
-    numpy = staticmethod(_approximated("digamma"))
-    rule = staticmethod(lambda x, y: Polygamma()(full_like(x, 1), x))
+    numpy = staticmethod(numpy_gamma.digamma)
+    rule = staticmethod(lambda x, y: ops.polygamma(full_like(x, 1), x))
 
 
 class _Sum(_Special, Binary):
@@ -167,15 +163,10 @@ class _Sum(_Special, Binary):
 
     #: The exponent s, less the order.
     offset = 0
+    #: Where x is positive, in NumPy.
+    sum: ClassVar[Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-    ) -> Sequence[str]:
-        """Three operations of chlo, in f32 for narrower types."""
+    def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(results)
         wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
         split, joined = _reflection(shape, wide, self.offset)
@@ -186,21 +177,16 @@ class _Sum(_Special, Binary):
         ]
         return emit.expand(joined, [sign, scale, *sums])
 
-    def reference(self, order: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The same in double."""
+    def reference(self, order, x):
         scalar, kind = Shape(F64), element_type(x.dtype)
         split, joined = _reflection(scalar, scalar, self.offset)
         wide = [cast(each, F64) for each in (order, x)]
         with np.errstate(all="ignore"):
             order, sign, scale, *arguments = apply_elementwise(split, wide)
-            approximated = _approximated(self.builder_name, 2)
-            sums = [approximated(order, x) for x in arguments]
+            sums = [self.sum(order, x) for x in arguments]
             return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
 
-    def derivatives(
-        self, lhs: Any, rhs: Any, result: Any
-    ) -> tuple[Callable[[], Any], Callable[[], Any]]:
-        """NaN, and that of the second operand."""
+    def derivatives(self, lhs, rhs, result):
         return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
 
     def second(self, order: Any, x: Any) -> Any:
@@ -216,43 +202,46 @@ def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
         order, x = convert(order, wide.element_type), convert(x, wide.element_type)
         exponent, one = order + offset, ones_like(x)
         is_far = (x == math.inf) & (exponent > 1)
-        x = select(is_far, one, x)
-        is_whole = (exponent == floor(exponent)) & (exponent > 1)
-        is_reflected = (x < 0) & (x != floor(x)) & is_whole
-        size = select(is_reflected, -x, 0.5 * one)
-        fraction = size - floor(size)
-        is_even = 0.5 * exponent == floor(0.5 * exponent)
-        sign = select(is_reflected, select(is_even, one, -one), 0 * one)
-        first = select(is_reflected, 1 - fraction, x)
-        return order, sign, select(is_far, 0 * one, one), first, fraction, 1 + size
+        x = ops.select(is_far, one, x)
+        is_whole = (exponent == ops.floor(exponent)) & (exponent > 1)
+        is_reflected = (x < 0) & (x != ops.floor(x)) & is_whole
+        size = ops.select(is_reflected, -x, 0.5 * one)
+        fraction = size - ops.floor(size)
+        is_even = 0.5 * exponent == ops.floor(0.5 * exponent)
+        sign = ops.select(is_reflected, ops.select(is_even, one, -one), 0 * one)
+        first = ops.select(is_reflected, 1 - fraction, x)
+        return order, sign, ops.select(is_far, 0 * one, one), first, fraction, 1 + size
 
     def joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
-        total = select(sign == 0, first, first + sign * (fractional - above))
+        total = ops.select(sign == 0, first, first + sign * (fractional - above))
         return convert(scale * total, shape.element_type)
 
     return (
-        closed_graph(split, [shape, shape], "reflection"),
-        closed_graph(joined, [wide] * 5, "reflection"),
+        kept_program(split, [shape, shape], "reflection"),
+        kept_program(joined, [wide] * 5, "reflection"),
     )
 
 
 @register
 class Polygamma(_Sum):
-    """The n-th derivative of digamma at x, for operands n, x."""
+    """The n-th derivative of digamma at x; n is an array of floats, too."""
 
+    operands = "n", "x"
     offset = 1
+    sum = staticmethod(numpy_gamma.polygamma)
 
-    def second(self, order: Any, x: Any) -> Any:
-        """The next polygamma."""
+    def second(self, order, x):
         return self(order + 1, x)
 
 
 @register
 class Zeta(_Sum):
-    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0, for operands x, q."""
+    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 
-    def second(self, order: Any, x: Any) -> Any:
-        """-x zeta(x + 1, q), with the names of the class."""
+    operands = "x", "q"
+    sum = staticmethod(numpy_gamma.zeta)
+
+    def second(self, order, x):
         return -order * self(order + 1, x)
 
 
@@ -260,13 +249,29 @@ class Zeta(_Sum):
 class NextAfter(_Special, Binary):
     """The float next to the first operand in the direction of the second."""
 
+    element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
     zero_derivative = "it is piecewise constant"
     in_double = False
 
-    def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-        """NumPy's, which ml_dtypes extends to its types."""
+    def reference(self, lhs, rhs):
+        # ml_dtypes extends NumPy's to its types.
         return np.asarray(np.nextafter(lhs, rhs))
 
+
+acos = builder(Acos)
+acosh = builder(Acosh)
+asin = builder(Asin)
+asinh = builder(Asinh)
+atan = builder(Atan)
+atanh = builder(Atanh)
+digamma = builder(Digamma)
+erf_inv = builder(ErfInv)
+erfc = builder(Erfc)
+lgamma = builder(Lgamma)
+next_after = builder(NextAfter)
+polygamma = builder(Polygamma)
+sinh = builder(Sinh)
+zeta = builder(Zeta)
 
 _UNARY = (Sinh, Asin, Acos, Atan, Asinh, Acosh, Atanh, Erfc, ErfInv, Lgamma, Digamma)
 #: By chlo's name.
