@@ -102,7 +102,7 @@ class Conditional(RunsPrograms):
     def hlo(self, emit, operands, shapes, result):
         packed, names = [], []
         for branch in self.branches:
-            numbers, own = _own_inputs(branch)
+            numbers, own = own_inputs(branch)
             section = [operands[1 + number] for number in numbers]
             packed.append(emit.pack(section, [shapes[1 + number] for number in numbers]))
             names.append(emit.computation(own, by_tuple=True))
@@ -157,7 +157,7 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
     return tuple(any(flags) for flags in zip(*columns, strict=True))
 
 
-def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
+def own_inputs(branch: Graph) -> tuple[list[int], Graph]:
     """The numbers of the inputs that a branch reads, and its program with these alone."""
     found = branch.memo.get("own_inputs")
     if found is None:

@@ -27,6 +27,7 @@ from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS, replica_groups
 from minixla.interop.values import literal_of, plain
+from minixla_ops.conditional import own_inputs
 from minixla_ops.dot_dimensions import DotDimensionNumbers
 from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
 
@@ -114,19 +115,19 @@ def _scan(step: Step) -> dict[str, Any]:
 def _conditional(step: Step) -> Sequence[Value]:
     index, *sections = step.operands
     branches = step.module.computations(step)
-    given = [step.builder.leaves(each) for each in sections]
-    # Our branches take all operands; what several of them are given is there once.
-    distinct = {id(value): value for section in given for value in section}
-    everything = list(distinct.values())
-    for number, (branch, section) in enumerate(zip(branches, given, strict=True)):
-        shapes = [value.shape for value in section]
+    given = []
+    for number, (branch, section) in enumerate(zip(branches, sections, strict=True)):
+        leaves = step.builder.leaves(section)
+        shapes = [value.shape for value in leaves]
         if list(branch.input_shapes) != shapes:
             wanted = f"It takes ({', '.join(map(str, branch.input_shapes))})."
             step.reject(f"branch {number} is given ({', '.join(map(str, shapes))})", wanted)
-    programs = [
-        _of_all(branch, section, everything)
-        for branch, section in zip(branches, given, strict=True)
-    ]
+        # As it is printed: tuples that nobody reads are gone, and with them who reads an operand.
+        numbers, own = own_inputs(branch)
+        given.append((own, [leaves[each] for each in numbers]))
+    # Our branches take all operands; what several of them are given is there once.
+    everything = list({id(value): value for _, section in given for value in section}.values())
+    programs = [_of_all(branch, section, everything) for branch, section in given]
     attributes = {"branches": tuple(programs)}
     found = step.builder.apply(REGISTRY["Conditional"], [index, *everything], attributes)
     return _declared(step, found)

@@ -185,3 +185,22 @@ def test_what_is_left_out_of_a_constant_is_missed():
         assert str(imported.graph) == str(mx.import_hlo(str(imported.graph)).graph)
     with pytest.raises(mx.ImportError_, match="leaves out the numbers"):
         mx.reference(imported)()
+
+
+def test_a_branch_whose_operand_only_a_tuple_reads():
+    text = """HloModule m
+
+branch {
+  x = f32[2] parameter(0)
+  unread = (f32[2]) tuple(x)
+  ROOT c = f32[2] constant({1, 2})
+}
+
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[2] parameter(1)
+  ROOT r = f32[2] conditional(i, x), branch_computations={branch}
+}
+"""
+    back = mx.import_hlo(text).graph
+    assert mx.import_hlo(str(back)).graph == back
