@@ -59,7 +59,7 @@ class _Shift(_Bitwise):
             bits = self.shifted(bits, step.astype(np.uint64))
         return np.asarray((bits >> free).astype(lhs.dtype))
 
-    def shifted(self, bits, amount):
+    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
         """Patterns of 64 bits shifted by amounts in [0, 63]."""
         raise NotImplementedError
 

@@ -86,7 +86,8 @@ def _plainer(name: str, summary: str, *omitted: str) -> Callable[..., Any]:
     space = {"conv_general_dilated": conv_general_dilated, "__name__": __name__}
     exec(compile(source, __file__, "exec"), space)
     function: Any = space[name]
-    function.__annotations__ = {each.name: each.annotation for each in kept}
+    types = {each.name: each.annotation for each in kept}
+    function.__annotations__ = {**types, "return": "Any"}
     function.__doc__ = f"{summary}\n\nArgs, result and errors: see `conv_general_dilated`."
     return function
 

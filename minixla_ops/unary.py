@@ -199,7 +199,7 @@ class _BitCount(Unary):
     element_types = INTEGERS
     zero_derivative = "integers have no derivative"
 
-    def count(self, bits, width):
+    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
         """The result for elements of `width` bits held in an unsigned type."""
         raise NotImplementedError
 

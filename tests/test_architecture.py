@@ -186,6 +186,50 @@ def test_a_file_is_a_room():
     assert not long, "look for the second room in them"
 
 
+# Files with operations, whose rules are annotated on the base class.
+OF_RULES = [name for name in NAMES if name.startswith("minixla_ops/")] + [
+    "minixla/interop/lapack.py",
+    "minixla/interop/undefined.py",
+    *(
+        f"minixla/transforms/{name}.py"
+        for name in (
+            *("axis_operations", "checkpoint", "custom_calls"),
+            *("debugging", "layouts", "mapped_call"),
+        )
+    ),
+]
+
+
+def _written_in(module):
+    """The functions and methods of a module that override nothing, by name."""
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(value):
+            bases = value.__mro__[1:]
+            own = {k: v for k, v in vars(value).items() if not any(k in vars(b) for b in bases)}
+        else:
+            own = {"": value}
+        for key, each in own.items():
+            function = getattr(each, "__func__", each)
+            is_here = (
+                inspect.isfunction(function) and function.__code__.co_filename == module.__file__
+            )
+            if is_here and function.__name__ != "<lambda>":
+                yield f"{name}.{key}", inspect.unwrap(function)
+
+
+@pytest.mark.parametrize("path", OF_RULES)
+def test_what_is_no_override_is_annotated(path):
+    module = importlib.import_module(".".join(Path(path).with_suffix("").parts))
+    missing = []
+    for name, function in _written_in(module):
+        wanted = {*inspect.signature(function).parameters, "return"} - {"self", "cls"}
+        unknown = sorted(wanted - set(function.__annotations__))
+        missing += [f"{name}: {each}" for each in unknown if not each.startswith("_")]
+    assert not missing
+
+
 def test_every_list_of_names_is_true():
     found = []
     for name in NAMES:
