@@ -204,3 +204,26 @@ ENTRY e {
 """
     back = mx.import_hlo(text).graph
     assert mx.import_hlo(str(back)).graph == back
+
+
+def test_a_branch_that_reads_a_later_member_alone():
+    text = """HloModule m
+
+branch {
+  t = (f32[2,2], f32[3], f32[2]) parameter(0)
+  a = f32[2,2] get-tuple-element(t), index=0
+  b = f32[2,2] abs(a)
+  ROOT c = f32[2] get-tuple-element(t), index=2
+}
+
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[2,2] parameter(1)
+  y = f32[3] parameter(2)
+  z = f32[2] parameter(3)
+  t = (f32[2,2], f32[3], f32[2]) tuple(x, y, z)
+  ROOT r = f32[2] conditional(i, t), branch_computations={branch}
+}
+"""
+    back = mx.import_hlo(text).graph
+    assert mx.import_hlo(str(back)).graph == back
