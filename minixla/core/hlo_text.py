@@ -139,7 +139,7 @@ class HloEmitter:
         for index, (name, shape) in enumerate(zip(names, shapes, strict=True)):
             self._body.append(name, f"{shape} parameter({index})")
         if by_tuple:
-            self._body.tuples.update({id(value): f"%{names[0]}" for value in graph.inputs})
+            self._body.members(f"%{names[0]}", graph.inputs)
         else:
             pairs = zip(graph.inputs, names, strict=True)
             self._body.values.update({id(value): f"%{name}" for value, name in pairs})
@@ -156,16 +156,16 @@ class HloEmitter:
         if len(results) == 1:
             self._body.values[id(results[0])] = name
         else:
-            self._body.tuples.update({id(value): name for value in results})
+            self._body.members(name, results)
 
     def _read(self, value: Value) -> str:
         """The name of a value; one of several is taken out of its tuple when first read."""
         values = self._body.values
         name = values.get(id(value))
         if name is None:
-            owner = self._body.tuples[id(value)]
+            owner, index = self._body.tuples[id(value)]
             name = values[id(value)] = self.instruction(
-                "get-tuple-element", [owner], value.shape, index=value.index
+                "get-tuple-element", [owner], value.shape, index=index
             )
         return name
 
@@ -176,8 +176,11 @@ class _Body:
     def __init__(self) -> None:
         self._lines: dict[str, str] = {}
         self.values: dict[int, str] = {}
-        #: For values that come in a tuple, the name of the tuple.
-        self.tuples: dict[int, str] = {}
+        #: For values that come in a tuple, the name of the tuple and their place in it.
+        self.tuples: dict[int, tuple[str, int]] = {}
+
+    def members(self, owner: str, values: Sequence[Value]) -> None:
+        self.tuples.update({id(value): (owner, index) for index, value in enumerate(values)})
 
     def append(self, name: str, text: str) -> None:
         self._lines[f"%{name}"] = text

@@ -67,6 +67,7 @@ class _Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._requests = 0
         self._lock = threading.Lock()
 
     def ask(self, kind: bytes, source: bytes) -> Sent:
@@ -112,7 +113,7 @@ class _Worker:
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "JAX_PLATFORMS": "cpu"},
             )
-            self._process, self._owner = process, os.getpid()
+            self._process, self._owner, self._requests = process, os.getpid(), 0
         return process
 
     def _replies(
@@ -126,11 +127,15 @@ class _Worker:
         process.stdin.flush()
         until = time.monotonic() + _SECONDS
         number = process.stdout.fileno()
+        self._requests += 1
         letter = b"L"
         while letter in (b"L", b"S"):
-            header = _read(number, 9, until).tobytes()
-            letter = header[:1]
-            yield letter, _read(number, struct.unpack("<Q", header[1:])[0], until)
+            header = _read(number, 17, until).tobytes()
+            request, size = struct.unpack("<QQ", header[1:])
+            data = _read(number, size, until)
+            if request == self._requests:  # not of its death after the answer to the last one
+                letter = header[:1]
+                yield letter, data
 
     def stop(self) -> None:
         """Ends the process."""

@@ -1,11 +1,12 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
-Run as a script. A request and each part of a reply is a letter, 8 bytes of length, and so many
-bytes. A request is `B`, a program in binary form, `T`, MLIR's text, or `H`, HLO's. A reply is any
-number of `L`, the data of a large constant, and of `S`, MLIR's text where a binary program has
-strings beyond ASCII, or what stands beside an HLO program, as JSON; and then `M`, the module as
-bytecode, or `E`, the place of an error, a line break and a message, or `D`, why the reader died. A
-child serves until it dies; the next one needs no imports.
+Run as a script. A request is a letter, 8 bytes of length, and so many bytes: `B`, a program in
+binary form, `T`, MLIR's text, or `H`, HLO's. Each part of a reply is a letter, the number of the
+request and the length, 8 bytes each, and the bytes. A reply is any number of `L`, the data of a
+large constant, and of `S`, MLIR's text where a binary program has strings beyond ASCII, or what
+stands beside an HLO program, as JSON; and then `M`, the module as bytecode, or `E`, the place of an
+error, a line break and a message, or `D`, why the reader died. A child serves until it dies; the
+next one needs no imports.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import importlib.util
 import io
 import json
 import math
+import mmap
 import os
 import re
 import resource
@@ -59,6 +61,9 @@ _hlo = _load(Path(__file__).parents[1] / "engine" / "hlo_protos.py")
 # Making one takes longer than reading a small program.
 _CONTEXT = _new_context()
 _requests = os.fdopen(0, "rb", closefd=False)
+# Which request it is, from 1: memory that the child shares, so that its death is told of the
+# request of which it died. It may die of one that it has answered: modules are freed afterwards.
+_number = mmap.mmap(-1, 8)
 
 
 def read(kind: bytes, source: bytes) -> None:
@@ -162,7 +167,7 @@ def _limit(size: int) -> None:
 
 
 def _send(letter: bytes, data: bytes | memoryview) -> None:
-    os.write(1, letter + struct.pack("<Q", len(data)))
+    os.write(1, letter + _number[:] + struct.pack("<Q", len(data)))
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(1, rest) :]
@@ -171,6 +176,7 @@ def _send(letter: bytes, data: bytes | memoryview) -> None:
 def serve() -> None:
     """Answers until there are no more requests."""
     while header := _requests.read(9):
+        _number[:] = struct.pack("<Q", struct.unpack("<Q", _number[:])[0] + 1)
         size = struct.unpack("<Q", header[1:])[0]
         try:
             _limit(size)

@@ -135,8 +135,7 @@ def _conditional(step: Step) -> Sequence[Value]:
 
 def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]) -> Graph:
     """A branch as a program of all operands."""
-    is_numbered = [value.index for value in branch.inputs] == list(range(len(everything)))
-    if is_numbered and [id(each) for each in section] == [id(each) for each in everything]:
+    if [id(each) for each in section] == [id(each) for each in everything]:
         return branch
     builder = Builder()
     builder.inputs = [Value(value.shape, None, -1) for value in everything]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import minixla as mx
+from minixla.interop import reader
 from tests.minixla.interop.import_programs import as_bytecode, main
 
 ROOT = Path(__file__).parents[3]
@@ -53,3 +57,18 @@ def test_the_process_that_reads_bytes_starts_again():
         with pytest.raises(mx.ImportError_):
             mx.import_stablehlo(bytes(bad[:-9]))
         assert mx.import_stablehlo(good).graph.instructions[0].op.name == "Tanh"
+
+
+def test_a_reader_that_dies_after_its_answer_does_not_answer_the_next_request():
+    names = ("tanh", "cosine", "abs")
+    texts = [main(f"%r = stablehlo.{name} %x : tensor<2x3xf32>") for name in names]
+    mx.import_stablehlo(texts[0])
+    process = reader._WORKER._process
+    assert process is not None
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    child = children.read_text()
+    os.kill(int(child), signal.SIGABRT)
+    while children.read_text() in (child, ""):  # while it dies it may take what it is not to answer
+        time.sleep(0.001)
+    for text, name in zip(texts, ("Tanh", "Cos", "Abs"), strict=True):
+        assert mx.import_stablehlo(text).graph.instructions[0].op.name == name
