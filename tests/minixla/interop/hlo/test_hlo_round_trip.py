@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
@@ -79,24 +82,40 @@ def whole_constants():
         yield
 
 
+def instructions_of(graph: Graph) -> Iterator[Instruction]:
+    """The instructions of a graph, and of the programs that they run."""
+    for step in graph.instructions:
+        yield step
+        for computation in step.computations:
+            yield from instructions_of(computation)
+
+
 def is_printed_otherwise(graph: Graph) -> bool:
-    """Whether an instruction, or one of a program that is run, comes back as another."""
-    pending = [graph]
-    while pending:
-        for step in pending.pop().instructions:
-            if step.op.name in OTHERWISE and OTHERWISE[step.op.name](step):
-                return True
-            pending.extend(step.computations)
-    return False
+    """Whether an instruction comes back as another."""
+    return any(
+        step.op.name in OTHERWISE and OTHERWISE[step.op.name](step)
+        for step in instructions_of(graph)
+    )
+
+
+def _is_half_nan(step: Instruction) -> bool:
+    """Whether it is a constant of (NaN, 0): XLA's parser makes (NaN, NaN) of it."""
+    if step.op.name != "Constant" or not np.iscomplexobj(step.op.literal.array):
+        return False
+    array = step.op.literal.array
+    return bool(np.any(np.isnan(array.real) != np.isnan(array.imag)))
 
 
 def check(program: Program) -> None:
     graph, inputs = program.graph, program.inputs
     back = mx.import_hlo(str(graph)).graph
-    if not is_printed_otherwise(graph):
+    has_half_nan = any(map(_is_half_nan, instructions_of(graph)))
+    if not is_printed_otherwise(graph) and not has_half_nan:
         assert back == graph
     # It is a fixed point in any case, and computes the same bits.
     assert mx.import_hlo(str(back)).graph == back
+    if has_half_nan:
+        return
     for one, other in zip(
         reference_graph(back, inputs), reference_graph(graph, inputs), strict=True
     ):
@@ -187,43 +206,77 @@ def test_what_is_left_out_of_a_constant_is_missed():
         mx.reference(imported)()
 
 
-def test_a_branch_whose_operand_only_a_tuple_reads():
-    text = """HloModule m
-
-branch {
+#: Branches of which not all operands are read, and what the programs give them.
+UNREAD = {
+    "an operand that only a tuple reads": """
+first {
   x = f32[2] parameter(0)
   unread = (f32[2]) tuple(x)
   ROOT c = f32[2] constant({1, 2})
 }
-
 ENTRY e {
   i = s32[] parameter(0)
   x = f32[2] parameter(1)
-  ROOT r = f32[2] conditional(i, x), branch_computations={branch}
+  ROOT r = f32[2] conditional(i, x), branch_computations={first}
 }
-"""
-    back = mx.import_hlo(text).graph
-    assert mx.import_hlo(str(back)).graph == back
-
-
-def test_a_branch_that_reads_a_later_member_alone():
-    text = """HloModule m
-
-branch {
+""",
+    "a later member alone": """
+first {
   t = (f32[2,2], f32[3], f32[2]) parameter(0)
   a = f32[2,2] get-tuple-element(t), index=0
   b = f32[2,2] abs(a)
   ROOT c = f32[2] get-tuple-element(t), index=2
 }
-
 ENTRY e {
   i = s32[] parameter(0)
   x = f32[2,2] parameter(1)
   y = f32[3] parameter(2)
   z = f32[2] parameter(3)
   t = (f32[2,2], f32[3], f32[2]) tuple(x, y, z)
-  ROOT r = f32[2] conditional(i, t), branch_computations={branch}
+  ROOT r = f32[2] conditional(i, t), branch_computations={first}
 }
-"""
-    back = mx.import_hlo(text).graph
+""",
+    "operands that only another branch reads": """
+first {
+  x = f32[1] parameter(0)
+  a = f32[1] abs(x)
+  ROOT c = f32[2] constant({1, 2})
+}
+second {
+  t = (f32[2,2], f32[2]) parameter(0)
+  a = f32[2,2] get-tuple-element(t), index=0
+  b = f32[2,2] abs(a)
+  ROOT c = f32[2] get-tuple-element(t), index=1
+}
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[1] parameter(1)
+  y = f32[2,2] parameter(2)
+  z = f32[2] parameter(3)
+  t = (f32[2,2], f32[2]) tuple(y, z)
+  ROOT r = f32[2] conditional(i, x, t), branch_computations={first, second}
+}
+""",
+}
+
+
+@pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)
+def test_branches_that_do_not_read_all_operands(text):
+    back = mx.import_hlo(f"HloModule m\n{text}").graph
     assert mx.import_hlo(str(back)).graph == back
+    x, y, z = np.float32([-1]), np.float32([[1, 2], [3, 4]]), np.float32([5, 6])
+    given = [x, y, z] if "second" in text else [y, np.ones(3, np.float32), z]
+    inputs = [np.int32(1), *given[: len(back.inputs) - 1]]
+    if len(back.inputs) == 2:
+        inputs[1] = z
+    expected = [1, 2] if "unread" in text else [5, 6]
+    assert_same(np.asarray(reference_graph(back, inputs)[0]), np.float32(expected))
+
+
+def test_a_complex_number_that_is_half_nan_is_read_as_xla_reads_it():
+    text = "HloModule m\nENTRY e {\n  ROOT c = c64[2] constant({(nan, 0), (1, -0.0)})\n}\n"
+    assert "constant({(nan, nan), (1, -0)})" in _hlo.hlo_module_from_text(text).to_string()
+    found = mx.reference(mx.import_hlo(text))()
+    assert_same(
+        np.asarray(found), np.array([complex(np.nan, np.nan), complex(1, -0.0)], np.complex64)
+    )
