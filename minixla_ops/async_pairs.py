@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, Text, attribute
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.stablehlo_text import quoted
-from minixla_ops.calls import Call, call
+from minixla_ops.calls import Call
 from minixla_ops.collective_passing import CollectivePermute
 from minixla_ops.collective_reductions import AllReduce
 from minixla_ops.collectives import AllGather
 from minixla_ops.dump_only import Identity, Internal, refusing, result_of
 from minixla_ops.rules import splat
-from minixla_ops.tuples import get_tuple_element, tuple
 
 
 class Done(Internal):
@@ -49,7 +49,7 @@ class Done(Internal):
         return start.elements[self.index]
 
     def composition(self, start):
-        return get_tuple_element(start, self.index)
+        return ops.get_tuple_element(start, self.index)
 
 
 _CONTEXT = Shape("u32")
@@ -76,7 +76,7 @@ class CopyStart(_Start):
         return TupleShape([operand, operand, _CONTEXT])
 
     def composition(self, operand):
-        return tuple([operand, operand, splat(0, _CONTEXT)])
+        return ops.tuple([operand, operand, splat(0, _CONTEXT)])
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:
@@ -114,7 +114,7 @@ class _StartOf(_Start):
         return TupleShape([operand, result_of(self.collective, operand)])
 
     def composition(self, operand):
-        return tuple([operand, self.collective(operand)])
+        return ops.tuple([operand, self.collective(operand)])
 
     def hlo_attributes(self, shapes):
         return self.collective.hlo_attributes(shapes)
@@ -192,8 +192,8 @@ class AsyncStart(_Start):
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
     def composition(self, *operands):
-        (result,) = call(self.computation, *operands)
-        return tuple([tuple(operands), result, splat(0, Shape("s32"))])
+        (result,) = ops.call(self.computation, *operands)
+        return ops.tuple([ops.tuple(operands), result, splat(0, Shape("s32"))])
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import minixla_ops as ops
 from minixla.core.operation import Operation
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, Shape
@@ -29,15 +30,13 @@ def member_shapes(
 
 def move_dimension(value: Any, source: int, destination: int) -> Any:
     """`value` with dimension `source` moved to `destination`, the others in order."""
-    from minixla_ops.movement import transpose
-
     if source == destination:
         return value
     shape = shape_of(value)
     assert isinstance(shape, Shape)
     order = [index for index in range(shape.rank) if index != source]
     order.insert(destination, source)
-    return transpose(value, tuple(order))
+    return ops.transpose(value, tuple(order))
 
 
 def merge_dimension(value: Any, source: int, destination: int) -> Any:
@@ -45,32 +44,26 @@ def merge_dimension(value: Any, source: int, destination: int) -> Any:
 
     `destination` is the other's number when `source` is not counted.
     """
-    from minixla_ops.reshaping import reshape
-
     moved = move_dimension(value, source, destination)
     sizes = shape_of(moved).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
     merged = sizes[destination] * sizes[destination + 1]
-    return reshape(moved, (*sizes[:destination], merged, *sizes[destination + 2 :]))
+    return ops.reshape(moved, (*sizes[:destination], merged, *sizes[destination + 2 :]))
 
 
 def split_dimension(value: Any, dimension: int, count: int) -> Any:
     """`value` with `dimension` split into `count` and what remains, the slower part first."""
-    from minixla_ops.reshaping import reshape
-
     sizes = shape_of(value).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
     parts = count, sizes[dimension] // count
-    return reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
+    return ops.reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
 
 
 def add_batch(value: Any, size: int, position: int) -> Any:
     """`value` repeated `size` times along a new dimension at `position`."""
-    from minixla_ops.broadcasting import broadcast_in_dim
-
     shape = shape_of(value)
     assert isinstance(shape, Shape)
     sizes = shape.dimensions
     kept = tuple([index + (index >= position) for index in range(len(sizes))])
-    return broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
+    return ops.broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
 
 
 def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:
@@ -123,19 +116,16 @@ def batch_by_loop(
 
 def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
     """Member `index` of a batch; an operand without one is everybody's."""
-    from minixla_ops.movement import reshape, slice_in_dim
-
     if dimension is None:
         return operand
     sizes = shape_of(operand).dimensions  # type: ignore[union-attr]  # batched: an array
-    taken = slice_in_dim(operand, index, index + 1, dimension)
-    return reshape(taken, sizes[:dimension] + sizes[dimension + 1 :])
+    taken = ops.slice_in_dim(operand, index, index + 1, dimension)
+    return ops.reshape(taken, sizes[:dimension] + sizes[dimension + 1 :])
 
 
 def _stack(values: Sequence[Any]) -> Any:
-    from minixla_ops.movement import concat_in_dim
 
-    return concat_in_dim([add_batch(value, 1, 0) for value in values], 0)
+    return ops.concat_in_dim([add_batch(value, 1, 0) for value in values], 0)
 
 
 def _empty_batch(

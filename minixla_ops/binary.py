@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.linear import add_cotangents
@@ -122,9 +123,8 @@ class Rem(Binary):
     numpy = staticmethod(numpy_arithmetic.remainder)
 
     def derivatives(self, lhs, rhs, result):
-        from minixla_ops.rounding import round_nearest_even
 
-        return lambda: ones_like(lhs), lambda: -round_nearest_even((lhs - result) / rhs)
+        return lambda: ones_like(lhs), lambda: -ops.round_nearest_even((lhs - result) / rhs)
 
 
 @register
@@ -142,17 +142,15 @@ class Pow(Binary):
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
-        from minixla_ops.selection import select
-        from minixla_ops.transcendental import log
 
         def of_base() -> Any:
             # x ** 0 does not change with x, not at 0 either, where x ** -1 is infinite.
             is_constant = (lhs == 0) & (rhs == 0)
-            return rhs * self(select(is_constant, ones_like(lhs), lhs), rhs - 1)
+            return rhs * self(ops.select(is_constant, ones_like(lhs), lhs), rhs - 1)
 
         def of_exponent() -> Any:
             # 0 ** y does not change with y, though log(0) is infinite.
-            return log(select(lhs == 0, ones_like(lhs), lhs)) * result
+            return ops.log(ops.select(lhs == 0, ones_like(lhs), lhs)) * result
 
         return of_base, of_exponent
 
@@ -184,12 +182,10 @@ class _Extremum(Binary):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
 
     def _share(self, own: Any, other: Any) -> Any:
-        from minixla_ops.comparison import compare
-        from minixla_ops.selection import select
 
         nothing, half, all_ = (full_like(own, share) for share in (0, 0.5, 1))
-        is_chosen = compare(own, other, self.direction)
-        return select(own == other, half, select(is_chosen, all_, nothing))
+        is_chosen = ops.compare(own, other, self.direction)
+        return ops.select(own == other, half, ops.select(is_chosen, all_, nothing))
 
 
 @register
@@ -248,10 +244,12 @@ class Complex(Binary):
         return operand.with_element_type(operand.element_type.complex)
 
     def transpose(self, cotangents, operands, linear):
-        from minixla_ops.unary import imag, real
 
         # The pairing is that of JAX: Re(cotangent * tangent), without a conjugate.
-        return [real(cotangents) if linear[0] else None, -imag(cotangents) if linear[1] else None]
+        return [
+            ops.real(cotangents) if linear[0] else None,
+            -ops.imag(cotangents) if linear[1] else None,
+        ]
 
 
 def binary_builder(operation: type[Binary]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
 from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
@@ -275,16 +276,13 @@ def apply_computation(computation: Graph, operands: Sequence[Any]) -> list[Any]:
         computation: takes one scalar for each operand.
         operands: values of the current trace.
     """
-    from minixla_ops.broadcasting import broadcast_in_dim
-    from minixla_ops.reshaping import reshape
-
     sizes = array_shape(operands[0]).dimensions
     if not sizes:
         return evaluate_graph(computation, operands)
     size = array_shape(operands[0]).size
     batched = batched_graph(computation, (0,) * len(operands), size)
-    results = evaluate_graph(batched.graph, [reshape(operand, (size,)) for operand in operands])
+    results = evaluate_graph(batched.graph, [ops.reshape(operand, (size,)) for operand in operands])
     return [
-        broadcast_in_dim(result, sizes, ()) if at is None else reshape(result, sizes)
+        ops.broadcast_in_dim(result, sizes, ()) if at is None else ops.reshape(result, sizes)
         for result, at in zip(results, batched.dimensions, strict=True)
     ]

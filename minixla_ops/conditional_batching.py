@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.batching import move_batch
-from minixla_ops.bitwise import or_
-from minixla_ops.comparison import eq, gt, lt
 from minixla_ops.loops import any_of, choose, shadowed
 from minixla_ops.nested import over_batch, program
 from minixla_ops.rules import array_shape, full_like, zeros
-from minixla_ops.selection import select
-from minixla_ops.unary import not_
 
 Flags = tuple[bool, ...]
 Choice = Callable[[tuple[Graph, ...]], Operation]
@@ -118,11 +115,11 @@ def batch_of_guard(
 def _takers(index: Any, count: int) -> list[Any]:
     """For each branch the members of a batch that take it, pred[size]."""
     if array_shape(index).element_type.kind == "pred":
-        return [index, not_(index)]
+        return [index, ops.not_(index)]
     last = full_like(index, count - 1)
-    outside = or_(lt(index, full_like(index, 0)), gt(index, last))
-    numbers = select(outside, last, index)
-    return [eq(numbers, full_like(numbers, number)) for number in range(count)]
+    outside = ops.or_(ops.lt(index, full_like(index, 0)), ops.gt(index, last))
+    numbers = ops.select(outside, last, index)
+    return [ops.eq(numbers, full_like(numbers, number)) for number in range(count)]
 
 
 def _computes(branch: Graph) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.builders import named_like, operand_list
@@ -16,7 +17,6 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.stablehlo_text import layouts_text, quoted, real_text
 from minixla_ops.rules import listed
-from minixla_ops.tuples import tuple as tuple_of
 
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -253,7 +253,7 @@ def _custom_call(
     operation = CustomCall(target_name, shapes, options, has_side_effect, api_version)
     results = operation(*operand_list(args, "custom_call", "args"))
     if isinstance(shape, TupleShape):
-        return tuple_of(results)
+        return ops.tuple(results)
     return results[0] if is_single else results
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Boolean, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.batching import move_dimension
-from minixla_ops.dynamic_sizes import SIZE, get_dimension_size, refuse_ragged, static
-from minixla_ops.reshaping import reshape
+from minixla_ops.dynamic_sizes import SIZE, refuse_ragged, static
 from minixla_ops.rules import array_shape, operand_list
 
 
@@ -86,8 +86,8 @@ class DynamicReshape(Operation):
         if not operand.is_dynamic:
             for dimension in range(array_shape(cotangents).rank):
                 cotangents = static(cotangents, dimension)
-            return reshape(cotangents, operand.dimensions), *none
-        sizes = [get_dimension_size(operands[0], each) for each in range(operand.rank)]
+            return ops.reshape(cotangents, operand.dimensions), *none
+        sizes = [ops.get_dimension_size(operands[0], each) for each in range(operand.rank)]
         return dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
 
     def batch(self, operands, dimensions):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Boolean, Dimension, attribute
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
@@ -20,13 +21,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.binary import add
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.comparison import lt
-from minixla_ops.creation import iota
-from minixla_ops.dynamic_slicing import dynamic_slice
 from minixla_ops.rules import array_shape, zeros_like
-from minixla_ops.selection import select
 
 #: The shape of a size.
 SIZE = Shape("s32")
@@ -210,9 +205,9 @@ def static(value: Any, dimension: int) -> Any:
     bound = np.int32(shape.dimensions[dimension])
     whole = SetDimensionSize(dimension, to_bound=True)(value, bound)
     # Elsewhere than in the reference it holds anything there.
-    position = iota(Shape(SIZE.element_type, shape.dimensions), dimension)
-    size = broadcast_in_dim(get_dimension_size(value, dimension), shape.dimensions, ())
-    return select(lt(position, size), whole, zeros_like(whole))
+    position = ops.iota(Shape(SIZE.element_type, shape.dimensions), dimension)
+    size = ops.broadcast_in_dim(get_dimension_size(value, dimension), shape.dimensions, ())
+    return ops.select(ops.lt(position, size), whole, zeros_like(whole))
 
 
 def with_sizes(value: Any, like: Any) -> Any:
@@ -279,8 +274,8 @@ def dynamic_parts(
         bound = array_shape(part).dimensions[dimension]
         starts = [start if at == dimension else np.int32(0) for at in range(len(sizes))]
         kept = (*sizes[:dimension], bound, *sizes[dimension + 1 :])
-        found.append(dynamic_slice(whole, starts, kept) if flag else None)
-        start = add(start, get_dimension_size(part, dimension))
+        found.append(ops.dynamic_slice(whole, starts, kept) if flag else None)
+        start = ops.add(start, get_dimension_size(part, dimension))
     return found
 
 

@@ -7,18 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.batching import batch_size, move_batch, move_dimension
-from minixla_ops.gather import gather
 from minixla_ops.gather_scatter import clamped_starts
 from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.movement import concat_in_dim
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, holds, listed, operand_list, splat, zeros
-from minixla_ops.scatter import scatter
 from minixla_ops.slicing import box, inserted
 
 
@@ -230,8 +227,8 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
 def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:
     """Start indices of a whole batch, as rows of one array."""
     pairs = zip(starts, dimensions, strict=True)
-    columns = [reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]
-    return concat_in_dim(columns, 1)
+    columns = [ops.reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]
+    return ops.concat_in_dim(columns, 1)
 
 
 def _gather(
@@ -256,7 +253,7 @@ def _gather(
         start_indices_batching_dims=batched,
     )
     sizes = (*[min(size, 1)] * len(batched), *slice_sizes)
-    return gather(operand, _index_vectors(starts, starts_at, size), numbers, sizes), 0
+    return ops.gather(operand, _index_vectors(starts, starts_at, size), numbers, sizes), 0
 
 
 def _scatter(
@@ -275,7 +272,7 @@ def _scatter(
     )
     rows = _index_vectors(starts, starts_at, size)
     clamped = clamped_starts(rows, numbers, sizes, (1, *windows[1:]))
-    return scatter(
+    return ops.scatter(
         operand, clamped, update, _second, numbers, unique_indices=True, indices_in_bounds=True
     )
 

@@ -13,17 +13,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.derived import jvp_graph
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
 from minixla.core.tracing import closed_graph, evaluate_graph
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.computations import apply_computation, monoid_of
 from minixla_ops.evaluation import apply_elementwise
-from minixla_ops.movement import concat_in_dim, slice_in_dim
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate, zeros
-from minixla_ops.selection import select
 
 Values = list[Any]
 
@@ -69,7 +66,7 @@ def fold_in_order(
         if there is not None and not there.all():
             whole = spread_mask(there, sizes)
             pairs = zip(combined, running, strict=True)
-            combined = [select(whole, new, old) for new, old in pairs]
+            combined = [ops.select(whole, new, old) for new, old in pairs]
         running = combined
     return running
 
@@ -83,26 +80,26 @@ def _fold_pairs(computation: Graph, values: Values) -> Values:
         combined = apply_computation(computation, [*lower, *upper])
         if count % 2:
             last = [_cut(value, even, count) for value in values]
-            combined = [concat_in_dim(pair, 0) for pair in zip(combined, last, strict=True)]
+            combined = [ops.concat_in_dim(pair, 0) for pair in zip(combined, last, strict=True)]
         values = combined
     return values
 
 
 def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:
     """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
-    return broadcast_in_dim(mask, sizes, range(mask.ndim))
+    return ops.broadcast_in_dim(mask, sizes, range(mask.ndim))
 
 
 def _broadcast(initial: Any, sizes: Sequence[int]) -> Any:
     """A scalar repeated to `sizes`; a value that has them as it is."""
     if array_shape(initial).dimensions == tuple(sizes):
         return initial
-    return broadcast_in_dim(initial, sizes, ())
+    return ops.broadcast_in_dim(initial, sizes, ())
 
 
 def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:
-    cut = slice_in_dim(value, start, limit, 0, stride)
-    return reshape(cut, array_shape(value).dimensions[1:]) if drop else cut
+    cut = ops.slice_in_dim(value, start, limit, 0, stride)
+    return ops.reshape(cut, array_shape(value).dimensions[1:]) if drop else cut
 
 
 _TRIALS = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.errors import DerivativeError, ShapeError, explain
 from minixla.core.graph import Graph
@@ -12,7 +13,6 @@ from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.batching import add_batch, align_batches, batch_size, move_batch
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.computations import (
     apply_computation,
     check_computation,
@@ -177,7 +177,7 @@ class Fold(Operation):
         results, _ = operation.infer((*shapes, *scalars), {})
         sizes = as_tuple(results)[0].dimensions
         starts = [
-            broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
+            ops.broadcast_in_dim(initial, sizes, () if dimension is None else (at,))
             for initial, dimension in zip(initials, of_initials, strict=True)
         ]
         folded = operation.folded(moved, starts)
@@ -193,7 +193,7 @@ class Fold(Operation):
         else:
             operation, out = self.over_batch(at)
             total = operation(array, neutral)
-        first = broadcast_in_dim(initial, array_shape(total).dimensions, (out,))
+        first = ops.broadcast_in_dim(initial, array_shape(total).dimensions, (out,))
         return apply_computation(self.computation, [first, total])[0], out
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.derived import ReverseGraphs, call_vjp_graphs, vjp_graphs
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
@@ -31,16 +32,10 @@ from minixla.core.graph import Graph, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
-from minixla_ops.binary import div, max, min
-from minixla_ops.comparison import ge, le, lt
-from minixla_ops.conversion import convert_element_type
-from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minixla_ops.loop_trips import Trips, known_trips, written_once
-from minixla_ops.loops import constants_of, repeat, while_
+from minixla_ops.loops import constants_of, repeat
 from minixla_ops.nested import merged, program, read_inputs
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate, sum_over, zeros
-from minixla_ops.selection import select
 
 # Slots, and states in a block; fewer where so many states would be larger than this.
 _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
@@ -221,7 +216,7 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tupl
     recompute = _part(step.halves.forward, chosen, step.residuals)
 
     def first(*init: Any) -> list[Any]:
-        trips, *results = while_(
+        trips, *results = ops.while_(
             lambda _, *values: evaluate_graph(condition, values),
             lambda trips, *values: [trips + np.int32(1), *evaluate_graph(shown, values)],
             [np.int32(0), *init],
@@ -295,16 +290,16 @@ def _back_in_blocks(
         return step.pull(evaluate_graph(recompute, [*state, *fixed]), cotangents)
 
     def unfinished(top: Any, *_: Any) -> Any:
-        return ge(top, zero)
+        return ops.ge(top, zero)
 
     def next_part(top: Any, end: Any, trips: Any, starts: Any, *rest: Any) -> list[Any]:
         slots, fixed, cotangents = _split(rest, width, len(fixed_shapes))
         start = _take(starts, top)
-        is_block = le(end - start, one)
-        last = select(is_block, one, zero)
+        is_block = ops.le(end - start, one)
+        last = ops.select(is_block, one, zero)
         second = _second_part(capacities, end - start, np.int32(size - 1) - top)
-        skipped = max(end - start - second, one)
-        steps = select(is_block, min(trips - start * block, block), skipped * block)
+        skipped = ops.max(end - start - second, one)
+        steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
         empty = [zeros(_stacked(shape, size)) for shape in shapes]
         state = [_take(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
@@ -314,8 +309,8 @@ def _back_in_blocks(
         cotangents = repeat(steps * last, pull, cotangents, given)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
-            select(is_block, top - one, above),
-            select(is_block, start, end),
+            ops.select(is_block, top - one, above),
+            ops.select(is_block, start, end),
             trips,
             _put(starts, start + skipped, above),
             *[_put(*pair, above) for pair in zip(slots, state, strict=True)],
@@ -324,22 +319,24 @@ def _back_in_blocks(
         ]
 
     fixed_shapes = list(map(array_shape, fixed))
-    blocks = div(trips + np.int32(size - 1), block)
+    blocks = ops.div(trips + np.int32(size - 1), block)
     slots = [
         _put(zeros(_stacked(shape, size)), x, 0) for shape, x in zip(shapes, first, strict=True)
     ]
     starts = np.zeros(size, np.int32)
-    init = [min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *cotangents]
-    return list(while_(unfinished, next_part, init)[-len(cotangents) :])
+    init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *cotangents]
+    return list(ops.while_(unfinished, next_part, init)[-len(cotangents) :])
 
 
 def _second_part(capacities: np.ndarray, length: Any, free: Any) -> Any:
     """How many of `length` blocks at most come after the next cut, with `free` slots."""
-    column = reshape(
-        dynamic_slice(capacities, [0, free], (len(capacities), 1)), capacities.shape[:1]
+    column = ops.reshape(
+        ops.dynamic_slice(capacities, [0, free], (len(capacities), 1)), capacities.shape[:1]
     )
-    too_few = convert_element_type(lt(column, length), "s32")
-    return reshape(dynamic_slice(capacities, [sum_over(too_few, [0]), free - 1], (1, 1)), ())
+    too_few = ops.convert_element_type(ops.lt(column, length), "s32")
+    return ops.reshape(
+        ops.dynamic_slice(capacities, [sum_over(too_few, [0]), free - 1], (1, 1)), ()
+    )
 
 
 def _capacities(size: int) -> np.ndarray:
@@ -372,14 +369,16 @@ def _stacked(shape: AnyShape, count: int) -> AnyShape:
 def _take(stack: Any, index: Any) -> Any:
     """Row `index`."""
     sizes = array_shape(stack).dimensions[1:]
-    row = dynamic_slice(stack, [index, *[0] * len(sizes)], (1, *sizes))
-    return reshape(row, sizes)
+    row = ops.dynamic_slice(stack, [index, *[0] * len(sizes)], (1, *sizes))
+    return ops.reshape(row, sizes)
 
 
 def _put(stack: Any, row: Any, index: Any) -> Any:
     """The stack with another row `index`."""
     sizes = array_shape(row).dimensions
-    return dynamic_update_slice(stack, reshape(row, (1, *sizes)), [index, *[0] * len(sizes)])
+    return ops.dynamic_update_slice(
+        stack, ops.reshape(row, (1, *sizes)), [index, *[0] * len(sizes)]
+    )
 
 
 def _split(values: Sequence[Any], *counts: int) -> list[list[Any]]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.derived import batched_graph, entered_graph
 from minixla.core.graph import Graph
@@ -15,13 +16,7 @@ from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.batching import move_batch
-from minixla_ops.binary import min
-from minixla_ops.bitwise import or_
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.comparison import lt
 from minixla_ops.computations import check_computation
-from minixla_ops.creation import iota
-from minixla_ops.dynamic_slicing import dynamic_slice
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.nested import (
     RunsPrograms,
@@ -32,10 +27,7 @@ from minixla_ops.nested import (
     over_batch,
     program,
 )
-from minixla_ops.reduction import reduce
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape
-from minixla_ops.selection import select
 from minixla_ops.tuples import without_tuples
 
 
@@ -227,14 +219,14 @@ def _loop_of_members(
 
 def any_of(flags: Any) -> Any:
     """Whether any of an array of pred holds."""
-    return reduce([flags], [np.False_], or_, range(array_shape(flags).rank))
+    return ops.reduce([flags], [np.False_], ops.or_, range(array_shape(flags).rank))
 
 
 def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
     """Members of one batch where `holds`, of another elsewhere; the batch stands first."""
     rank = array_shape(holds).rank
     sizes = array_shape(on_true).dimensions
-    return select(broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
+    return ops.select(ops.broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
 
 
 def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -250,23 +242,23 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
     if size == 0:
         return list(values)
     last = np.int32(size - 1)
-    numbers = _in_sizes(batch, iota(Shape("s32", (size,)), 0))
-    numbers = select(holds, numbers, np.full(batch, last))
-    first = reduce([numbers], [last], min, range(len(batch)))
+    numbers = _in_sizes(batch, ops.iota(Shape("s32", (size,)), 0))
+    numbers = ops.select(holds, numbers, np.full(batch, last))
+    first = ops.reduce([numbers], [last], ops.min, range(len(batch)))
 
     def shadow(value: Any) -> Any:
         sizes = array_shape(value).dimensions
         rest = sizes[len(batch) :]
         flat = _in_sizes((size, *rest), value)
-        member = dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
+        member = ops.dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
         kept = [0, *range(len(batch), len(sizes))]
-        return choose(holds, value, broadcast_in_dim(member, sizes, kept))
+        return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
 
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
 
 
 def _in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
-    return value if array_shape(value).dimensions == sizes else reshape(value, sizes)
+    return value if array_shape(value).dimensions == sizes else ops.reshape(value, sizes)
 
 
 def repeat(
@@ -289,7 +281,7 @@ def repeat(
     stop = 2 + len(carried)
 
     def condition(index: Any, limit: Any, *_: Any) -> Any:
-        return lt(index, limit)
+        return ops.lt(index, limit)
 
     def step(*values: Any) -> list[Any]:
         given, fixed = list(values[2:stop]), list(values[stop:])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, Integer, Integers, attribute
 from minixla.core.builders import named_like, operand_list
 from minixla.core.derived import batched_graph
@@ -15,12 +16,10 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.batching import align_batches
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.composed import Composed, program_of
 from minixla_ops.computations import check_computation, computation_of
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.evaluation import apply_elementwise, reference_graph
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, listed
 
 
@@ -87,12 +86,12 @@ class Map(Composed):
 
     def composition(self, *operands):
         count, shape = len(operands) - self.static_count, array_shape(operands[0])
-        flat = [reshape(each, (shape.size,)) for each in operands[:count]]
+        flat = [ops.reshape(each, (shape.size,)) for each in operands[:count]]
         batched = self._over_elements(shape.size)
         (result,) = evaluate_graph(batched.graph, [*flat, *operands[count:]])
         if batched.dimensions[0] is None:
-            return broadcast_in_dim(result, shape.dimensions, ())
-        return reshape(result, shape.dimensions)
+            return ops.broadcast_in_dim(result, shape.dimensions, ())
+        return ops.reshape(result, shape.dimensions)
 
     def _over_elements(self, size: int) -> Any:
         """The computation with its inputs but the static ones over a batch of `size`."""

@@ -13,8 +13,6 @@ from minixla.core.shapes import Shape
 from minixla_ops.batching import align_batches
 from minixla_ops.casting import emit_widened
 from minixla_ops.padding import pad as pad
-from minixla_ops.reshaping import reshape as reshape
-from minixla_ops.reshaping import transpose as transpose
 from minixla_ops.rules import array_shape
 from minixla_ops.slicing import slice as slice
 from minixla_ops.slicing import slice_in_dim as slice_in_dim

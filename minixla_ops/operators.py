@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
 from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import Operation
@@ -27,10 +28,8 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla_ops import binary, bitwise, comparison, rounding, unary
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.casting import cast
 from minixla_ops.rules import common_sizes, ones_like, splat
-from minixla_ops.selection import select
 
 Adjustment = Callable[[ElementType], ElementType]
 
@@ -50,9 +49,8 @@ def convert(value: Any, kind: ElementType) -> Any:
             one = cast(np.asarray(array[(0,) * array.ndim]), kind)
             return np.broadcast_to(one, array.shape)
         return cast(array, kind)
-    from minixla_ops.conversion import convert_element_type
 
-    return convert_element_type(value, kind)
+    return ops.convert_element_type(value, kind)
 
 
 def _filled(number: Any, shape: Shape) -> np.ndarray:
@@ -92,7 +90,7 @@ def broadcast_to(value: Any, sizes: Sequence[int]) -> Any:
     if own == tuple(sizes):
         return value
     first = len(sizes) - len(own)
-    return broadcast_in_dim(value, sizes, range(first, len(sizes)))
+    return ops.broadcast_in_dim(value, sizes, range(first, len(sizes)))
 
 
 def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int, ...]:
@@ -298,15 +296,15 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
         lhs, rhs = convert(lhs, F32), convert(rhs, F32)
     rest = binary.rem(lhs, rhs)  # refuses complex numbers
     # As CPython's float_floor_div: exact multiples divide without error.
-    exact = select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
+    exact = ops.select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
     whole = binary.div(exact, rhs)
     is_above = (rest != 0) & (unary.sign(lhs) != unary.sign(rhs))
-    whole = select(is_above, whole - 1, whole)
+    whole = ops.select(is_above, whole - 1, whole)
     if kind.is_float:
         below = rounding.floor(whole)
-        nearest = select(whole - below > 0.5, below + 1, below)
+        nearest = ops.select(whole - below > 0.5, below + 1, below)
         zero = unary.sign(lhs) * unary.sign(rhs) * 0
-        whole = convert(select(nearest == 0, zero, nearest), kind)
+        whole = convert(ops.select(nearest == 0, zero, nearest), kind)
     return _marked(whole, weak)
 
 
@@ -320,14 +318,14 @@ def remainder(lhs: Any, rhs: Any) -> Any:
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
     is_integer = operand_shape(lhs).element_type.is_integer
     if is_integer:
-        rhs = select(rhs == 0, ones_like(rhs), rhs)
+        rhs = ops.select(rhs == 0, ones_like(rhs), rhs)
     rest = binary.rem(lhs, rhs)
     has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
-    result = select(has_other_sign, rest + rhs, rest)
+    result = ops.select(has_other_sign, rest + rhs, rest)
     if not is_integer:
         # 0 with the sign of rhs, whose derivative is that of the rest.
-        zero = select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
-        result = select(rest == 0, zero, result)
+        zero = ops.select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
+        result = ops.select(rest == 0, zero, result)
     return _marked(result, weak)
 
 

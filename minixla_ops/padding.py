@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.batching import move_batch
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.rules import array_shape, splat, sum_over, zeros
-from minixla_ops.selection import select
 from minixla_ops.slicing import box, inserted, slice
 
 Triples = tuple[tuple[int, int, int], ...]
@@ -141,7 +140,7 @@ def _is_padding(operand: Shape, padding_config: Triples) -> Any:
 def _sum_of_padding(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
     # Not the difference of two sums, as elsewhere: it cancels, and is NaN where both are infinite.
     mask = _is_padding(operand, padding_config)
-    padding = select(mask, cotangent, zeros(array_shape(cotangent)))
+    padding = ops.select(mask, cotangent, zeros(array_shape(cotangent)))
     return sum_over(padding, range(operand.rank))
 
 
@@ -154,8 +153,8 @@ def _pad_with_each(
     config = ((0, 0, 0), *padding_config)
     whole = array_shape(operand)
     padded = pad(operand, splat(0, Shape(whole.element_type)), config)
-    values = broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
-    return select(_is_padding(whole, config), values, padded), 0
+    values = ops.broadcast_in_dim(padding_value, array_shape(padded).dimensions, (0,))
+    return ops.select(_is_padding(whole, config), values, padded), 0
 
 
 pad = builder(Pad)

@@ -6,20 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
 from minixla.core.builders import named_like
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
-from minixla_ops.bitwise import and_
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.comparison import eq
 from minixla_ops.computations import is_identity, monoid_of, short_form
-from minixla_ops.conversion import convert_element_type
 from minixla_ops.fold_programs import fold
 from minixla_ops.folding import Fold, fold_arguments, halves
 from minixla_ops.numpy_folds import fold_computation, fold_monoid
-from minixla_ops.reshaping import reshape, transpose
 from minixla_ops.rules import (
     add_cotangents,
     array_shape,
@@ -97,7 +93,7 @@ class Reduce(Fold):
 
     def _spread(self, result: Any, operand: Shape) -> Any:
         """A value of the result's dimensions repeated along the reduced ones."""
-        return broadcast_in_dim(result, operand.dimensions, self._kept(operand.rank))
+        return ops.broadcast_in_dim(result, operand.dimensions, self._kept(operand.rank))
 
     def reference(self, *operands):
         arrays, initials = halves(operands)
@@ -124,8 +120,8 @@ class Reduce(Fold):
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)
         if order != sorted(order):
-            operands = [transpose(operand, order) for operand in operands]
-        return fold(self.computation, [reshape(each, sizes) for each in operands], initials)
+            operands = [ops.transpose(operand, order) for operand in operands]
+        return fold(self.computation, [ops.reshape(each, sizes) for each in operands], initials)
 
     def over_batch(self, at):
         shifted = tuple([each + (each >= at) for each in self.dimensions_to_reduce])
@@ -166,12 +162,14 @@ class Reduce(Fold):
         operand, initial = operands
         shape, result_shape = array_shape(operand), array_shape(result)
         kind = shape.element_type
-        winners = convert_element_type(eq(operand, self._spread(result, shape)), kind)
+        winners = ops.convert_element_type(ops.eq(operand, self._spread(result, shape)), kind)
         count = sum_over(winners, self.dimensions_to_reduce)
         if is_identity(monoid_of(self.computation) or "", initial):
             return winners, None, count
-        is_initial = eq(broadcast_in_dim(initial, result_shape.dimensions, ()), result)
-        alone = convert_element_type(and_(is_initial, eq(count, zeros_like(count))), kind)
+        is_initial = ops.eq(ops.broadcast_in_dim(initial, result_shape.dimensions, ()), result)
+        alone = ops.convert_element_type(
+            ops.and_(is_initial, ops.eq(count, zeros_like(count))), kind
+        )
         return winners, alone, count + alone
 
 

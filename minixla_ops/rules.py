@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.builders import operand_list as operand_list
 from minixla.core.element_types import ElementType
 from minixla.core.linear import add_cotangents as add_cotangents
@@ -119,12 +120,11 @@ def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
 @lru_cache(maxsize=4096)
 def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Any, np.ndarray]:
     """Reduce and its initial value for sums of an element type: rules sum often."""
-    from minixla_ops.binary import add
     from minixla_ops.computations import computation_of
     from minixla_ops.reduction import Reduce
 
     scalar = Shape(kind)
-    return Reduce(computation_of(add, [scalar] * 2, "reduce"), dimensions), splat(0, scalar)
+    return Reduce(computation_of(ops.add, [scalar] * 2, "reduce"), dimensions), splat(0, scalar)
 
 
 fill_role("zeros", zeros)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Boolean, Dimension, Instance, Integer, attribute
 from minixla.core.derived import (
     call_vjp_graphs,
@@ -20,11 +21,9 @@ from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.batching import move_batch
 from minixla_ops.composed import Composed
 from minixla_ops.computations import computation_of
-from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minixla_ops.evaluation import reference_graph
 from minixla_ops.loops import repeat
 from minixla_ops.nested import RunsPrograms, members, merged
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, zeros
 from minixla_ops.scan_programs import (
     batched_step,
@@ -214,8 +213,8 @@ def _element(value: Any, index: Any, dimension: int) -> Any:
     sizes = list(array_shape(value).dimensions)
     starts = [index if at == dimension else 0 for at in range(len(sizes))]
     sizes[dimension] = 1
-    return reshape(
-        dynamic_slice(value, starts, sizes), (*sizes[:dimension], *sizes[dimension + 1 :])
+    return ops.reshape(
+        ops.dynamic_slice(value, starts, sizes), (*sizes[:dimension], *sizes[dimension + 1 :])
     )
 
 
@@ -224,7 +223,7 @@ def _with_element(stack: Any, element: Any, index: Any, dimension: int) -> Any:
     sizes = list(array_shape(stack).dimensions)
     starts = [index if at == dimension else 0 for at in range(len(sizes))]
     sizes[dimension] = 1
-    return dynamic_update_slice(stack, reshape(element, sizes), starts)
+    return ops.dynamic_update_slice(stack, ops.reshape(element, sizes), starts)
 
 
 def scan_all(

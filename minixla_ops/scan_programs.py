@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import minixla_ops as ops
 from minixla.core.derived import ReverseGraphs, batched_graph, vjp_graphs
 from minixla.core.graph import Graph
 from minixla.core.linear import spread
@@ -12,7 +13,6 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.batching import move_batch
 from minixla_ops.nested import program
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, instantiate
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _with_rank(value: Any, rank: int) -> Any:
 
 
 def _reshaped(value: Any, sizes: Sequence[int]) -> Any:
-    return value if array_shape(value).dimensions == tuple(sizes) else reshape(value, sizes)
+    return value if array_shape(value).dimensions == tuple(sizes) else ops.reshape(value, sizes)
 
 
 def _backward_step(

@@ -22,7 +22,6 @@ from minixla_ops.batching import move_dimension
 from minixla_ops.computations import apply_computation
 from minixla_ops.gather_scatter import into_padding
 from minixla_ops.index_numbers import outer_dimensions
-from minixla_ops.movement import concat_in_dim, slice_in_dim
 from minixla_ops.rules import array_shape, splat, zeros
 from minixla_ops.scatter_computations import pulled_back
 from minixla_ops.scatter_places import Places, chosen
@@ -64,7 +63,7 @@ class _Sequence:
         vectors = ops.reshape(indices, (self.count, len(moving)))
         columns: list[Any] = [zeros(Shape(kind, (self.count,)))] * len(self.windows)
         for component, dimension in enumerate(moving):
-            columns[dimension] = slice_in_dim(vectors, component, component + 1, 1)
+            columns[dimension] = ops.slice_in_dim(vectors, component, component + 1, 1)
         batching = zip(
             numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
         )
@@ -94,14 +93,14 @@ class _Sequence:
 
     def unrowed(self, rows: Values) -> Any:
         """What `rows` was given."""
-        joined = concat_in_dim([ops.reshape(row, (1, *self.windows)) for row in rows], 0)
+        joined = ops.concat_in_dim([ops.reshape(row, (1, *self.windows)) for row in rows], 0)
         ordered = ops.reshape(joined, self.sizes)
         return ops.transpose(ordered, [self.order.index(each) for each in sorted(self.order)])
 
 
 def _row(rows: Any, k: int, sizes: Sequence[int]) -> Any:
     """Row k of an array, of `sizes`."""
-    return ops.reshape(slice_in_dim(rows, k, k + 1, 0), sizes)
+    return ops.reshape(ops.slice_in_dim(rows, k, k + 1, 0), sizes)
 
 
 def pull_in_sequence(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.builders import named_like
 from minixla.core.derived import batched_graph, jvp_graph
@@ -17,7 +18,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.batching import align_batches, batch_size, member_shapes
-from minixla_ops.calls import Call, call
+from minixla_ops.calls import Call
 from minixla_ops.computations import (
     check_computation,
     computation_of,
@@ -147,7 +148,7 @@ class SelectAndScatter(Windowed):
         program = self.program(tuple(map(shape_of, primals)))
         derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
         given = [tangent for tangent in tangents if tangent is not None]
-        outcome = call(derived.graph, *primals, *given)
+        outcome = ops.call(derived.graph, *primals, *given)
         return outcome[1] if derived.active_outputs[0] else None
 
     def transpose(self, cotangents, operands, linear):
@@ -171,7 +172,7 @@ class SelectAndScatter(Windowed):
             program = self.program(member_shapes(operands, dimensions))
             size = batch_size(operands, dimensions)
             batched = batched_graph(program, tuple(dimensions), size)
-            (result,) = call(batched.graph, *operands)
+            (result,) = ops.call(batched.graph, *operands)
             return result, batched.dimensions[0]
         (operand, source), at = align_batches(operands[:2], dimensions[:2])
         window = self.window.inserted(at)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
@@ -14,7 +15,6 @@ from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracing import shape_of
 from minixla_ops.batching import batch_size, move_batch
 from minixla_ops.binary import Max, Min
-from minixla_ops.broadcasting import broadcast_in_dim
 from minixla_ops.elementwise import Elementwise
 from minixla_ops.numpy_arithmetic import maximum, minimum
 from minixla_ops.rules import array_shape, common_sizes, sum_over, zeros_like
@@ -167,7 +167,7 @@ def _where(pred: Any, value: Any, like: Any) -> Any:
     """`value`, broadcast to the shape of `like`, where `pred` is true; zeros elsewhere."""
     sizes = array_shape(like).dimensions
     if array_shape(value).dimensions != sizes:
-        value = broadcast_in_dim(value, sizes, ())
+        value = ops.broadcast_in_dim(value, sizes, ())
     return select(pred, value, zeros_like(value))
 
 
@@ -196,7 +196,7 @@ def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
     if dimension is None:
         return operand if rank == 0 else move_batch(operand, None, at, sizes[at])
     if rank == 1:
-        return broadcast_in_dim(operand, sizes, (at,))
+        return ops.broadcast_in_dim(operand, sizes, (at,))
     return move_batch(operand, dimension, at, sizes[at])
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Flag, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
@@ -15,8 +16,7 @@ from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import shape_of
 from minixla_ops.collective_groups import Channel, channel_text
 from minixla_ops.rules import as_results, zeros
-from minixla_ops.transfers import Outgoing, Transfer, create_token, optional
-from minixla_ops.tuples import tuple as make_tuple
+from minixla_ops.transfers import Outgoing, Transfer, optional
 
 _REQUEST = Shape("u32")
 
@@ -117,8 +117,8 @@ class Send(_Start, Outgoing):
     def batched_result(self, operands, dimensions, token):
         # All members are sent: what ends the transfer finds request 0, that of nobody.
         if token is None:
-            token = operands[1] if len(operands) > 1 else create_token()
-        return make_tuple([operands[0], zeros(_REQUEST), token]), (dimensions[0], None, None)
+            token = operands[1] if len(operands) > 1 else ops.create_token()
+        return ops.tuple([operands[0], zeros(_REQUEST), token]), (dimensions[0], None, None)
 
 
 class _Done(_OnChannel):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
 from minixla.core.builders import builder, named_like
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
@@ -16,13 +17,10 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.batching import align_batches, move_dimension
 from minixla_ops.casting import cast, widened
-from minixla_ops.comparison import gt_total_order, lt_total_order, total_order
+from minixla_ops.comparison import total_order
 from minixla_ops.composed import Composed
 from minixla_ops.computations import check_computation, check_equal_dimensions, computation_of
-from minixla_ops.conversion import bitcast_convert_type, convert_element_type
-from minixla_ops.creation import iota
 from minixla_ops.folding import as_sequence
-from minixla_ops.gather import gather
 from minixla_ops.index_numbers import GatherDimensionNumbers
 from minixla_ops.numpy_sorting import key_of, order_by_key, order_by_merging
 from minixla_ops.rules import array_shape, as_results, zeros
@@ -104,7 +102,7 @@ class Sort(Operation):
     def forward(self, primals, tangents):
         # The positions are sorted along, and say where tangents go.
         shape = array_shape(primals[0])
-        positions = iota(Shape("s32", shape.dimensions), self.dimension)
+        positions = ops.iota(Shape("s32", shape.dimensions), self.dimension)
         *results, order = self(*primals, positions, comparator=_with_positions(self.comparator))
         moved = [None if t is None else _taken(t, order, self.dimension) for t in tangents]
         return as_results(results), as_results(moved)
@@ -154,7 +152,7 @@ def _taken(operand: Any, indices: Any, dimension: int) -> Any:
         return zeros(array_shape(operand).with_dimensions(shape.dimensions))
     others = [each for each in range(shape.rank) if each != dimension]
     numbers = GatherDimensionNumbers((), (dimension,), (dimension,), shape.rank, others, others)
-    return gather(operand, indices, numbers, [1] * shape.rank)
+    return ops.gather(operand, indices, numbers, [1] * shape.rank)
 
 
 # Types that XLA:CPU does not sort rightly, each with the type whose bits or values are sorted
@@ -192,7 +190,9 @@ def _converted(value: Any, kind: ElementType) -> Any:
     own = array_shape(value).element_type
     if own is kind:
         return value
-    convert = convert_element_type if own.is_integer and kind.is_integer else bitcast_convert_type
+    convert = (
+        ops.convert_element_type if own.is_integer and kind.is_integer else ops.bitcast_convert_type
+    )
     return convert(value, kind)
 
 
@@ -243,7 +243,7 @@ class TopK(Composed):
         # XLA knows this form, and does not sort the whole array.
         shape = array_shape(operand)
         last = shape.rank - 1
-        positions = iota(Shape("s32", shape.dimensions), last)
+        positions = ops.iota(Shape("s32", shape.dimensions), last)
         comparator = _is_greater if self.largest else _is_less
         ordered = sort([operand, positions], comparator, last, True)
         return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
@@ -263,8 +263,8 @@ top_k = builder(TopK)
 
 
 def _is_greater(x: Any, y: Any, i: Any, j: Any) -> Any:
-    return gt_total_order(x, y)
+    return ops.gt_total_order(x, y)
 
 
 def _is_less(x: Any, y: Any, i: Any, j: Any) -> Any:
-    return lt_total_order(x, y)
+    return ops.lt_total_order(x, y)

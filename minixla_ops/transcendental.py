@@ -19,13 +19,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops import special
 from minixla_ops.accuracy import AccuracyAttribute, ResultAccuracy
-from minixla_ops.binary import atan2, complex
-from minixla_ops.comparison import eq, lt, ne
-from minixla_ops.conversion import convert_element_type
 from minixla_ops.elementwise import FLOATS, INEXACT, Unary
 from minixla_ops.rules import array_shape, full_like, ones_like, zeros_like
-from minixla_ops.selection import select
-from minixla_ops.unary import abs, imag, real
 
 _F32 = ELEMENT_TYPES["f32"]
 
@@ -169,13 +164,13 @@ class Cbrt(FloatUnary):
 
 
 def _cbrt_of_complex(x: Any) -> Any:
-    a, b = real(x), imag(x)
+    a, b = ops.real(x), ops.imag(x)
     # An eighth of a large modulus cannot overflow.
-    size = abs(x)
+    size = ops.abs(x)
     is_large = _is_infinite(size)
-    eighth = abs(complex(a * 0.125, b * 0.125))
-    modulus, angle = select(is_large, 2 * cbrt(eighth), cbrt(size)), atan2(b, a) / 3
-    return complex(modulus * cos(angle), _where_zero(angle, b, modulus * sin(angle)))
+    eighth = ops.abs(ops.complex(a * 0.125, b * 0.125))
+    modulus, angle = ops.select(is_large, 2 * cbrt(eighth), cbrt(size)), ops.atan2(b, a) / 3
+    return ops.complex(modulus * cos(angle), _where_zero(angle, b, modulus * sin(angle)))
 
 
 @register
@@ -199,12 +194,12 @@ class Sin(FloatUnary):
 
 
 def _sin_of_complex(x: Any) -> Any:
-    a, b = real(x), imag(x)
+    a, b = ops.real(x), ops.imag(x)
     sine, cosine = sin(a), cos(a)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
     rising, opening = _times_cosh(sine, b), _times_sinh(cosine, b)
-    is_open = ne(cosine, cosine) & (eq(b, zeros_like(b)) | _is_infinite(b))
-    return complex(_where_zero(a, a, rising), select(is_open, b, opening))
+    is_open = ops.ne(cosine, cosine) & (ops.eq(b, zeros_like(b)) | _is_infinite(b))
+    return ops.complex(_where_zero(a, a, rising), ops.select(is_open, b, opening))
 
 
 @register
@@ -226,22 +221,22 @@ class Cos(FloatUnary):
 
 
 def _cos_of_complex(x: Any) -> Any:
-    a, b = real(x), imag(x)
+    a, b = ops.real(x), ops.imag(x)
     sine, cosine = sin(a), cos(a)
     rising, falling = _times_cosh(cosine, b), _times_sinh(-sine, b)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    is_open = ne(cosine, cosine) & _is_infinite(b)
-    zero = select(eq(a, zeros_like(a)), select(lt(b, zeros_like(b)), a, -a), b)
-    is_zero = ne(falling, falling) & (eq(a, zeros_like(a)) | eq(b, zeros_like(b)))
-    return complex(select(is_open, abs(b), rising), select(is_zero, zero, falling))
+    is_open = ops.ne(cosine, cosine) & _is_infinite(b)
+    zero = ops.select(ops.eq(a, zeros_like(a)), ops.select(ops.lt(b, zeros_like(b)), a, -a), b)
+    is_zero = ops.ne(falling, falling) & (ops.eq(a, zeros_like(a)) | ops.eq(b, zeros_like(b)))
+    return ops.complex(ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling))
 
 
 def _is_infinite(value: Any) -> Any:
-    return eq(abs(value), full_like(value, math.inf))
+    return ops.eq(ops.abs(value), full_like(value, math.inf))
 
 
 def _where_zero(value: Any, there: Any, elsewhere: Any) -> Any:
-    return select(eq(value, zeros_like(value)), there, elsewhere)
+    return ops.select(ops.eq(value, zeros_like(value)), there, elsewhere)
 
 
 @register
@@ -298,7 +293,7 @@ def _times_cosh(factor: Any, x: Any) -> Any:
 
 
 def _cosh_of_complex(x: Any) -> Any:
-    return _cos_of_complex(complex(-imag(x), real(x)))
+    return _cos_of_complex(ops.complex(-ops.imag(x), ops.real(x)))
 
 
 def _cosh_in_f32(x: Any) -> Any:
@@ -310,7 +305,7 @@ def _in_f32(function: Callable[[Any], Any], x: Any) -> Any:
     kind = array_shape(x).element_type
     if kind.bits >= 32:
         return function(x)
-    return convert_element_type(function(convert_element_type(x, _F32)), kind)
+    return ops.convert_element_type(function(ops.convert_element_type(x, _F32)), kind)
 
 
 def _sinh(x: Any) -> Any:

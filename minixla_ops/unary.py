@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
 from minixla_ops import special
-from minixla_ops.binary import complex
 from minixla_ops.casting import cast, widened
-from minixla_ops.comparison import eq, ge
 from minixla_ops.elementwise import (
     FLOATS,
     INEXACT,
@@ -26,14 +25,13 @@ from minixla_ops.elementwise import (
     Unary,
 )
 from minixla_ops.rules import array_shape, ones_like, zeros_like
-from minixla_ops.selection import select
 
 
 def conjugate(value: Any) -> Any:
     """The complex conjugate; a value of another type is its own."""
     if not array_shape(value).element_type.is_complex:
         return value
-    return complex(real(value), -imag(value))
+    return ops.complex(real(value), -imag(value))
 
 
 def _is_complex(value: Any) -> bool:
@@ -81,7 +79,7 @@ class Abs(Unary):
 
 
 def _with_sign_of(operand: Any, value: Any) -> Any:
-    return select(ge(operand, zeros_like(operand)), value, -value)
+    return ops.select(ops.ge(operand, zeros_like(operand)), value, -value)
 
 
 def _reversed_direction(operand: Any, modulus: Any) -> Any:
@@ -90,7 +88,7 @@ def _reversed_direction(operand: Any, modulus: Any) -> Any:
 
 
 def _without_zero(value: Any) -> Any:
-    return select(eq(value, zeros_like(value)), ones_like(value), value)
+    return ops.select(ops.eq(value, zeros_like(value)), ones_like(value), value)
 
 
 @register
@@ -149,7 +147,7 @@ class Real(_Part):
     def transpose(self, cotangents, operands, linear):
         if not _is_complex(operands[0]):
             return (cotangents,)
-        return (complex(cotangents, zeros_like(cotangents)),)
+        return (ops.complex(cotangents, zeros_like(cotangents)),)
 
 
 @register
@@ -163,7 +161,7 @@ class Imag(_Part):
         if not _is_complex(operands[0]):
             return (None,)
         # JAX's pullbacks are adjoint in Re(x y), not in Re(conj(x) y).
-        return (complex(zeros_like(cotangents), -cotangents),)
+        return (ops.complex(zeros_like(cotangents), -cotangents),)
 
 
 @register

@@ -12,18 +12,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla_ops import movement
-from minixla_ops.broadcasting import broadcast_in_dim
-from minixla_ops.comparison import eq
 from minixla_ops.computations import apply_computation
 from minixla_ops.fold_programs import spread_mask
-from minixla_ops.movement import pad
-from minixla_ops.reshaping import reshape
 from minixla_ops.rules import array_shape, splat, zeros
-from minixla_ops.selection import select as choose
 from minixla_ops.windows import Window, dilated_size
 
 
@@ -57,9 +53,9 @@ def _padded(operand: Any, window: Window) -> Any:
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
-        return pad(operand, splat(0, array_shape(operand).with_dimensions(())), config)
+        return ops.pad(operand, splat(0, array_shape(operand).with_dimensions(())), config)
     first = movement.slice(operand, [0] * len(config), [1] * len(config))
-    return pad(operand, reshape(first, ()), config)
+    return ops.pad(operand, ops.reshape(first, ()), config)
 
 
 def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
@@ -76,15 +72,15 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
     there, *others = window.present(array_shape(operand).dimensions)
     best, chosen = elements[0], splat(0, numbers)
     if not there.all():
-        chosen = choose(spread_mask(there, sizes), chosen, splat(-1, numbers))
+        chosen = ops.select(spread_mask(there, sizes), chosen, splat(-1, numbers))
     for number, (element, here) in enumerate(zip(elements[1:], others, strict=True), 1):
         (stays,) = apply_computation(select, [best, element])
         if not (there & here).all():
             # Where one of the two is missing, the other is taken.
             missing = spread_mask(~here, sizes)
-            stays = choose(spread_mask(there & here, sizes), stays, missing)
-        best = choose(stays, best, element)
-        chosen = choose(stays, chosen, splat(number, numbers))
+            stays = ops.select(spread_mask(there & here, sizes), stays, missing)
+        best = ops.select(stays, best, element)
+        chosen = ops.select(stays, chosen, splat(number, numbers))
         there = there | here
     return chosen
 
@@ -94,23 +90,23 @@ def scatter_to_selected(
 ) -> Any:
     """What SelectAndScatter computes, with every `scatter` in the same order."""
     base = array_shape(operand)
-    result = broadcast_in_dim(initial, base.dimensions, ())
+    result = ops.broadcast_in_dim(initial, base.dimensions, ())
     if base.size == 0 or array_shape(source).size == 0:
         return result
     chosen = selected_elements(operand, select, window)
     if not window.overlaps:
         hits, values = _spread(chosen, source, window, base)
-        return choose(hits, apply_computation(scatter, [result, values])[0], result)
+        return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     # A place gets the values of later positions through earlier elements of the window.
     for number, offset in reversed(list(enumerate(window.offsets()))):
         hits = _place(_equals(chosen, number), splat(False, Shape("pred")), offset, window, base)
         values = _place(source, zeros(base.with_dimensions(())), offset, window, base)
-        result = choose(hits, apply_computation(scatter, [result, values])[0], result)
+        result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result
 
 
 def _equals(chosen: Any, number: int) -> Any:
-    return eq(chosen, splat(number, array_shape(chosen)))
+    return ops.eq(chosen, splat(number, array_shape(chosen)))
 
 
 def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
@@ -126,7 +122,7 @@ def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, bas
     ):
         start = at - low
         config.append((start, size - start - dilated_size(count, stride), stride - 1))
-    return pad(values, filling, config)
+    return ops.pad(values, filling, config)
 
 
 def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:
@@ -141,13 +137,15 @@ def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any,
     numbers = np.full(window.strides, -2, np.int32)
     inside = tuple(slice(0, size) for size in window.sizes)
     numbers[inside] = np.arange(math.prod(window.sizes)).reshape(window.sizes)
-    own = broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
-    hits = eq(broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), own)
-    values = broadcast_in_dim(source, cells, range(0, 2 * rank, 2))
+    own = ops.broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
+    hits = ops.eq(ops.broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), own)
+    values = ops.broadcast_in_dim(source, cells, range(0, 2 * rank, 2))
     spans = [count * stride for count, stride in zip(counts, window.strides, strict=True)]
     config = [
         (-low, size + low - span, 0)
         for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
     ]
     no, zero = splat(False, Shape("pred")), zeros(base.with_dimensions(()))
-    return pad(reshape(hits, spans), no, config), pad(reshape(values, spans), zero, config)
+    return ops.pad(ops.reshape(hits, spans), no, config), ops.pad(
+        ops.reshape(values, spans), zero, config
+    )
