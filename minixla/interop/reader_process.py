@@ -36,8 +36,9 @@ _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
 # A context keeps all that it read, so that long programs have one of their own.
 _LONG = 1 << 20
-# Bytes of a constant that travels beside the module.
+# Bytes of a constant that travels beside the module, and the most that an element has.
 _LARGE = 1 << 16
+_WIDEST = 16
 _BEYOND_ASCII = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]")
 
 
@@ -135,15 +136,16 @@ class _LargeChunks:
 
 def _large_data(constant: Any) -> bytes | None:
     """The data of a constant; None where it is small, or has attributes of the user's beside it."""
-    if len(constant.attributes) != 1:
-        return None
     type_ = constant.results[0].type
+    if len(constant.attributes) != 1 or math.prod(type_.shape) * _WIDEST < _LARGE:
+        return None
     if str(type_.element_type) == "i1":
         value = constant.attributes["value"]  # of which the bytecode has bits
         is_large = not value.is_splat and math.prod(type_.shape) >= _LARGE
         return np.asarray(value).tobytes() if is_large else None
     written = _LargeChunks()
-    constant.write_bytecode(written)
+    # A copy: of what has several readers MLIR writes their order too, and dies of it.
+    constant.clone(ip=False).write_bytecode(written)
     is_one = len(written.chunks) == 1 and not len(written.chunks[0]) % math.prod(type_.shape)
     return written.chunks[0] if is_one else None
 

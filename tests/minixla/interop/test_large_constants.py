@@ -119,6 +119,22 @@ def test_what_is_not_as_its_type_is_left_to_mlir(name):
             mx.import_stablehlo(text)
 
 
+def test_a_large_constant_may_have_several_readers():
+    value, others = np.arange(70_000, dtype=np.float32), np.ones(70_000, np.float32)
+    program = f"""func.func @main(%x: tensor<70000xf32>) -> tensor<70000xf32> {{
+      %a = stablehlo.constant dense<{as_hexadecimal(value)}> : tensor<70000xf32>
+      %b = stablehlo.constant dense<3.0> : tensor<70000xf32>
+      %c = stablehlo.add %x, %a : tensor<70000xf32>
+      %d = stablehlo.multiply %b, %c : tensor<70000xf32>
+      %e = stablehlo.multiply %d, %b : tensor<70000xf32>
+      %f = stablehlo.add %e, %a : tensor<70000xf32>
+      return %f : tensor<70000xf32>
+    }}"""
+    for source in (program, as_bytecode(program)):
+        imported = mx.import_stablehlo(source)
+        np.testing.assert_array_equal(imported(others), (1 + value) * 9 + value)
+
+
 def test_a_resource_of_ours_in_the_users_text_is_none():
     text = program("f32", F32, "1.0").replace("dense<1.0>", "dense_resource<minixla_text0>")
     with pytest.raises(mx.ImportError_, match=r"no dense array: dense_resource(.*\n)*.*Write its"):
