@@ -1,8 +1,19 @@
 """XLA's operation set, and functions of chlo: builders, named as there, in snake_case."""
 
-from minixla_ops import operators as _operators  # noqa: F401 - installs Python's operators
-from minixla_ops.accuracy import ResultAccuracy
-from minixla_ops.async_pairs import (
+from minixla_ops.collectives.collective_joins import all_gather, all_to_all
+from minixla_ops.collectives.collective_passing import collective_broadcast, collective_permute
+from minixla_ops.collectives.collective_reductions import (
+    all_reduce,
+    cross_replica_sum,
+    reduce_scatter,
+)
+from minixla_ops.collectives.process_ids import partition_id, replica_id
+from minixla_ops.collectives.ragged_all_to_all import ragged_all_to_all
+from minixla_ops.control_flow.conditional import conditional
+from minixla_ops.control_flow.loops import while_
+from minixla_ops.control_flow.map import map
+from minixla_ops.control_flow.scan import scan
+from minixla_ops.dumps.async_pairs import (
     all_gather_done,
     all_gather_start,
     all_reduce_done,
@@ -15,9 +26,20 @@ from minixla_ops.async_pairs import (
     copy_done,
     copy_start,
 )
-from minixla_ops.batch_norm import batch_norm_grad, batch_norm_inference, batch_norm_training
-from minixla_ops.binary import add, atan2, complex, div, max, min, mul, pow, rem, sub
-from minixla_ops.bitwise import (
+from minixla_ops.dumps.dump_only import (
+    add_dependency,
+    bitcast,
+    copy,
+    domain,
+    fusion,
+    rng_get_and_update_state,
+)
+from minixla_ops.dynamic_sizes.dimension_sizes import get_dimension_size, set_dimension_size
+from minixla_ops.dynamic_sizes.dynamic_reshape import dynamic_reshape
+from minixla_ops.elementwise import operators as _operators  # noqa: F401 - installs Python's operators
+from minixla_ops.elementwise.accuracy import ResultAccuracy
+from minixla_ops.elementwise.binary import add, atan2, complex, div, max, min, mul, pow, rem, sub
+from minixla_ops.elementwise.bitwise import (
     and_,
     or_,
     shift_left,
@@ -25,12 +47,7 @@ from minixla_ops.bitwise import (
     shift_right_logical,
     xor,
 )
-from minixla_ops.broadcasting import broadcast, broadcast_in_dim
-from minixla_ops.calls import call
-from minixla_ops.collective_passing import collective_broadcast, collective_permute
-from minixla_ops.collective_reductions import all_reduce, cross_replica_sum, reduce_scatter
-from minixla_ops.collectives import all_gather, all_to_all
-from minixla_ops.comparison import (
+from minixla_ops.elementwise.comparisons import (
     compare,
     eq,
     eq_total_order,
@@ -45,72 +62,20 @@ from minixla_ops.comparison import (
     ne,
     ne_total_order,
 )
-from minixla_ops.composite import composite_call, optimization_barrier
-from minixla_ops.conditional import conditional
-from minixla_ops.conversion import bitcast_convert_type, convert_element_type, reduce_precision
-from minixla_ops.convolution_builders import (
-    conv,
-    conv_general,
-    conv_general_dilated,
-    conv_with_general_dimensions,
-    conv_with_general_padding,
+from minixla_ops.elementwise.conversion import (
+    bitcast_convert_type,
+    convert_element_type,
+    reduce_precision,
 )
-from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
-from minixla_ops.creation import constant, iota
-from minixla_ops.custom_call import custom_call, register_custom_call
-from minixla_ops.dot import dot, dot_general
-from minixla_ops.dot_dimensions import DotDimensionNumbers
-from minixla_ops.dump_only import (
-    add_dependency,
-    bitcast,
-    copy,
-    domain,
-    fusion,
-    rng_get_and_update_state,
-)
-from minixla_ops.dynamic_reshape import dynamic_reshape
-from minixla_ops.dynamic_sizes import get_dimension_size, set_dimension_size
-from minixla_ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from minixla_ops.fft import fft
-from minixla_ops.gather import gather
-from minixla_ops.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minixla_ops.linear_algebra import cholesky, triangular_solve
-from minixla_ops.loops import while_
-from minixla_ops.map import map
-from minixla_ops.movement import concat_in_dim, pad, slice, slice_in_dim
-from minixla_ops.parameters import parameter
-from minixla_ops.process_ids import partition_id, replica_id
-from minixla_ops.ragged_all_to_all import ragged_all_to_all
-from minixla_ops.ragged_dot import RaggedDotDimensionNumbers, ragged_dot
-from minixla_ops.random import rng_bit_generator
-from minixla_ops.random_samples import rng_normal, rng_uniform
-from minixla_ops.reduce_window import reduce_window
-from minixla_ops.reduction import reduce
-from minixla_ops.reshaping import collapse, reshape, reshape_explicit, rev, transpose
-from minixla_ops.rounding import (
+from minixla_ops.elementwise.integral_rounding import (
     ceil,
     floor,
     round,
     round_nearest_afz,
     round_nearest_even,
 )
-from minixla_ops.scaled_dot import scaled_dot
-from minixla_ops.scan import scan
-from minixla_ops.scatter import scatter
-from minixla_ops.select_and_scatter import select_and_scatter
-from minixla_ops.selection import clamp, select
-from minixla_ops.send_recv import (
-    recv,
-    recv_done,
-    recv_to_host,
-    recv_with_tokens,
-    send,
-    send_done,
-    send_to_host,
-    send_with_tokens,
-)
-from minixla_ops.sorting import sort, top_k
-from minixla_ops.special_functions import (
+from minixla_ops.elementwise.selection import clamp, select
+from minixla_ops.elementwise.special_functions import (
     acos,
     acosh,
     asin,
@@ -126,7 +91,7 @@ from minixla_ops.special_functions import (
     sinh,
     zeta,
 )
-from minixla_ops.transcendental import (
+from minixla_ops.elementwise.transcendental import (
     cbrt,
     cos,
     cosh,
@@ -142,9 +107,7 @@ from minixla_ops.transcendental import (
     tan,
     tanh,
 )
-from minixla_ops.transfers import after_all, create_token, infeed, outfeed
-from minixla_ops.tuples import get_tuple_element, tuple
-from minixla_ops.unary import (
+from minixla_ops.elementwise.unary import (
     abs,
     clz,
     imag,
@@ -155,6 +118,53 @@ from minixla_ops.unary import (
     real,
     sign,
 )
+from minixla_ops.folds.batch_norm import batch_norm_grad, batch_norm_inference, batch_norm_training
+from minixla_ops.folds.reduce import reduce
+from minixla_ops.folds.reduce_window import reduce_window
+from minixla_ops.host.custom_call import custom_call, register_custom_call
+from minixla_ops.host.infeed_outfeed import after_all, create_token, infeed, outfeed
+from minixla_ops.host.parameters import parameter
+from minixla_ops.host.send_recv import (
+    recv,
+    recv_done,
+    recv_to_host,
+    recv_with_tokens,
+    send,
+    send_done,
+    send_to_host,
+    send_with_tokens,
+)
+from minixla_ops.indexing.dynamic_slicing import dynamic_slice, dynamic_update_slice
+from minixla_ops.indexing.gather import gather
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.indexing.scatter import scatter
+from minixla_ops.indexing.select_and_scatter import select_and_scatter
+from minixla_ops.indexing.sorting import sort, top_k
+from minixla_ops.linear_algebra.fft import fft
+from minixla_ops.linear_algebra.triangular_systems import cholesky, triangular_solve
+from minixla_ops.movement.broadcasting import broadcast, broadcast_in_dim
+from minixla_ops.movement.concatenation import concat_in_dim
+from minixla_ops.movement.constants import constant, iota
+from minixla_ops.movement.pads import pad
+from minixla_ops.movement.reshaping import collapse, reshape, reshape_explicit, rev, transpose
+from minixla_ops.movement.slicing import slice, slice_in_dim
+from minixla_ops.products.convolution_builders import (
+    conv,
+    conv_general,
+    conv_general_dilated,
+    conv_with_general_dimensions,
+    conv_with_general_padding,
+)
+from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
+from minixla_ops.products.dot import dot, dot_general
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
+from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers, ragged_dot
+from minixla_ops.products.scaled_dot import scaled_dot
+from minixla_ops.programs.call import call
+from minixla_ops.programs.composite_call import composite_call, optimization_barrier
+from minixla_ops.random.random_bit_generator import rng_bit_generator
+from minixla_ops.random.random_samples import rng_normal, rng_uniform
+from minixla_ops.vocabulary.tuple_operations import get_tuple_element, tuple
 
 __all__ = [
     "ConvolutionDimensionNumbers",

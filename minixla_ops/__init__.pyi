@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.shapes import TupleShape
-from minixla_ops.accuracy import ResultAccuracy as ResultAccuracy
-from minixla_ops.collective_reductions import Computation
-from minixla_ops.collective_reductions import Groups
-from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
-from minixla_ops.dot_dimensions import DotDimensionNumbers as DotDimensionNumbers
-from minixla_ops.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers
-from minixla_ops.index_numbers import ScatterDimensionNumbers as ScatterDimensionNumbers
-from minixla_ops.ragged_dot import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
-from minixla_ops.transfers import AnyShape
+from minixla_ops.collectives.collective_reductions import Computation
+from minixla_ops.collectives.collective_reductions import Groups
+from minixla_ops.elementwise.accuracy import ResultAccuracy as ResultAccuracy
+from minixla_ops.host.infeed_outfeed import AnyShape
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers
+from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers as ScatterDimensionNumbers
+from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers as ConvolutionDimensionNumbers
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers as DotDimensionNumbers
+from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
 from typing import Any
 from typing import NoReturn
 

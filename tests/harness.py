@@ -18,7 +18,7 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import trace_to_graph
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.compilation import QUICKLY
 from tests.oracles.compare import assert_same
 from tests.oracles.interpreter import run_stablehlo

@@ -24,7 +24,15 @@ SOURCES = sorted(
 NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
 
 # Rooms from the ground up; each may import from those before it.
-STOREYS = ["minixla.core", "minixla_ops", "minixla.reference", "minixla.engine"]
+FAMILIES = (
+    *("vocabulary", "programs", "dynamic_sizes", "movement", "elementwise", "folds", "indexing"),
+    *("products", "control_flow", "collectives", "random", "linear_algebra", "host", "dumps"),
+)
+STOREYS = [
+    "minixla.core",
+    *[f"minixla_ops.{family}" for family in FAMILIES],
+    *("minixla_ops", "minixla.reference", "minixla.engine"),
+]
 WITHOUT_JAX = ("minixla/core/", "minixla_ops/", "minixla/reference/")
 
 
@@ -57,7 +65,7 @@ def test_the_foundation_computes_without_jax():
         "import numpy, minixla_ops as ops\n"
         "from minixla.core import Shape\n"
         "from minixla.core.tracing import trace_to_graph\n"
-        "from minixla_ops.evaluation import reference_graph\n"
+        "from minixla_ops.programs.reference_evaluation import reference_graph\n"
         "graph, _ = trace_to_graph(lambda x: [ops.tanh(x)], [Shape('f32', (3,))])\n"
         "reference_graph(graph, [numpy.ones(3, 'f4')])\n"
         "graph.stablehlo(), str(graph)\n"
@@ -134,7 +142,7 @@ def test_no_import_of_jax_in_the_foundation():
 UPWARD = {
     ("minixla/core/tracing.py", "minixla.engine"): "loads the default evaluator when first needed",
     ("minixla/reference/__init__.py", "minixla.transforms"): "mx.reference is callable",
-    ("minixla_ops/operators.py", "minixla.numpy"): "x @ y is NumPy's matmul",
+    ("minixla_ops/elementwise/operators.py", "minixla.numpy"): "x @ y is NumPy's matmul",
 }
 
 
@@ -148,7 +156,7 @@ def test_imports_go_downward():
         f"{place} imports {module} from above"
         for name, module, place in all_imports()
         if module.partition(".")[0] in ("minixla", "minixla_ops")
-        and module != "minixla"
+        and module not in ("minixla", "minixla_ops")  # names of which are read when rules run
         and storey_of(module) > storey_of(".".join(Path(name).with_suffix("").parts))
         and not any(name == file and within(module, room) for file, room in UPWARD)
     ]

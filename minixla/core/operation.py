@@ -84,6 +84,8 @@ class Operation(Record):
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
         dynamic_operands: indices of the operands whose dimensions may be dynamic: the rules are
             right for a size below its bound.
+        is_elementwise: each element of the results depends on the operands' elements at the same
+            place alone.
         spans_devices: runs on several devices, by `run`, so that no program can hold it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
@@ -101,6 +103,7 @@ class Operation(Record):
     operand_names: ClassVar[tuple[str, ...]] = ()
     attributes: ClassVar[dict[str, Attribute]] = {}
     is_plain: ClassVar[bool] = True
+    is_elementwise: ClassVar[bool] = False
     # Of a record: the result shapes by operand shapes.
     _inferred: ClassVar[dict[Any, Any]] = {}
     has_side_effect: ClassVar[bool] = False

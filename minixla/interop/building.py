@@ -16,9 +16,9 @@ from minixla.core.operation import REGISTRY, Operation, operation_named
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
-from minixla_ops.elementwise import Binary, Unary
-from minixla_ops.transcendental import FloatUnary
-from minixla_ops.tuples import without_tuples
+from minixla_ops.elementwise.families import Binary, Unary
+from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 # Sizes of shapes are computed when they need no more instructions than this.
 _MOST_FOLDED = 1000

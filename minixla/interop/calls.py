@@ -15,7 +15,7 @@ from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import plain
-from minixla_ops.tuples import leaf_shapes
+from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
 _OPERATIONS = {"mhlo.topk": "TopK", "mhlo.erf": "Erf", "mhlo.cosh": "Cosh"}

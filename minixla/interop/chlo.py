@@ -12,9 +12,9 @@ from minixla.core.shapes import Shape
 from minixla.interop.decomposition import decomposition
 from minixla.interop.operations import TABLE, Translation, precisions, preferred
 from minixla.interop.step import Step
-from minixla_ops.dot_dimensions import DotDimensionNumbers
-from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
-from minixla_ops.special_functions import SPECIAL
+from minixla_ops.elementwise.special_functions import SPECIAL
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
+from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 

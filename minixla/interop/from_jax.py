@@ -27,7 +27,7 @@ from minixla.transforms.arguments import (
     split_static,
 )
 from minixla.transforms.places import argument_places
-from minixla_ops.calls import call
+from minixla_ops.programs.call import call
 
 #: How many programs of one function are kept: there is one for each value of a Python number.
 _MOST_PROGRAMS = 1024

@@ -19,7 +19,7 @@ from minixla.interop.module import Module
 from minixla.interop.reading import opened
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import Shardings, check_shardings, refuse_shardings
-from minixla_ops.calls import call
+from minixla_ops.programs.call import call
 
 
 class ImportedFunction:

@@ -27,11 +27,11 @@ from minixla.core.tracing import bind, closed_graph, evaluate_graph
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
 from minixla_ops import exp, lgamma, log, log1p, select
-from minixla_ops.casting import cast
-from minixla_ops.elementwise import Elementwise
-from minixla_ops.evaluation import reference_graph
-from minixla_ops.operators import power
-from minixla_ops.rules import add_cotangents, full_like, ones_like, zeros_like
+from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.operators import power
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import add_cotangents, full_like, ones_like, zeros_like
 
 
 class _Incomplete(Elementwise):

@@ -19,7 +19,7 @@ from minixla.engine.float0 import float0_zeros
 from minixla.interop.jax_tracing import explaining, refuse_layouts, refuse_maps
 from minixla.interop.module import Module
 from minixla.interop.shardings import Shardings
-from minixla_ops.calls import Call
+from minixla_ops.programs.call import Call
 
 # No backend: JAX writes what does without libraries of one.
 _PORTABLE = "minixla"

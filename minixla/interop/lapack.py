@@ -14,9 +14,9 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.interop.lapack_routines import ROUTINES
-from minixla_ops.batching import to_front
-from minixla_ops.custom_call import CustomCall, is_registered
-from minixla_ops.lapack import LETTERS, lapack_layout, sharding_hints
+from minixla_ops.host.custom_call import CustomCall, is_registered
+from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
+from minixla_ops.vocabulary.batch_dimensions import to_front
 
 #: XLA's names for what routines compute, where JAX lowers for no library; arrays are row-major.
 PORTABLE = {"ProductOfElementaryHouseholderReflectors": "orgqr", "Qr": "geqrf"}

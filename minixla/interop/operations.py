@@ -17,11 +17,11 @@ from minixla.interop.building import ELEMENTWISE
 from minixla.interop.step import Step
 from minixla.interop.undefined import translated_select
 from minixla.interop.values import enumerator, literal_of
-from minixla_ops.accuracy import ResultAccuracy
-from minixla_ops.convolution_dimensions import ConvolutionDimensionNumbers
-from minixla_ops.dot_dimensions import DotDimensionNumbers
-from minixla_ops.index_numbers import GatherDimensionNumbers
-from minixla_ops.transcendental import FloatUnary
+from minixla_ops.elementwise.accuracy import ResultAccuracy
+from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 
 #: Adds to the graph under construction and gives the results.
 Translation = Callable[[Step], Sequence[Value]]

@@ -14,7 +14,7 @@ from minixla.interop.building import Builder
 from minixla.interop.operations import Translation, pairs
 from minixla.interop.step import Step
 from minixla.interop.values import plain
-from minixla_ops.index_numbers import ScatterDimensionNumbers
+from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers
 
 
 def _apply(step: Step, name: str, operands: Sequence[Value], **attributes: Any) -> Sequence[Value]:

@@ -15,8 +15,8 @@ from minixla.core.operation import REGISTRY, register
 from minixla.core.shapes import Shape
 from minixla.interop.incomplete import recognised
 from minixla.interop.step import Step
-from minixla_ops.rules import zeros_like
-from minixla_ops.selection import Select
+from minixla_ops.elementwise.selection import Select
+from minixla_ops.vocabulary.shorthand import zeros_like
 
 
 @register

@@ -14,8 +14,8 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.operands import axis_of, inexact_operand, lifted, marked, operand_shape
-from minixla_ops.operators import convert
-from minixla_ops.rules import full_like
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.shorthand import full_like
 
 __all__ = [
     "celu",

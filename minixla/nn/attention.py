@@ -13,7 +13,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.nn.soft_functions import softmax
 from minixla.numpy.operands import convert_all, operand_shape, widened
-from minixla_ops.operators import convert
+from minixla_ops.elementwise.operators import convert
 
 __all__ = ["dot_product_attention"]
 

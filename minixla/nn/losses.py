@@ -19,7 +19,7 @@ from minixla.numpy.operands import (
     requested_type,
     static_int,
 )
-from minixla_ops.operators import broadcast_to, convert
+from minixla_ops.elementwise.operators import broadcast_to, convert
 
 __all__ = ["cross_entropy", "one_hot"]
 

@@ -19,7 +19,7 @@ from minixla.numpy.operands import (
     operand_shape,
     widened,
 )
-from minixla_ops.operators import convert
+from minixla_ops.elementwise.operators import convert
 
 __all__ = ["batch_norm", "batch_norm_inference", "layer_norm"]
 

@@ -13,7 +13,7 @@ import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
 from minixla.numpy.operands import convert_all, inexact_operand, lifted, operand_shape
-from minixla_ops.computations import neutral_element
+from minixla_ops.programs.computations import neutral_element
 
 __all__ = ["avg_pool", "conv", "max_pool"]
 

@@ -20,8 +20,8 @@ from minixla.numpy.operands import (
     promote_numeric,
 )
 from minixla.numpy.own_derivatives import with_derivatives
-from minixla_ops import binary, operators
-from minixla_ops.rules import full_like, ones_like
+from minixla_ops.elementwise import binary, operators
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 __all__ = [
     "abs",

@@ -27,8 +27,8 @@ from minixla.numpy.operands import (
 from minixla.numpy.own_derivatives import root
 from minixla.numpy.reductions import Axis, checked_mask, nansum
 from minixla.numpy.reductions import sum as total_of
-from minixla_ops.operators import convert, divide, subtract
-from minixla_ops.rules import full_like, splat
+from minixla_ops.elementwise.operators import convert, divide, subtract
+from minixla_ops.vocabulary.shorthand import full_like, splat
 
 __all__ = ["average", "corrcoef", "cov", "mean", "nanmean", "nanstd", "nanvar", "std", "var"]
 

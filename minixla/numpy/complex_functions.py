@@ -19,8 +19,8 @@ import ml_dtypes
 import minixla_ops as ops
 from minixla.numpy.logic import signbit
 from minixla.numpy.operands import operand_shape
-from minixla_ops.rules import full_like, ones_like
-from minixla_ops.unary import conjugate
+from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 __all__ = [
     "arccos",

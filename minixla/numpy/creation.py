@@ -28,8 +28,8 @@ from minixla.numpy.operands import (
     static_size,
     static_sizes,
 )
-from minixla_ops.operators import broadcast_shapes, convert
-from minixla_ops.rules import splat
+from minixla_ops.elementwise.operators import broadcast_shapes, convert
+from minixla_ops.vocabulary.shorthand import splat
 
 __all__ = [
     "arange",

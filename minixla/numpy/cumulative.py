@@ -25,9 +25,9 @@ from minixla.numpy.operands import (
     requested_type,
     sum_type,
 )
-from minixla_ops.computations import identity_of
-from minixla_ops.operators import convert
-from minixla_ops.rules import splat
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.computations import identity_of
+from minixla_ops.vocabulary.shorthand import splat
 
 __all__ = [
     "cummax",

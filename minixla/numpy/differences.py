@@ -21,8 +21,8 @@ from minixla.numpy.operands import (
     operand_shape,
     static_size,
 )
-from minixla_ops.operators import convert, subtract
-from minixla_ops.rules import zeros
+from minixla_ops.elementwise.operators import convert, subtract
+from minixla_ops.vocabulary.shorthand import zeros
 
 __all__ = ["diff", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "unwrap"]
 

@@ -21,8 +21,8 @@ from minixla.numpy.operands import (
     requested_type,
     widened,
 )
-from minixla_ops.operators import convert
-from minixla_ops.rules import sum_over
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.computations import sum_over
 
 __all__ = ["einsum", "einsum_path"]
 

@@ -29,8 +29,8 @@ from minixla.numpy.operands import (
     static_int,
 )
 from minixla.numpy.own_derivatives import with_derivatives
-from minixla_ops.operators import convert
-from minixla_ops.rules import full_like, ones_like, zeros
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.shorthand import full_like, ones_like, zeros
 
 __all__ = [
     "angle",

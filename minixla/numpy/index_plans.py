@@ -14,9 +14,9 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla.numpy.indexing import Entry, Parsed, index_dtype, wrapped
 from minixla.numpy.operands import operand_shape
-from minixla_ops.index_numbers import GatherDimensionNumbers
-from minixla_ops.operators import broadcast_shapes, broadcast_to
-from minixla_ops.rules import full_like, splat
+from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.vocabulary.shorthand import full_like, splat
 
 __all__ = ["MODES", "Plan", "checked_mode", "fill_of", "gathered", "plan_of"]
 

@@ -12,8 +12,8 @@ from minixla.numpy.index_plans import Plan, checked_mode, plan_of
 from minixla.numpy.indexing import Box, box_of, getitem, parse_index, static_key
 from minixla.numpy.manipulation import broadcast_to
 from minixla.numpy.operands import common_type, keep_weak, lifted, operand_shape
-from minixla_ops.index_numbers import ScatterDimensionNumbers
-from minixla_ops.operators import convert
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers
 
 __all__ = ["IndexUpdate", "IndexUpdates"]
 

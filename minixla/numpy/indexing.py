@@ -19,8 +19,8 @@ from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, 
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
 from minixla.numpy.operands import concrete, keep_weak, lifted, operand_shape
-from minixla_ops.operators import convert
-from minixla_ops.rules import full_like
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.shorthand import full_like
 
 __all__ = [
     "Box",

@@ -20,8 +20,8 @@ from minixla.numpy.arithmetic import named
 from minixla.numpy.elementwise import of_inexact
 from minixla.numpy.operands import marked, operand_shape, promote_inexact
 from minixla.numpy.own_derivatives import with_derivatives
-from minixla_ops.operators import convert
-from minixla_ops.rules import full_like, ones_like
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 __all__ = [
     "acos",

@@ -24,7 +24,7 @@ from minixla.numpy.operands import (
     refuse_out,
     requested_type,
 )
-from minixla_ops.operators import convert
+from minixla_ops.elementwise.operators import convert
 
 __all__ = [
     "cross",

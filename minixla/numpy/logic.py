@@ -20,9 +20,9 @@ from minixla.numpy.operands import (
     promote_any,
     promote_inexact,
 )
-from minixla_ops import operators
-from minixla_ops.operators import broadcast_shapes, broadcast_to, convert
-from minixla_ops.rules import full_like, splat
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to, convert
+from minixla_ops.vocabulary.shorthand import full_like, splat
 
 __all__ = [
     "allclose",

@@ -23,7 +23,7 @@ from minixla.numpy.operands import (
     static_int,
     static_sizes,
 )
-from minixla_ops import operators
+from minixla_ops.elementwise import operators
 
 __all__ = [
     "astype",

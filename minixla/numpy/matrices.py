@@ -25,9 +25,9 @@ from minixla.numpy.operands import (
     static_int,
     static_size,
 )
-from minixla_ops.operators import convert
-from minixla_ops.rules import splat
-from minixla_ops.rules import zeros as zeros_of
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.shorthand import splat
+from minixla_ops.vocabulary.shorthand import zeros as zeros_of
 
 __all__ = [
     "diag",

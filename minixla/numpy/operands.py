@@ -21,7 +21,7 @@ from minixla.core.element_types import (
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.tracing import Tracer, current_trace, weak_type_of
-from minixla_ops.operators import (
+from minixla_ops.elementwise.operators import (
     broadcast_shapes,
     broadcast_to,
     convert,
@@ -29,7 +29,7 @@ from minixla_ops.operators import (
     promote,
     weakly_typed,
 )
-from minixla_ops.rules import array_shape
+from minixla_ops.vocabulary.shorthand import array_shape
 
 __all__ = [
     "axes_of",

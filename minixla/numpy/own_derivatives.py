@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import minixla_ops as ops
-from minixla_ops.rules import full_like, ones_like
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 __all__ = ["root", "with_derivatives"]
 

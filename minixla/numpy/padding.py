@@ -12,7 +12,7 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.numpy.creation import asarray
 from minixla.numpy.manipulation import flip
 from minixla.numpy.operands import concrete, keep_weak, lifted, operand_shape
-from minixla_ops.operators import convert
+from minixla_ops.elementwise.operators import convert
 
 __all__ = ["pad"]
 

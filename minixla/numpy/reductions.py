@@ -27,9 +27,9 @@ from minixla.numpy.operands import (
     sum_type,
     widened,
 )
-from minixla_ops.computations import identity_of
-from minixla_ops.operators import convert
-from minixla_ops.rules import full_like, splat
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.computations import identity_of
+from minixla_ops.vocabulary.shorthand import full_like, splat
 
 __all__ = [
     "all",

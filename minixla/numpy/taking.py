@@ -29,9 +29,9 @@ from minixla.numpy.operands import (
     static_size,
     static_sizes,
 )
-from minixla_ops.index_numbers import GatherDimensionNumbers
-from minixla_ops.operators import broadcast_shapes, convert
-from minixla_ops.rules import full_like
+from minixla_ops.elementwise.operators import broadcast_shapes, convert
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.vocabulary.shorthand import full_like
 
 __all__ = [
     "argwhere",

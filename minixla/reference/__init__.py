@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minixla.reference.trace import ReferenceTrace, ReferenceTracer
-from minixla_ops.random_samples import seed
+from minixla_ops.random.random_samples import seed
 
 __all__ = ["ReferenceTrace", "ReferenceTracer", "seed"]
 

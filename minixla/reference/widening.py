@@ -9,7 +9,7 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla_ops.conversion import ConvertElementType
+from minixla_ops.elementwise.conversion import ConvertElementType
 
 
 def widened(value: Any) -> Any:

@@ -16,7 +16,7 @@ from minixla.tools.evaluators import NotEvaluated
 from minixla.tools.graph_parts import every_step
 from minixla.tools.interpreter import run_stablehlo
 from minixla.tools.worker import OracleError
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The interpreter computes an element at a time: two million operations a second.
 _MOST_OPERATIONS = 20_000_000

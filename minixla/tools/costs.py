@@ -14,10 +14,10 @@ from typing import NamedTuple
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.tools.graph_parts import composition_of
-from minixla_ops.composed import Composed
-from minixla_ops.elementwise import Elementwise
-from minixla_ops.loop_trips import known_trips
-from minixla_ops.transcendental import FloatUnary
+from minixla_ops.control_flow.loop_trips import known_trips
+from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.programs.compositions import Composed
 
 
 class Cost(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 
 from minixla.core.graph import Graph, Instruction
 from minixla.tools.graph_parts import composition_of
-from minixla_ops.composed import Composed
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: Of a loop, the first iterations are followed.
 _MOST_TRIPS = 8

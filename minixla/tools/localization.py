@@ -22,8 +22,8 @@ from minixla.tools.inner_programs import inner_runs
 from minixla.tools.opinions import Judgement, Opinions, compared_at
 from minixla.tools.rounding import Measured, declared_values, precision_of
 from minixla.tools.ulp import absolute_error
-from minixla_ops.composed import Composed
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 _MOST_TRIED = 200
 

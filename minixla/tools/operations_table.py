@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
-from minixla_ops.composed import Composed
-from minixla_ops.elementwise import Binary, Elementwise, Unary
+from minixla_ops.elementwise.families import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
+from minixla_ops.programs.compositions import Composed
 
 
 class Row(NamedTuple):

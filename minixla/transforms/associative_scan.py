@@ -14,9 +14,10 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.places import lifted_leaves, places, structure_places
-from minixla_ops.movement import concat_in_dim, slice_in_dim
-from minixla_ops.reshaping import reshape, rev
-from minixla_ops.rules import array_shape
+from minixla_ops.movement.concatenation import concat_in_dim
+from minixla_ops.movement.reshaping import reshape, rev
+from minixla_ops.movement.slicing import slice_in_dim
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @api_boundary

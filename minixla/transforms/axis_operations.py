@@ -24,11 +24,11 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
-from minixla_ops.batching import merge_dimension, move_dimension, split_dimension
-from minixla_ops.calls import Call
-from minixla_ops.composed import without_lines
-from minixla_ops.computations import neutral_element
-from minixla_ops.rules import array_shape, sum_over, zeros
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import without_lines
+from minixla_ops.programs.computations import neutral_element, sum_over
+from minixla_ops.vocabulary.batch_dimensions import merge_dimension, move_dimension, split_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -26,8 +26,8 @@ from minixla.transforms.arguments import checked_function, named_after, split_st
 from minixla.transforms.custom_calls import CustomVjpCall
 from minixla.transforms.places import argument_places, leaf_shapes
 from minixla.transforms.staging import stage
-from minixla_ops.calls import Call, call
-from minixla_ops.elementwise import ALL, Unary
+from minixla_ops.elementwise.families import ALL, Unary
+from minixla_ops.programs.call import Call, call
 
 #: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
 Policy = Callable[..., bool]

@@ -34,12 +34,12 @@ from minixla.transforms.places import (
 )
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.vmap import vmap
-from minixla_ops.binary import max as maximum
-from minixla_ops.binary import min as minimum
-from minixla_ops.conditional import Conditional
-from minixla_ops.conversion import convert_element_type
-from minixla_ops.loops import While
-from minixla_ops.scan import scan_all
+from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.control_flow.loops import While
+from minixla_ops.control_flow.scan import scan_all
+from minixla_ops.elementwise.binary import max as maximum
+from minixla_ops.elementwise.binary import min as minimum
+from minixla_ops.elementwise.conversion import convert_element_type
 
 
 @api_boundary
@@ -198,7 +198,7 @@ def while_loop(
         val = init_val;  while cond_fun(val): val = body_fun(val)
 
     Unlike JAX's it has a reverse derivative, whose memory does not grow with the number of
-    iterations, see `minixla_ops.loop_reverse`.
+    iterations, see `minixla_ops.control_flow.loop_reverse`.
 
     Args:
         cond_fun: from the value to a scalar boolean; may read other values, traced ones too.

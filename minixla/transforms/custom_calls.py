@@ -24,11 +24,11 @@ from minixla.core.tracing import (
 )
 from minixla.engine import stage_for_jax
 from minixla.engine.random_keys import flatten
-from minixla_ops.batching import move_batch
-from minixla_ops.calls import Call
-from minixla_ops.elementwise import ALL, Unary
-from minixla_ops.evaluation import reference_graph
-from minixla_ops.rules import sum_over
+from minixla_ops.elementwise.families import ALL, Unary
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary.batch_dimensions import move_batch
 
 
 class StopGradient(Unary):

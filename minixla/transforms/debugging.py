@@ -25,7 +25,7 @@ from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
 from minixla.transforms.named_axes import BatchAxis
-from minixla_ops.tuples import get_tuple_element
+from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
 
 class Batch(NamedTuple):

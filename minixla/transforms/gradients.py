@@ -33,7 +33,7 @@ from minixla.transforms.places import (
     lifted_leaves,
     structure_places,
 )
-from minixla_ops.rules import ones_like
+from minixla_ops.vocabulary.shorthand import ones_like
 
 
 class _Recorded:

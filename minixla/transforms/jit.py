@@ -32,7 +32,7 @@ from minixla.transforms.evaluation import make_graph
 from minixla.transforms.layouts import Layouts
 from minixla.transforms.places import argument_places, check_leaves
 from minixla.transforms.staging import Staged, stage_once
-from minixla_ops.calls import call
+from minixla_ops.programs.call import call
 
 
 def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:

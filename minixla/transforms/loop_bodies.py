@@ -11,7 +11,7 @@ from minixla.core.tracing import _state, shape_of, weak_type_of
 from minixla.engine.float0 import flatten
 from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names, places
 from minixla.transforms.staging import Staged, stage
-from minixla_ops.conversion import convert_element_type
+from minixla_ops.elementwise.conversion import convert_element_type
 
 
 def carry_places(fun: Callable[..., Any], number: int, init: Any) -> Places:

@@ -19,12 +19,12 @@ from minixla.reference.simulation import Simulation
 from minixla.reference.trace import ReferenceTrace
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import DeviceAxis
-from minixla_ops.batching import move_batch
-from minixla_ops.comparison import eq
-from minixla_ops.evaluation import reference_graph
-from minixla_ops.nested import RunsPrograms, program
-from minixla_ops.rules import array_shape, zeros_like
-from minixla_ops.selection import select
+from minixla_ops.elementwise.comparisons import eq
+from minixla_ops.elementwise.selection import select
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import RunsPrograms, program
+from minixla_ops.vocabulary.batch_dimensions import move_batch
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 Axes = tuple[int | None, ...]
 

@@ -13,7 +13,7 @@ import minixla_ops as ops
 from minixla.core.graph import hoist_constants
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 SCALAR = Shape("f32")
 DEEP = 100_000

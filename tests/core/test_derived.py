@@ -14,7 +14,7 @@ from minixla.core.shapes import Shape
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, current_trace, shape_of, trace_to_graph, under
 from minixla.reference.trace import ReferenceTrace
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 VECTOR, INTEGERS = Shape("f32", (3,)), Shape("s32", (3,))
 X = np.array([0.5, -1.0, 2.0], np.float32)

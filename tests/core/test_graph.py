@@ -17,7 +17,7 @@ from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 VECTOR = Shape("f32", (3,))
 X = np.arange(3, dtype=np.float32)

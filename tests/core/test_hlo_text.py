@@ -14,7 +14,7 @@ import minixla_ops as ops
 from minixla.core import Graph, Operation, Shape, parse_shape
 from minixla.core.attributes import Instance, attribute
 from minixla.core.tracing import trace_to_graph
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import graph_of
 from tests.oracles import ALL_TYPES, assert_same, edge_values, run_xla
 

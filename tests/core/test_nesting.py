@@ -17,7 +17,7 @@ from minixla.core.derived import batched_graph, jvp_graph, vjp_graphs
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph, trace_to_graph
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 SCALAR = Shape("f32")
 X = np.float32(0.5)

@@ -33,7 +33,7 @@ from minixla.core.operation import Operation
 from minixla.core.registry import REGISTRY, operation_named
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
-from minixla_ops.elementwise import FLOATS, Unary
+from minixla_ops.elementwise.families import FLOATS, Unary
 
 VECTOR = Shape("f32", (3,))
 X = np.array([0.5, -1.0, 2.0], np.float32)

@@ -25,7 +25,7 @@ from minixla.core.attributes import (
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError
 from minixla.core.operation import Operation
-from minixla_ops.elementwise import FLOATS, Unary
+from minixla_ops.elementwise.families import FLOATS, Unary
 from tests.harness import graph_of
 
 

@@ -86,7 +86,7 @@ import sys
 import numpy as np
 import minixla as mx
 from minixla.core import builder, register
-from minixla_ops.elementwise import FLOATS, Unary
+from minixla_ops.elementwise.families import FLOATS, Unary
 
 class Doubled(Unary):
     element_types = FLOATS

@@ -17,7 +17,7 @@ from minixla.core.errors import DerivativeError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.source import find_source, given_as, is_user_file, skip_callers, skip_package
 from minixla.core.tracing import evaluate_graph, trace_to_graph
-from minixla_ops.elementwise import Unary
+from minixla_ops.elementwise.families import Unary
 
 X = np.arange(3, dtype=np.float32)
 

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, element_type
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import graph_of
 from tests.oracles.values import edge_values
 

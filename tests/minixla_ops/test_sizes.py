@@ -14,7 +14,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.shapes import Shape
 from minixla.tools.command_line import main
-from minixla_ops.dot_dimensions import DotDimensionNumbers
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 
 ONE = np.float32(1)
 ROW = np.ones(3, np.float32)

@@ -39,7 +39,7 @@ _REASONS = {
         copy_done copy_start domain fusion rng_get_and_update_state""",
     "the interpreter aborts on dynamic sizes": "set_dimension_size dynamic_reshape",
     "its numbers are the backend's choice": "rng_normal rng_uniform",
-    "MLIR approximates it: tests/minixla_ops/test_special_functions.py": """
+    "MLIR approximates it: tests/minixla_ops/elementwise/test_special_functions.py": """
         acos acosh asin asinh atan atanh digamma erf_inv erfc lgamma next_after polygamma sinh
         zeta""",
     "it runs code of the user's": "custom_call register_custom_call",

@@ -13,7 +13,7 @@ from minixla.core.tracing import trace_to_graph
 from minixla.interop.step import Step
 from minixla_ops import abs as magnitude_of
 from minixla_ops import convert_element_type, lt, ne, select
-from minixla_ops.rules import full_like
+from minixla_ops.vocabulary.shorthand import full_like
 
 
 def stochastic_convert(step: Step) -> Sequence[Value]:

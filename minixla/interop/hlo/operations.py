@@ -27,9 +27,9 @@ from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS, replica_groups
 from minixla.interop.values import literal_of, plain
-from minixla_ops.conditional import own_inputs
-from minixla_ops.dot_dimensions import DotDimensionNumbers
-from minixla_ops.ragged_dot import RaggedDotDimensionNumbers
+from minixla_ops.control_flow.conditional import own_inputs
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
+from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 
 _Attributes = Callable[[Step], dict[str, Any]]
 

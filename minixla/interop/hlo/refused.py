@@ -10,7 +10,7 @@ from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape
 from minixla.interop.hlo.text import SUBJECT
-from minixla_ops.custom_call import CustomCall
+from minixla_ops.host.custom_call import CustomCall
 
 _TEXT = "{...}"
 

@@ -22,7 +22,7 @@ from minixla.core.tracing import bind
 from minixla.core.tuples import TupleValue
 from minixla.engine import ENGINE
 from minixla.engine import eager as eager_module
-from minixla_ops import rules
+from minixla_ops.vocabulary import shorthand as rules
 from tests.harness import compiled_rows
 from tests.minixla.numpy.tables import split
 

@@ -14,7 +14,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla_ops.special import with_parts
+from minixla_ops.elementwise.numpy_special import with_parts
 from tests.harness import QUICKLY
 from tests.oracles.compare import assert_same
 

@@ -12,7 +12,7 @@ import minixla.numpy as mnp
 from minixla.core.operation import REGISTRY
 from minixla.tools.command_line import main
 from minixla.tools.evaluators import EVALUATORS
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 X = np.array([0.3, 1.2, -0.7], np.float32)
 
@@ -104,7 +104,7 @@ def test_a_known_gap_is_no_failure():
 
 def test_an_evaluator_is_named_and_loaded_when_it_is_asked(tmp_path, monkeypatch):
     (tmp_path / "evaluator_of_mine.py").write_text(
-        "from minixla_ops.evaluation import reference_graph as run\n"
+        "from minixla_ops.programs.reference_evaluation import reference_graph as run\n"
         "gap = lambda step: 'a gap' if step.op.builder_name == 'tanh' else None\n"
     )
     mx.register_evaluator("mine", "evaluator_of_mine:run", known_gap="evaluator_of_mine:gap")

@@ -13,7 +13,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 from minixla.core.tracing import bind
-from minixla_ops.transcendental import FloatUnary
+from minixla_ops.elementwise.transcendental import FloatUnary
 
 X = np.array([0.3, 1.2, -0.7], np.float32)
 M = np.array([[1, 2, 3], [-1, 0.5, 2]], np.float32)

@@ -14,7 +14,7 @@ import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
 from minixla.tools.command_line import main
 from minixla.tools.operations_table import _row, as_markdown, operation_rows
-from minixla_ops.elementwise import Unary
+from minixla_ops.elementwise.families import Unary
 from minixla_ops.inventory import ENTRIES, Entry
 
 ROOT = Path(__file__).resolve().parents[3]

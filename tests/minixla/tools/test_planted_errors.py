@@ -14,7 +14,7 @@ import minixla_ops as ops
 from minixla.core.operation import REGISTRY
 from minixla.tools import built_in_evaluators
 from minixla.tools.evaluators import EVALUATORS
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 generator = np.random.default_rng(0)
 

@@ -15,7 +15,7 @@ from minixla.tools.comparison import compared, relative_error
 from minixla.tools.graph_parts import alone, composition_of, inlined, showing
 from minixla.tools.rounding import Measured, in_double
 from minixla.tools.ulp import absolute_error, ulp_size
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.oracles.values import FLOATS, all_values
 
 NARROW = [row for row in FLOATS if row[1].itemsize <= 2 and row[0] != "f8E8M0FNU"]

@@ -15,8 +15,8 @@ import minixla_ops as ops
 from minixla.core import Graph, Literal, Shape, hlo_text
 from minixla.core.graph import Instruction, Value
 from minixla.core.operation import REGISTRY
-from minixla_ops.creation import Constant
-from minixla_ops.evaluation import reference_graph
+from minixla_ops.movement.constants import Constant
+from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import graph_of
 from tests.oracles import assert_same
 from tests.programs.draft import Program, programs

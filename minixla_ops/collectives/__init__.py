@@ -1,0 +1,1 @@
+"""What processes tell each other: groups, reductions, permutations, joins."""

@@ -1,0 +1,281 @@
+"""Collectives: who takes part, in the four ways in which XLA reads replica groups and channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Literal, attribute
+from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.errors import TransformError, explain
+from minixla.core.operation import Operation
+from minixla.core.processes import ProcessId, current_process
+from minixla.core.shapes import Shape
+from minixla_ops.vocabulary.casting import emit_widened
+
+Groups = Sequence[Sequence[int]]
+
+
+class ProcessLists(SequenceOf):
+    """Lists of numbers of processes; in StableHLO a table, short rows filled up with -1."""
+
+    takes = "Sequence[Sequence[int]]"
+
+    def __init__(self, width: int = 0) -> None:
+        """Declares the attribute; `width` is that of a table without rows."""
+        super().__init__(Integers(minimum=0))
+        self._width = width
+
+    def stablehlo(self, value: Groups) -> str:
+        """`dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>`."""
+        width = max(map(len, value), default=self._width)
+        rows = [[*each, *[-1] * (width - len(each))] for each in value]
+        return f"dense<{rows or ''}> : tensor<{len(rows)}x{width}xi64>"
+
+
+class Channel(Integer):
+    """The number of a channel; 0 is none."""
+
+    def canonical(self, value: Any) -> int | None:
+        """The number as a Python int, or None."""
+        return super().canonical(value) or None
+
+    def stablehlo(self, value: int) -> str:
+        """See `channel_text`."""
+        return channel_text(value)
+
+
+def channel_text(channel_id: int, type: int = 1) -> str:
+    """A channel handle in MLIR's notation; type 1 is from device to device."""
+    return f"#stablehlo.channel_handle<handle = {channel_id}, type = {type}>"
+
+
+class _Unit(Boolean):
+    """True, or what is not written."""
+
+    def canonical(self, value: Any) -> bool | None:
+        """True or None."""
+        return super().canonical(value) or None
+
+    def stablehlo(self, value: bool) -> str:
+        """MLIR's attribute that says something by being there."""
+        return "unit"
+
+
+class _WithoutEffect(Attribute):
+    is_ambiguous = False
+
+    def canonical(self, value: Any) -> None:
+        """None."""
+
+
+#: Attributes that collectives share.
+GROUPS = attribute(ProcessLists(), default=())
+CHANNEL = attribute(Channel(minimum=0), default=None, stablehlo="channel_handle")
+GLOBAL_IDS = attribute(_Unit(), default=None)
+LAYOUT = attribute(_WithoutEffect(), default=None, stablehlo=None, hlo=None)
+#: What HLO names first.
+_FIRST = ("channel_id", "replica_groups", "use_global_device_ids", "dimensions")
+
+
+class Collective(Operation):
+    """Base class: all processes of a group make the same call and exchange values.
+
+    The numbers in `replica_groups` are
+    - replicas, for each partition apart, where there is no channel (or channel 0);
+    - with a channel and `use_global_device_ids`: replica * partition count + partition;
+    - with a channel and without `use_global_device_ids`, where the operation has that attribute:
+      replicas, whose partitions all take part; where it has not: partitions, for each replica
+      apart.
+
+    No groups at all stand for one group of everybody, in order.
+
+    Args:
+        replica_groups: lists of such numbers.
+        channel_id: what tells calls of one kind apart; None or 0 for none.
+        use_global_device_ids: see above.
+
+    Checks:
+        (G1) no group is empty and no number comes twice.
+        (G2) groups are of equal size: that which an attribute or a shape says.
+        (G3) use_global_device_ids needs a channel.
+        (G4) groups name only processes that exist, and each of them, so that their numbers are 0,
+            1, ... (CollectiveBroadcast and CollectivePermute may leave some out).
+    """
+
+    operands = ("operand",)
+    replica_groups: ClassVar[Groups]
+    channel_id: ClassVar[int | None]
+    #: Whether groups name every process.
+    covers: ClassVar[bool] = True
+    #: The attribute that says how many members a group has.
+    counted_by: ClassVar[str] = ""
+
+    @property
+    def mode(self) -> str:
+        """How the numbers are read, by StableHLO's names."""
+        if not self.channel_id:
+            return "cross_replica"
+        if "use_global_device_ids" not in self.fields:
+            return "cross_partition"
+        is_global = self.values["use_global_device_ids"]
+        return "flattened_ids" if is_global else "cross_replica_and_partition"
+
+    @property
+    def spans_partitions(self) -> bool:
+        """Whether numbers are replicas, all of whose partitions take part."""
+        return self.mode == "cross_replica_and_partition"
+
+    @property
+    def groups(self) -> dict[str, Any]:
+        """The attributes that say who takes part, for another collective."""
+        names = ("replica_groups", "channel_id", "use_global_device_ids")
+        return {name: self.values[name] for name in names if name in self.fields}
+
+    @property
+    def count(self) -> int | None:
+        """The size of every group, where an attribute says it."""
+        return self.values.get(self.counted_by)
+
+    def check_groups(self, size: int | None = None) -> None:
+        """Checks G1 to G4 as far as the program alone says it; `size` is what a shape says."""
+        groups, size = self.replica_groups, self.count if size is None else size
+        named = [number for group in groups for number in group]
+        if len(set(named)) < len(named) or not all(groups):
+            problem = "a group is empty, or a number comes twice"
+            self.refuse_attribute("G1", problem, "Each process belongs to one group.")
+        self._check_processes(max(named, default=-1) + 1)
+        for members in map(len, groups):
+            wanted = members if size is None else size
+            if wanted % members if self.spans_partitions else wanted != members:
+                problem = f"a group has {members} members where there should be {size}"
+                advice = "All groups must have the size that the count says."
+                self.refuse_attribute("G2", problem, advice)
+        if self.values.get("use_global_device_ids") and not self.channel_id:
+            problem = "use_global_device_ids is set without a channel"
+            self.refuse_attribute("G3", problem, "Give a channel_id that is positive.")
+
+    def group_size(self) -> int:
+        """The size of every group, where the program alone says it.
+
+        Raises:
+            TransformError: it does not.
+        """
+        sizes = {len(group) for group in self.replica_groups}
+        if self.count is not None:
+            return self.count
+        if len(sizes) == 1 and not self.spans_partitions:
+            return sizes.pop()
+        raise explain(
+            TransformError,
+            self.builder_name,
+            "it is made of other operations here, which needs the size of the groups",
+            [f"{name} {value}"[:200] for name, value in self.groups.items()],
+            "Give groups of equal size; with a channel, set use_global_device_ids.",
+        )
+
+    def members(self) -> tuple[ProcessId, ...]:
+        """The group of the process that runs, in order; empty where it is in none.
+
+        Raises:
+            AttributeValueError: the groups do not fit the processes (G4) or their count (G2).
+        """
+        process, mode = current_process(), self.mode
+        replicas, partitions = process.replica_count, process.partition_count
+        own, count = process.replica, replicas
+        if mode == "cross_partition":
+            own, count = process.partition, partitions
+        elif mode == "flattened_ids":
+            own, count = own * partitions + process.partition, replicas * partitions
+        self._check_processes(count)
+        groups = self.replica_groups or [range(count)]
+        group = next((each for each in groups if own in each), ())
+        if mode == "cross_replica":
+            found = [(number, process.partition) for number in group]
+        elif mode == "cross_partition":
+            found = [(process.replica, number) for number in group]
+        elif mode == "flattened_ids":
+            found = [divmod(number, partitions) for number in group]
+        else:
+            found = [(number, each) for each in range(partitions) for number in group]
+        if self.count not in (None, len(found)):
+            self.refuse_attribute(
+                "G2",
+                f"{self.counted_by} is {self.count}, and the group has {len(found)} members",
+                "Without groups it is the number of processes that the call reaches.",
+            )
+        return tuple(found)
+
+    def _check_processes(self, count: int) -> None:
+        named = {number for group in self.replica_groups for number in group}
+        extra = sorted(number for number in named if number >= count)
+        numbers = range(count) if named and self.covers else ()
+        left_out = next((number for number in numbers if number not in named), None)
+        if extra:
+            problem = f"the groups name process {extra[0]}, but there are only {count}"
+        elif left_out is not None:
+            problem = f"process {left_out} of {count} is in no group"
+        else:
+            return
+        advice = "Name each process once; run the programs of all processes with mx.simulate."
+        self.refuse_attribute("G4", problem, advice)
+
+    def exchange(
+        self,
+        value: Any,
+        members: Sequence[ProcessId],
+        combine: Callable[[list[Any]], Any] = list,
+        **attributes: Any,
+    ) -> Any:
+        """What `combine` makes of the members' values, in their order.
+
+        Element types, sizes and `attributes` must be equal for all.
+        """
+        arrays = map(np.asarray, value if type(value) is tuple else (value,))
+        shapes = [f"{each.dtype}{list(each.shape)}" for each in arrays]
+        signature = (*shapes, *attributes.items())
+        subject, channel = self.builder_name, self.channel_id or 0
+        return current_process().meet(subject, channel, members, value, signature, combine)
+
+    def check_dimension(self, name: str, operand: Shape, label: str = "C1") -> int:
+        """The attribute `name`, a dimension of the operand; refuses others for check `label`."""
+        dimension = self.values[name]
+        if not 0 <= dimension < operand.rank:
+            problem = f"{name} {dimension} is no dimension of the operand"
+            self.refuse_attribute(label, problem, f"It must be in [0, {operand.rank}).")
+        return dimension
+
+    def block(self, operand: Shape, dimension: int, label: str) -> Shape:
+        """The shape of the block of one member; refuses for `label` where they are not equal."""
+        count = self.count or 1
+        if operand.dimensions[dimension] % count:
+            problem = f"{self.counted_by} {count} does not divide dimension {dimension}"
+            self.refuse_attribute(label, problem, "All blocks must have one size.")
+        return scaled(operand, dimension, 1, count)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if not any(shape.size for shape in results):  # StableHLO and XLA:CPU refuse that
+            return [emit.constant(Literal.splat(0, shape)) for shape in results]
+        # Groups are written out where their size is known: jaxlib's parser dies of an all_to_all
+        # without, and the verifiers of others compare shapes with them.
+        is_open = self.count and not self.replica_groups and not self.spans_partitions
+        given = self.replace(replica_groups=[range(self.count or 0)]) if is_open else self
+        write = partial(Operation.stablehlo, given, emit)
+        if emit.platform != "cpu" or shapes[0].element_type.bits != 2:
+            return write(operands, shapes, results)
+        # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
+        return emit_widened(emit, write, operands, shapes, results)
+
+    def hlo_attributes(self, shapes):
+        texts = super().hlo_attributes(shapes)
+        return {**{name: texts[name] for name in _FIRST if name in texts}, **texts}
+
+
+def scaled(operand: Shape, dimension: int, factor: int, divisor: int = 1) -> Shape:
+    """The shape with the size of one dimension times `factor` / `divisor`."""
+    sizes = list(operand.dimensions)
+    sizes[dimension] = sizes[dimension] * factor // divisor
+    return Shape(operand.element_type, sizes, operand.dynamic)

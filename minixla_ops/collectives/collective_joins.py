@@ -1,0 +1,156 @@
+"""AllGather and AllToAll: collectives that join what the members of a group have."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Dimension, Integer, attribute
+from minixla.core.builders import builder
+from minixla.core.operation import register
+from minixla.core.processes import current_process
+from minixla_ops.collectives.collective_groups import (
+    CHANNEL,
+    GLOBAL_IDS,
+    GROUPS,
+    LAYOUT,
+    Collective,
+    scaled,
+)
+
+
+class _Joining(Collective):
+    """Base class: what comes from the members is joined along a dimension.
+
+    Declarations:
+        along: the attributes that are dimensions of the operand.
+    """
+
+    along: ClassVar[tuple[str, ...]]
+    linear_operands = (0,)
+
+    def batch(self, operands, dimensions):
+        (at,) = dimensions
+        own = {name: self.values[name] for name in self.along}
+        return self(*operands, **{name: each + (at <= each) for name, each in own.items()}), at
+
+
+@register
+class AllGather(_Joining):
+    """The operands of a group joined along a dimension, in its order. XLA: AllGather.
+
+    Args:
+        operand: an array.
+        all_gather_dimension: the dimension to join along.
+        shard_count: the size of each group.
+        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
+        layout: a request for a layout in memory, without effect.
+
+    Returns:
+        An array with as many times the size in that dimension.
+
+    Checks:
+        (C1) all_gather_dimension is one of the operand's dimensions.
+        (G1) to (G4) see Collective; the size is shard_count.
+    """
+
+    stablehlo_name = "all_gather"
+    all_gather_dimension: int = attribute(Dimension(), stablehlo="all_gather_dim", hlo="dimensions")
+    shard_count: int = attribute(Integer(minimum=1), stablehlo=None, hlo=None)
+    replica_groups = GROUPS
+    channel_id = CHANNEL
+    layout = LAYOUT
+    use_global_device_ids = GLOBAL_IDS
+    along = ("all_gather_dimension",)
+    counted_by = "shard_count"
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        dimension = self.check_dimension("all_gather_dimension", operand)
+        self.check_groups()
+        return scaled(operand, dimension, self.shard_count)
+
+    def reference(self, operand):
+        dimension = self.all_gather_dimension
+        join = partial(np.concatenate, axis=dimension)
+        return self.exchange(operand, self.members(), join, dimension=dimension)
+
+    def transpose(self, cotangents, operands, linear):
+        dimension, count = self.all_gather_dimension, self.shard_count
+        return (ops.reduce_scatter(cotangents, ops.add, dimension, count, **self.groups),)
+
+
+@register
+class AllToAll(_Joining):
+    """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll.
+
+    Args:
+        operand: an array.
+        split_dimension: the dimension to cut.
+        concat_dimension: the dimension to join along, in the order of the group.
+        split_count: the number of blocks, which is the size of each group.
+        replica_groups, channel_id: who takes part; see Collective.
+        layout: a request for a layout in memory, without effect.
+
+    Returns:
+        An array of as many elements.
+
+    Checks:
+        (C1) split_dimension and concat_dimension are dimensions of the operand.
+        (C2) split_count divides the size of split_dimension.
+        (G1), (G2), (G4) see Collective; the size is split_count.
+    """
+
+    stablehlo_name = "all_to_all"
+    split_dimension: int = attribute(Integer(), hlo=None)
+    concat_dimension: int = attribute(Integer(), hlo=None)
+    split_count: int = attribute(Integer(minimum=1), hlo=None)
+    replica_groups = GROUPS
+    layout = LAYOUT
+    channel_id = CHANNEL
+    along = ("split_dimension", "concat_dimension")
+    counted_by = "split_count"
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        split, concat = [self.check_dimension(name, operand) for name in self.along]
+        part = self.block(operand, split, "C2")
+        self.check_groups()
+        return scaled(part, concat, self.split_count)
+
+    def reference(self, operand):
+        members, split, concat = self.members(), self.split_dimension, self.concat_dimension
+        operands = self.exchange(operand, members, split=split, concat=concat)
+        own = members.index(current_process().id)
+        blocks = [np.split(each, self.split_count, split)[own] for each in operands]
+        return np.concatenate(blocks, concat)
+
+    def hlo(self, emit, operands, shapes, result):
+        # HLO's joins along the dimension that it cuts; then the blocks move.
+        (shape,), at, count = shapes, self.split_dimension, self.split_count
+        texts = self.hlo_attributes(shapes)
+        name = emit.instruction("all-to-all", operands, shape, **texts, dimensions=(at,))
+        if at == self.concat_dimension:
+            return name
+        sizes = list(shape.dimensions)
+        sizes[at : at + 1] = count, sizes[at] // count
+        order = [each for each in range(shape.rank + 1) if each != at]
+        order.insert(self.concat_dimension, at)
+        split = emit.instruction("reshape", [name], shape.with_dimensions(sizes))
+        turned = shape.with_dimensions([sizes[each] for each in order])
+        moved = emit.instruction("transpose", [split], turned, dimensions=tuple(order))
+        return emit.instruction("reshape", [moved], result)
+
+    def transpose(self, cotangents, operands, linear):
+        back = {
+            "split_dimension": self.concat_dimension,
+            "concat_dimension": self.split_dimension,
+        }
+        return (self(cotangents, **back),)
+
+
+all_gather = builder(AllGather)
+all_to_all = builder(AllToAll)

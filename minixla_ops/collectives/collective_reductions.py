@@ -1,0 +1,322 @@
+"""AllReduce (CrossReplicaSum) and ReduceScatter: the operands of a group combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce as fold_left
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Dimension, Instance, Integer, attribute
+from minixla.core.builders import named_like
+from minixla.core.element_types import ElementType
+from minixla.core.graph import Graph
+from minixla.core.operation import register
+from minixla.core.processes import current_process
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla.core.tuples import TupleValue
+from minixla_ops.collectives.collective_groups import (
+    CHANNEL,
+    GLOBAL_IDS,
+    GROUPS,
+    LAYOUT,
+    Collective,
+    Groups,
+)
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.folds.fold import not_a_sum
+from minixla_ops.folds.fold_programs import fold_in_order
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.computations import check_computation, computation_of, monoid_of
+from minixla_ops.programs.reference_evaluation import apply_elementwise
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat
+from minixla_ops.vocabulary.tuple_operations import tuple_leaves
+
+Computation = Graph | Callable[..., Any]
+
+
+class _Reducing(Collective, Composed):
+    """Base class: combines the operands of a group, element by element and in its order.
+
+    Derivatives: a sum is linear. The tangent of a maximum or minimum is the mean of the tangents
+    of the members that have it. Other computations are derived as a program that gathers the
+    operands and combines them, for which the size of the groups must be known.
+
+    Checks:
+        (C1) at least one operand.
+        (C2) operands have one element type.
+        (C3) computation takes two scalars of it and gives one.
+    """
+
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+
+    # Where every member has the whole; ReduceScatter has other rules.
+
+    def spread(self, result: Any) -> Any:
+        """A result as every member has it of what it has of the operand."""
+        return result
+
+    def own_part(self, whole: Any, size: int) -> Any:
+        """What this member has of the combination of all."""
+        return whole
+
+    def sum_transpose(self, cotangent: Any) -> Any:
+        """An operand's cotangent where the computation is a sum."""
+        return self.summed(cotangent)
+
+    def summed(self, operand: Any) -> Any:
+        """The operation on one operand with a sum."""
+        return self(operand, computation=_computation(type(self), ops.add, operand))
+
+    def check_operands(self, operands: Sequence[Any]) -> Sequence[Shape]:
+        """The shapes, after checks C1 to C3."""
+        shapes = self.array_shapes(operands)
+        if not shapes:
+            self.refuse("C1", "there is no operand", "Give an array, or several.")
+        scalar = Shape(shapes[0].element_type)
+        if any(shape.element_type is not scalar.element_type for shape in shapes):
+            advice = "Reduce those of each type by a call of its own."
+            self.refuse("C2", "operands differ in element type", advice)
+        check_computation(self, "C3", "computation", self.computation, (scalar, scalar), (scalar,))
+        return shapes
+
+    def total(self, operands: Any, **how: Any) -> Sequence[np.ndarray]:
+        """Each operand combined over the group, once for all members."""
+
+        def combine(running: Any, value: Any) -> Any:
+            return apply_elementwise(self.computation, [running, value])[0]
+
+        def combined(columns: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+            return [fold_left(combine, column) for column in zip(*columns, strict=True)]
+
+        how["computation"] = self.computation
+        return self.exchange(operands, self.members(), combined, **how)
+
+    def composition(self, *operands):
+        size = self.group_size()
+        results = []
+        for operand in operands:
+            sizes = array_shape(operand).dimensions
+            rows = ops.all_gather(ops.reshape(operand, (1, *sizes)), 0, size, **self.groups)
+            each = [ops.reshape(ops.slice_in_dim(rows, i, i + 1, 0), sizes) for i in range(size)]
+            rest = [[row] for row in each[1:]]
+            (whole,) = fold_in_order(self.computation, rest, each[:1], sizes)
+            results.append(self.own_part(whole, size))
+        return tuple(results)
+
+    def is_native(self, kind: ElementType) -> bool:
+        """Whether XLA's backends know the computation as a reduction."""
+        if kind.bits == 2:
+            return False
+        known = ("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min")
+        return monoid_of(self.computation) in known
+
+    def stablehlo(self, emit, operands, shapes, results):
+        is_native = not emit.platform or self.is_native(shapes[0].element_type)
+        rule = Collective if is_native else Composed
+        return rule.stablehlo(self, emit, operands, shapes, results)
+
+    def is_linear_in(self, variables):
+        # Of its own tangents, and `transpose` rejects what is no sum.
+        return True
+
+    def jvp(self, primals, tangents, results):
+        monoid = monoid_of(self.computation)
+        if monoid not in ("add", "max", "min"):
+            return super().jvp(primals, tangents, results)
+        given = results if type(results) is tuple else (results,)
+        moving = [index for index, tangent in enumerate(tangents) if tangent is not None]
+        if monoid == "add":
+            found = self(*[tangents[i] for i in moving])
+            found = found if type(found) is tuple else (found,)
+        else:
+            found = [self._extreme_tangent(primals[i], tangents[i], given[i]) for i in moving]
+        by_index = dict(zip(moving, found, strict=True))
+        return as_results([by_index.get(index) for index in range(len(primals))])
+
+    def _extreme_tangent(self, primal: Any, tangent: Any, result: Any) -> Any:
+        is_chosen = ops.eq(primal, self.spread(result))
+        chosen = convert(is_chosen, array_shape(primal).element_type)
+        return self.summed(tangent * chosen) / self.summed(chosen)
+
+    def transpose(self, cotangents, operands, linear):
+        if monoid_of(self.computation) != "add":
+            raise not_a_sum(self, self.computation)
+        given = cotangents if type(cotangents) is tuple else (cotangents,)
+        return [
+            self.sum_transpose(each) if wanted and each is not None else None
+            for each, wanted in zip(given, linear, strict=True)
+        ]
+
+
+@register
+class AllReduce(_Reducing):
+    """The operands of a group combined, element by element. XLA: AllReduce.
+
+    CrossReplicaSum is AllReduce with `add`.
+
+    Args:
+        operand: an array, or a tuple or list of arrays, of which each is reduced on its own.
+        computation: a Graph, or a function of two scalars, such as `add`.
+        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
+        shape_with_layout: a request for a layout in memory, without effect.
+
+    Returns:
+        An array, or a tuple of arrays.
+
+    Checks:
+        (C1) at least one operand.
+        (C2) operands have one element type.
+        (C3) computation takes two scalars of it and gives one.
+        (G1) to (G4) see Collective; groups may differ in size.
+    """
+
+    spec_names = ("AllReduce", "CrossReplicaSum")
+    stablehlo_name = "all_reduce"
+    replica_groups = GROUPS
+    channel_id = CHANNEL
+    shape_with_layout = LAYOUT
+    use_global_device_ids = GLOBAL_IDS
+
+    def shape(self, *operands):
+        shapes = self.check_operands(operands)
+        self.check_groups()
+        return as_results(shapes)
+
+    def reference(self, *operands):
+        return as_results(self.total(operands))
+
+    def batch(self, operands, dimensions):
+        return self(*operands), as_results(dimensions)
+
+
+@register
+class ReduceScatter(_Reducing):
+    """The operands of a group combined; member i gets block i of the result. XLA: ReduceScatter.
+
+    Args:
+        operand: an array, or a tuple or list of arrays, of which each is reduced on its own.
+        computation: a Graph, or a function of two scalars, such as `add`.
+        scatter_dimension: the dimension to cut into blocks.
+        shard_count: the number of blocks, which is the size of each group.
+        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
+        layout: a request for a layout in memory, without effect.
+
+    Returns:
+        An array, or a tuple of arrays.
+
+    Checks:
+        (C1) to (C3) see AllReduce.
+        (C4) scatter_dimension is a dimension of each operand.
+        (C5) shard_count divides its size.
+        (G1) to (G4) see Collective; the size is shard_count.
+    """
+
+    stablehlo_name = "reduce_scatter"
+    scatter_dimension: int = attribute(Dimension(), hlo="dimensions")
+    shard_count: int = attribute(Integer(minimum=1), stablehlo=None, hlo=None)
+    replica_groups = GROUPS
+    channel_id = CHANNEL
+    layout = LAYOUT
+    use_global_device_ids = GLOBAL_IDS
+    counted_by = "shard_count"
+
+    def shape(self, *operands):
+        results = []
+        for operand in self.check_operands(operands):
+            dimension = self.check_dimension("scatter_dimension", operand, "C4")
+            results.append(self.block(operand, dimension, "C5"))
+        self.check_groups()
+        return as_results(results)
+
+    def reference(self, *operands):
+        at, own = self.scatter_dimension, self.members().index(current_process().id)
+        totals = self.total(operands, dimension=at)
+        return as_results([np.split(each, self.shard_count, at)[own] for each in totals])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        # StableHLO's takes one operand.
+        rows = zip(operands, shapes, results, strict=True)
+        write = super().stablehlo
+        return [write(emit, *([each] for each in row))[0] for row in rows]
+
+    def spread(self, result):
+        return ops.all_gather(result, self.scatter_dimension, self.shard_count, **self.groups)
+
+    def own_part(self, whole, size):
+        # Of the counts that all bring, member i keeps i.
+        counted = ops.iota(Shape("s32", (size,)), 0)
+        own = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
+        sizes = list(array_shape(whole).dimensions)
+        sizes[self.scatter_dimension] //= size
+        block = splat(sizes[self.scatter_dimension], Shape("s32"))
+        starts: list[Any] = [splat(0, Shape("s32"))] * len(sizes)
+        starts[self.scatter_dimension] = ops.reshape(own, ()) * block
+        return ops.dynamic_slice(whole, starts, sizes)
+
+    def sum_transpose(self, cotangent):
+        return self.spread(cotangent)
+
+    def batch(self, operands, dimensions):
+        size = batch_size(operands, dimensions)
+        moved = [move_batch(o, at, 0, size) for o, at in zip(operands, dimensions, strict=True)]
+        results = self(*moved, scatter_dimension=self.scatter_dimension + 1)
+        return results, as_results([0] * len(moved))
+
+
+def _computation(operation: type[Collective], computation: Computation, operand: Any) -> Graph:
+    subject = operation.builder_name
+    (shape,) = operation.instance.array_shapes([shape_of(operand, subject)])
+    scalar = Shape(shape.element_type)
+    return computation_of(computation, (scalar, scalar), subject)
+
+
+def _reduced(
+    operation: type[_Reducing], operand: Any, computation: Computation, *attributes: Any
+) -> Any:
+    """What a builder returns: an array for an array, a tuple for a sequence or a tuple."""
+    is_single = not isinstance(operand, (list, tuple, TupleValue))
+    leaves = list(operand) if isinstance(operand, (list, tuple)) else tuple_leaves(operand)
+    graph = _computation(operation, computation, leaves[0]) if leaves else Graph((), (), ())
+    results = operation(graph, *attributes)(*leaves)
+    return results if is_single or type(results) is tuple else (results,)
+
+
+def _all_reduce(
+    operand: Any,
+    computation: Computation,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    shape_with_layout: Any = None,
+    use_global_device_ids: bool | None = None,
+) -> Any:
+    groups = replica_groups, channel_id, shape_with_layout, use_global_device_ids
+    return _reduced(AllReduce, operand, computation, *groups)
+
+
+def cross_replica_sum(operand: Any, replica_groups: Groups = ()) -> Any:
+    """The sum of the operands of a group of replicas: AllReduce with `add`."""
+    return all_reduce(operand, ops.add, replica_groups)
+
+
+def _reduce_scatter(
+    operand: Any,
+    computation: Computation,
+    scatter_dimension: int,
+    shard_count: int,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    layout: Any = None,
+    use_global_device_ids: bool | None = None,
+) -> Any:
+    groups = replica_groups, channel_id, layout, use_global_device_ids
+    return _reduced(ReduceScatter, operand, computation, scatter_dimension, shard_count, *groups)
+
+
+all_reduce = named_like(_all_reduce, AllReduce)
+reduce_scatter = named_like(_reduce_scatter, ReduceScatter)

@@ -1,0 +1,390 @@
+"""Conditional: one of several programs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.attributes import Instance, attribute
+from minixla.core.attributes import Sequence as SequenceAttribute
+from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
+from minixla.core.errors import ShapeError, explain
+from minixla.core.graph import Graph, Value
+from minixla.core.linear import pullback_by, spread
+from minixla.core.operation import EVERY_OPERAND, register
+from minixla.core.shapes import TOKEN, AnyShape, Shape
+from minixla.core.tracing import evaluate_graph, shape_of
+from minixla_ops.control_flow.conditional_batching import (
+    batch_of_choices,
+    batch_of_guard,
+    guarded_by,
+)
+from minixla_ops.programs.computations import check_computation
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import (
+    RunsPrograms,
+    as_given,
+    closed,
+    in_front,
+    leaves_of,
+    program,
+)
+from minixla_ops.vocabulary.shorthand import instantiate, operand_list
+from minixla_ops.vocabulary.tuple_operations import without_tuples
+
+Flags = tuple[bool, ...]
+
+
+@register
+class Conditional(RunsPrograms):
+    """Runs one of several branches. XLA: Conditional.
+
+    A predicate chooses branch 0 where it is true, else branch 1; an index chooses the branch of
+    that number, and the last one where there is none. In a graph every branch takes all operands,
+    those of the other branches too, so that what several of them read is there once.
+
+    In a batch whose members choose differently each branch that a member takes runs on the whole
+    batch; in place of members that take another it sees one that takes it.
+
+    Attributes:
+        branches: the Graph of each.
+
+    Checks:
+        (C1) the first operand is pred[], and there are two branches, or s32[].
+        (C2) each branch takes its operands.
+        (C3) all branches give values of the same shapes.
+        (C4) there is a branch, and an operand for each.
+    """
+
+    stablehlo_name = "if"  # or `case`, for an index
+    operands = ("branch_index", "branch_operands...")
+    dynamic_operands = EVERY_OPERAND
+    branches: tuple[Graph, ...] = attribute(SequenceAttribute(Instance(Graph)))
+
+    def shape(self, branch_index, *operands):
+        branches = self.branches
+        if not branches:
+            self.refuse("C4", "there is no branch", "Give one or more.")
+        is_pred = branch_index is Shape("pred")
+        if branch_index is not Shape("s32") and (not is_pred or len(branches) != 2):
+            self.refuse(
+                "C1",
+                f"the predicate or index of {len(branches)} branches has another type",
+                "It must be s32[], or pred[] to choose between two branches.",
+            )
+        outputs = branches[0].output_shapes
+        for number, branch in enumerate(branches):
+            name = f"branch {number}"
+            check_computation(self, "C2", name, branch, operands, branch.output_shapes)
+            check_computation(self, "C3", name, branch, operands, outputs)
+        return outputs
+
+    def reference(self, branch_index, *operands):
+        last = len(self.branches) - 1
+        if branch_index.dtype == np.bool_:
+            number = 1 - int(branch_index)
+        else:
+            number = int(branch_index) if 0 <= branch_index <= last else last
+        return tuple(reference_graph(self.branches[number], operands))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        token = None
+        if any(branch.has_side_effect for branch in self.branches):
+            token, results = "captured", [TOKEN, *results]
+            emit.take_token()
+        regions = [
+            emit.region(branch, token=token, operands=operands[1:]) for branch in self.branches
+        ]
+        name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
+        names = emit.operation(name, operands[:1], shapes[:1], results, regions)
+        return emit.give_token(names) if token else names
+
+    def hlo(self, emit, operands, shapes, result):
+        packed, names = [], []
+        for branch in self.branches:
+            numbers, own = own_inputs(branch)
+            section = [operands[1 + number] for number in numbers]
+            packed.append(emit.pack(section, [shapes[1 + number] for number in numbers]))
+            names.append(emit.computation(own, by_tuple=True))
+        if shapes[0] is Shape("pred"):
+            programs = {"true_computation": names[0], "false_computation": names[1]}
+        else:
+            programs = {"branch_computations": f"{{{', '.join(names)}}}"}
+        return emit.instruction("conditional", [operands[0], *packed], result, **programs)
+
+    def entered(self, trace, known):
+        made = [entered_graph(branch, trace, known) for branch in self.branches]
+        columns = zip(*[each.known for each in made], strict=True)
+        joint = tuple([reduce(trace.joined, column) for column in columns])
+        branches = [
+            each.graph if each.known == joint else entered_graph(branch, trace, known, joint).graph
+            for each, branch in zip(made, self.branches, strict=True)
+        ]
+        return Conditional(tuple(branches)), known, joint
+
+    def enter(self, trace, operands):
+        (index, *_), _ = trace.taken_apart(operands[0])
+        return self._enter(trace, [index], operands[1:])
+
+    def dependent(self, variables):
+        return super().dependent(variables[1:])
+
+    def linearize(self, operands, active):
+        index, *rest = operands
+        plan = _reverse_plan(self.branches, tuple(active[1:]))
+        everything = Conditional(plan.forward)(index, *rest)
+        results = everything[: len(plan.active_outputs)]
+        kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
+
+        backward = partial(Conditional(plan.backward), index, *kept)
+        active_inputs = (False, *plan.active_inputs)
+        return results, pullback_by(backward, results, plan.active_outputs, active_inputs)
+
+    def batch_of(self, size, operands, dimensions):
+        guarded = guarded_by(self.branches)
+        if guarded is not None and guarded.grows(dimensions):
+            return batch_of_guard(operands, dimensions, guarded, size, Conditional)
+        if dimensions[0] is not None:
+            return batch_of_choices(operands, dimensions, self.branches, size, Conditional)
+        batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in self.branches]
+        flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
+        branches = tuple(in_front(each, flags, size) for each in batched)
+        results = Conditional(branches)(*operands)
+        return results, tuple(0 if flag else None for flag in flags)
+
+
+def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
+    return tuple(any(flags) for flags in zip(*columns, strict=True))
+
+
+def own_inputs(branch: Graph) -> tuple[list[int], Graph]:
+    """The numbers of the inputs that a branch reads, and its program with these alone."""
+    found = branch.memo.get("own_inputs")
+    if found is None:
+        # Also by instructions whose results nobody reads: they are printed too.
+        read = {id(value) for step in branch.instructions for value in step.operands}
+        read.update(map(id, branch.outputs))
+        numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
+        inputs = [branch.inputs[number] for number in numbers]
+        own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
+        found = branch.memo["own_inputs"] = numbers, own
+    return found
+
+
+class _ReversePlan(NamedTuple):
+    """The two halves of the reverse derivative, as branches.
+
+    Attributes:
+        forward: from the operands to the results and what is kept of them for the second halves;
+            what one branch keeps may stand where another keeps something else.
+        backward: from that, the operands in `reread`, and a cotangent for each of `active_outputs`
+            to a cotangent for each of `active_inputs`.
+        active_outputs: which results a cotangent is taken for.
+        active_inputs: which operands can have a cotangent that is not zero.
+        reread: the operands that the second halves read.
+    """
+
+    forward: tuple[Graph, ...]
+    backward: tuple[Graph, ...]
+    active_outputs: Flags
+    active_inputs: Flags
+    reread: tuple[int, ...]
+
+
+def _reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
+    key = ("conditional_vjp", computations, active)
+    memo = computations[0].memo
+    found = memo.get(key)
+    if found is None:
+        found = memo[key] = _make_reverse_plan(computations, active)
+    return found
+
+
+def _make_reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
+    halves = [vjp_graphs(branch, active) for branch in computations]
+    active_outputs = _any_of_each([each.active_outputs for each in halves])
+    active_inputs = _any_of_each([each.active_inputs for each in halves])
+    slots: list[AnyShape] = []
+    places = [_places(each.forward, len(active_outputs), slots) for each in halves]
+    pairs = list(zip(halves, places, strict=True))
+    reread = tuple(sorted({-1 - place for each in places for place in each if place < 0}))
+    # The second half finds an operand behind the slots.
+    behind = {-1 - number: len(slots) + i for i, number in enumerate(reread)}
+    sources = [[behind.get(place, place) for place in each] for each in places]
+    inputs = computations[0].input_shapes
+    given = [
+        shape
+        for shape, flag in zip(computations[0].output_shapes, active_outputs, strict=True)
+        if flag
+    ]
+    shapes = [*slots, *[inputs[number] for number in reread], *given]
+    wanted = [shape if flag else None for shape, flag in zip(inputs, active_inputs, strict=True)]
+    return _ReversePlan(
+        tuple(_keeping(half.forward, each, slots) for half, each in pairs),
+        tuple(
+            _pulling(half, each, active_outputs, wanted, shapes)
+            for half, each in zip(halves, sources, strict=True)
+        ),
+        active_outputs,
+        active_inputs,
+        reread,
+    )
+
+
+def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
+    """Where the residuals of a branch are kept; `slots` grows by the shapes that it lacks.
+
+    Returns:
+        The number of a slot for each; -1 - i for one that is input i itself.
+    """
+    inputs = {id(value): number for number, value in enumerate(forward.inputs)}
+    free = list(range(len(slots)))
+    places = []
+    for value in forward.outputs[count:]:
+        if id(value) in inputs:
+            places.append(-1 - inputs[id(value)])
+            continue
+        slot = next((each for each in free if slots[each] is value.shape), len(slots))
+        if slot == len(slots):
+            slots.append(value.shape)
+        else:
+            free.remove(slot)
+        places.append(slot)
+    return places
+
+
+def _keeping(forward: Graph, places: Sequence[int], slots: Sequence[AnyShape]) -> Graph:
+    """The first half of a branch: its results, and each slot's residual, or zeros."""
+    count = len(forward.outputs) - len(places)
+
+    def function(*values: Any) -> list[Any]:
+        outputs = evaluate_graph(forward, values)
+        kept = dict(zip(places, outputs[count:], strict=True))
+        return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
+
+    return program(function, forward.input_shapes, forward.name)
+
+
+def _pulling(
+    half: ReverseGraphs,
+    places: Sequence[int],
+    active_outputs: Flags,
+    wanted: Sequence[AnyShape | None],
+    shapes: Sequence[AnyShape],
+) -> Graph:
+    """The second half of a branch: a cotangent, or zeros, for each operand that has one in any."""
+    start = len(shapes) - sum(active_outputs)
+
+    def function(*values: Any) -> list[Any]:
+        given = spread(active_outputs, values[start:])
+        read = [c for c, flag in zip(given, half.active_outputs, strict=True) if flag]
+        found = evaluate_graph(half.backward, [*[values[i] for i in places], *read])
+        pulled = spread(half.active_inputs, found)
+        pairs = zip(pulled, wanted, strict=True)
+        return [instantiate(each, shape) for each, shape in pairs if shape is not None]
+
+    return program(function, shapes, half.backward.name)
+
+
+def conditional(*arguments: Any, **named: Any) -> Any:
+    """Runs one of several branches on its own operand.
+
+    `conditional(predicate, true_operand, true_computation, false_operand, false_computation)` runs
+    the first computation where the predicate holds, else the second.
+    `conditional(branch_index, branch_computations, branch_operands)` runs computation number
+    `branch_index`, and the last one where there is none of that number.
+
+    Args:
+        *arguments: the predicate is pred[], the index s32[]. A computation is a Graph or a
+            function; it takes its operand, an array or a tuple, as one argument, and the members
+            of a Python sequence each by itself. It may read no other traced values: give these as
+            operands.
+        **named: the same by name.
+
+    Returns:
+        What the computations give: one value, or a Python tuple where they give several.
+
+    Raises:
+        ShapeError: the operands do not fit (C1 to C4).
+        TransformError: a function reads traced values of the enclosing function.
+    """
+    subject = Conditional.builder_name
+    index, branches, branch_operands = _form_of(arguments, named)
+    computations = operand_list(branches, subject, "branch_computations")
+    operands = operand_list(branch_operands, subject, "branch_operands")
+    if len(computations) != len(operands):
+        problem = f"(C4) {len(operands)} operands for {len(computations)} branches"
+        raise explain(ShapeError, subject, problem, advice="Give one operand for each branch.")
+    pairs = zip(computations, operands, strict=True)
+    graphs = [closed(each, operand, subject) for each, operand in pairs]
+    flat = [without_tuples(graph) for graph in graphs]
+    values: list[Any] = []
+    numbers = []
+    for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
+        leaves = leaves_of(operand)
+        shapes = [shape_of(leaf) for leaf in leaves]
+        name = f"branch {position}"
+        check_computation(Conditional.instance, "C2", name, branch, shapes, branch.output_shapes)
+        numbers.append(_numbered(leaves, values))
+    shapes = [shape_of(value) for value in values]
+    whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
+    results = Conditional(tuple(whole))(index, *values)
+    given = as_given(graphs[0].output_shapes, results)
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+def _numbered(leaves: Sequence[Any], values: list[Any]) -> list[int]:
+    """The numbers of the leaves among `values`, which grows by those that are not there yet."""
+    free = {id(value): number for number, value in enumerate(values)}
+    numbers = []
+    for leaf in leaves:
+        number = free.pop(id(leaf), len(values))
+        if number == len(values):
+            values.append(leaf)
+        numbers.append(number)
+    return numbers
+
+
+def _of_all(branch: Graph, numbers: Sequence[int], shapes: Sequence[AnyShape]) -> Graph:
+    """A branch that takes all operands, of which its own have these numbers."""
+    own = dict(zip(numbers, branch.inputs, strict=True))
+    inputs = [own.get(i) or Value(shape, None, i) for i, shape in enumerate(shapes)]
+    if tuple(inputs) == branch.inputs:
+        return branch
+    return Graph(inputs, branch.instructions, branch.outputs, branch.name)
+
+
+def _form_of(
+    arguments: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+    """The index (or predicate), computations and operands of either form."""
+
+    def by_index(branch_index: Any, branch_computations: Any, branch_operands: Any) -> Any:
+        return branch_index, branch_computations, branch_operands
+
+    def by_predicate(
+        predicate: Any,
+        true_operand: Any,
+        true_computation: Any,
+        false_operand: Any,
+        false_computation: Any,
+    ) -> Any:
+        return predicate, (true_computation, false_computation), (true_operand, false_operand)
+
+    form = by_index if len(arguments) + len(named) <= 3 else by_predicate
+    try:
+        inspect.signature(form).bind(*arguments, **named)
+    except TypeError as error:
+        raise explain(
+            ShapeError,
+            "conditional",
+            "the arguments fit neither form",
+            [str(error)],
+            "Give (predicate, true_operand, true_computation, false_operand, false_computation) "
+            "or (branch_index, branch_computations, branch_operands).",
+        ) from None
+    return form(*arguments, **named)

@@ -1,0 +1,158 @@
+"""Conditional over a batch whose members choose differently.
+
+Each branch that a member takes runs on the whole batch, within a guard: a Conditional that runs it
+where any member takes it, else gives zeros. Nobody reads what it gives for members that do not take
+it. Over a further batch a guard is one guard of all members again. As a choice like any other it
+would run its program for members of members, and have for every batch an operand more that says
+whose; derivatives make such choices of guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import minixla_ops as ops
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph
+from minixla_ops.control_flow.loops import any_of, choose, shadowed
+from minixla_ops.programs.runs_programs import over_batch, program
+from minixla_ops.vocabulary.batch_dimensions import move_batch
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, zeros
+
+Flags = tuple[bool, ...]
+Choice = Callable[[tuple[Graph, ...]], Operation]
+
+
+class Guarded(NamedTuple):
+    """What the first program of a guard remembers of how it was made.
+
+    Attributes:
+        inner: the program over the batch.
+        flags: which inputs of it are batched.
+        zeros: the other program of the guard.
+    """
+
+    inner: Graph
+    flags: Flags
+    zeros: Graph
+
+    def grows(self, dimensions: Sequence[int | None]) -> bool:
+        """Whether a further batch stands in the same operands, so that both are one."""
+        return tuple(at is not None for at in dimensions[2:]) == self.flags
+
+
+def guarded_by(computations: tuple[Graph, ...]) -> Guarded | None:
+    """What a Conditional with these branches guards, if it is a guard."""
+    found = computations[0].memo.get("guarded")
+    return None if found is None or found.zeros is not computations[-1] else found
+
+
+def batch_of_choices(
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+    computations: tuple[Graph, ...],
+    size: int,
+    choice: Choice,
+) -> tuple[Any, Any]:
+    """Each branch that a member takes, and a selection of what its members get.
+
+    Args:
+        operands: the predicate or index, which is batched, and what the branches take.
+        dimensions: where the batch is in each.
+        computations: the branches.
+        size: the number of members.
+        choice: Conditional.
+
+    Returns:
+        The results and where the batch is in each.
+    """
+    flags = tuple(at is not None for at in dimensions[1:])
+    moved = _moved(operands[1:], dimensions[1:], flags, size)
+    takers = _takers(operands[0], len(computations))
+    results: Sequence[Any] = ()
+    for takes, branch in zip(takers, computations, strict=True):
+        inner = over_batch(branch, flags, size)
+        if _computes(branch):
+            programs = _guard(inner, (size,), flags)
+            found = choice(programs)(any_of(takes), takes, *moved)
+        else:
+            found = evaluate_graph(inner, moved)
+        pairs = zip(found, results, strict=True) if results else ()
+        results = [choose(takes, *pair) for pair in pairs] if results else found
+    return tuple(results), (0,) * len(results)
+
+
+def batch_of_guard(
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+    guarded: Guarded,
+    size: int,
+    choice: Choice,
+) -> tuple[Any, Any]:
+    """The guard of a batch over a further batch: one guard of the members of all.
+
+    Args:
+        operands: its predicate, which members take it, and what its program takes.
+        dimensions: where the further batch is in each.
+        guarded: what it guards.
+        size: the number of members of the further batch.
+        choice: Conditional.
+
+    Returns:
+        The results and where the further batch is in each.
+    """
+    flags = (True, *guarded.flags)
+    takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
+    inner = over_batch(guarded.inner, guarded.flags, size)
+    programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
+    results = choice(programs)(any_of(takes), takes, *moved)
+    return results, (0,) * len(results)
+
+
+def _takers(index: Any, count: int) -> list[Any]:
+    """For each branch the members of a batch that take it, pred[size]."""
+    if array_shape(index).element_type.kind == "pred":
+        return [index, ops.not_(index)]
+    last = full_like(index, count - 1)
+    outside = ops.or_(ops.lt(index, full_like(index, 0)), ops.gt(index, last))
+    numbers = ops.select(outside, last, index)
+    return [ops.eq(numbers, full_like(numbers, number)) for number in range(count)]
+
+
+def _computes(branch: Graph) -> bool:
+    """Whether a branch does more than to give operands and constants."""
+    given = set(map(id, branch.inputs))
+    return any(
+        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
+        for step in branch.instructions
+    )
+
+
+def _moved(
+    operands: Sequence[Any], dimensions: Sequence[int | None], flags: Sequence[bool], size: int
+) -> list[Any]:
+    """Operands with the batch in front of those marked in `flags`."""
+    triples = zip(operands, dimensions, flags, strict=True)
+    return [move_batch(o, at, 0, size) if flag else o for o, at, flag in triples]
+
+
+def _guard(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
+    """A program over a batch where the first input says who takes it, and zeros in its place."""
+    key = ("guard", sizes, flags)
+    found = inner.memo.get(key)
+    if found is None:
+
+        def run(takes: Any, *values: Any) -> list[Any]:
+            return evaluate_graph(inner, shadowed(takes, values, flags))
+
+        def give_zeros(*_: Any) -> list[Any]:
+            return list(map(zeros, inner.output_shapes))
+
+        shapes = [Shape("pred", sizes), *inner.input_shapes]
+        found = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
+        found[0].memo["guarded"] = Guarded(inner, flags, found[1])
+        inner.memo[key] = found
+    return found

@@ -1,0 +1,318 @@
+"""While, and counted loops made of it. Its reverse derivative is in `loop_reverse`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Instance, attribute
+from minixla.core.derived import batched_graph, entered_graph
+from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND, register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph, shape_of
+from minixla_ops.programs.computations import check_computation
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import (
+    RunsPrograms,
+    as_given,
+    closed,
+    leaves_of,
+    members,
+    over_batch,
+    program,
+)
+from minixla_ops.vocabulary.batch_dimensions import move_batch
+from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.vocabulary.tuple_operations import without_tuples
+
+
+@register
+class While(RunsPrograms):
+    """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
+
+        values = init;  while condition(values): values = body(values)
+
+    Both programs are closed: what they read besides goes through the loop as a value which the body
+    returns as it is. Such values are constants of the loop for derivatives and batches: nothing of
+    them is kept for each iteration.
+
+    Forward derivatives run beside the loop. The reverse derivative keeps what it needs of each
+    iteration where their number is known when tracing (`i = 0; while i < 10: i = i + 1`), else a
+    bounded number of states from which it recomputes the others; see `loop_reverse`.
+
+    In a batch whose members' conditions differ the loop runs while any holds. Members that are done
+    keep their values; the body sees another, unfinished, member in their place, so that it meets no
+    values that it would not meet without the batch.
+
+    Attributes:
+        condition: the Graph from the values to pred[].
+        body: the Graph from the values to the next.
+
+    Checks:
+        (C1) the condition takes the loop's values.
+        (C2) the condition gives one pred[].
+        (C3) the body takes the loop's values and gives values of the same shapes.
+    """
+
+    stablehlo_name = "while"
+    builder_name = "while_"
+    operands = ("init...",)
+    dynamic_operands = EVERY_OPERAND
+    condition: Graph = attribute(Instance(Graph))
+    body: Graph = attribute(Instance(Graph))
+
+    def shape(self, *init):
+        outputs = self.condition.output_shapes
+        check_computation(self, "C1", "the condition", self.condition, init, outputs)
+        check_computation(self, "C2", "the condition", self.condition, init, (Shape("pred"),))
+        check_computation(self, "C3", "the body", self.body, init, init)
+        return init
+
+    def reference(self, *init):
+        values: Sequence[Any] = init
+        while reference_graph(self.condition, values)[0]:
+            values = reference_graph(self.body, values)
+        return tuple(values)
+
+    def write(self, emit, operands, shapes, results, is_threaded):
+        tokens = ("read", "parameter") if is_threaded else (None, None)
+        regions = [
+            emit.region(each, token=token)
+            for each, token in zip(self.computations, tokens, strict=True)
+        ]
+        return emit.operation("stablehlo.while", operands, shapes, results, regions)
+
+    def hlo(self, emit, operands, shapes, result):
+        programs = {"condition": self.condition, "body": self.body}
+        names = {key: emit.computation(each, by_tuple=True) for key, each in programs.items()}
+        return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
+
+    def entered(self, trace, known):
+        while True:
+            step = entered_graph(self.body, trace, known)
+            grown = tuple(map(trace.joined, known, step.known))
+            if grown == known:
+                break
+            known = grown
+        if step.known != known:
+            step = entered_graph(self.body, trace, known, known)
+        test = entered_graph(self.condition, trace, known).graph
+        condition = Graph(test.inputs, test.instructions, test.outputs[:1], test.name).pruned()
+        return While(condition, step.graph), known, known
+
+    def linearize(self, operands, active):
+        from minixla_ops.control_flow.loop_reverse import linearize_while  # it is made of loops
+
+        return linearize_while(self.condition, self.body, operands, active)
+
+    def batch_of(self, size, operands, dimensions):
+        given = tuple(dimension is not None for dimension in dimensions)
+        flags, condition, body = _batched(self.condition, self.body, given, size)
+        moved = [
+            move_batch(operand, dimension, 0, size) if flag else operand
+            for operand, dimension, flag in zip(operands, dimensions, flags, strict=True)
+        ]
+        results = While(condition, body)(*moved)
+        return results, tuple(0 if flag else None for flag in flags)
+
+
+def constants_of(body: Graph) -> list[bool]:
+    """Which values a loop's body returns as it takes them."""
+    pairs = zip(body.inputs, body.outputs, strict=True)
+    return [given is returned for given, returned in pairs]
+
+
+def _either(first: Sequence[bool], second: Sequence[bool]) -> tuple[bool, ...]:
+    return tuple(a or b for a, b in zip(first, second, strict=True))
+
+
+def _batched(
+    condition: Graph, body: Graph, flags: tuple[bool, ...], size: int
+) -> tuple[tuple[bool, ...], Graph, Graph]:
+    """Which values differ over the batch in the course of the loop, and the loop's programs.
+
+    The batch stands first in each value that has one.
+    """
+    key = ("batched_while", condition, flags, size)
+    found = body.memo.get(key)
+    if found is None:
+        found = body.memo[key] = _make_batched(condition, body, flags, size)
+    return found
+
+
+class _Members(NamedTuple):
+    """What the body of a loop over a batch remembers, whose members stop at different times.
+
+    Over a further batch it is one such loop of all members again. As a loop like any other it would
+    have another choice of members in each step for every batch.
+
+    Attributes:
+        test: the program from the values to whether each member goes on.
+        step: the program from the values to the next, for all members alike.
+        flags: which values are batched.
+        condition: the condition of the loop.
+    """
+
+    test: Graph
+    step: Graph
+    flags: tuple[bool, ...]
+    condition: Graph
+
+
+def _make_batched(
+    condition: Graph, body: Graph, given: tuple[bool, ...], size: int
+) -> tuple[tuple[bool, ...], Graph, Graph]:
+    known = body.memo.get("members")
+    changing = [not each for each in constants_of(body)]
+    if known is not None and known.condition is condition:
+        flags, differ = _differing(known.test, known.step, changing, given, size)
+        if differ and flags == known.flags:
+            test = over_batch(known.test, flags, size)
+            return _loop_of_members(test, over_batch(known.step, flags, size, flags), flags)
+    flags, differ = _differing(condition, body, changing, given, size)
+    step = over_batch(body, flags, size, flags)
+    if differ:
+        return _loop_of_members(over_batch(condition, flags, size), step, flags)
+    return flags, over_batch(condition, flags, size, (False,)), step
+
+
+def _differing(
+    condition: Graph, body: Graph, changing: Sequence[bool], flags: tuple[bool, ...], size: int
+) -> tuple[tuple[bool, ...], bool]:
+    """Which values differ over the batch in the course of the loop; whether members' ends do."""
+    while True:
+        dimensions = tuple(0 if flag else None for flag in flags)
+        differ = batched_graph(condition, dimensions, size).dimensions[0] is not None
+        step = batched_graph(body, dimensions, size)
+        grown = _either(flags, [at is not None for at in step.dimensions])
+        if differ:
+            grown = _either(grown, changing)
+        if grown == flags:
+            return flags, differ
+        flags = grown
+
+
+def _loop_of_members(
+    test: Graph, step: Graph, flags: tuple[bool, ...]
+) -> tuple[tuple[bool, ...], Graph, Graph]:
+    changing = [not each for each in constants_of(step)]
+
+    def any_holds(*values: Any) -> list[Any]:
+        return [any_of(evaluate_graph(test, values)[0])]
+
+    def next_values(*values: Any) -> list[Any]:
+        holds = evaluate_graph(test, values)[0]
+        outputs = evaluate_graph(step, shadowed(holds, values, flags))
+        triples = zip(changing, outputs, values, strict=True)
+        return [choose(holds, new, old) if moves else old for moves, new, old in triples]
+
+    condition = program(any_holds, test.input_shapes, test.name)
+    body = program(next_values, step.input_shapes, step.name)
+    body.memo["members"] = _Members(test, step, flags, condition)
+    return flags, condition, body
+
+
+def any_of(flags: Any) -> Any:
+    """Whether any of an array of pred holds."""
+    return ops.reduce([flags], [np.False_], ops.or_, range(array_shape(flags).rank))
+
+
+def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
+    """Members of one batch where `holds`, of another elsewhere; the batch stands first."""
+    rank = array_shape(holds).rank
+    sizes = array_shape(on_true).dimensions
+    return ops.select(ops.broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
+
+
+def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Batches whose members are those for which `holds`, the first of them in place of the others.
+
+    Args:
+        holds: pred[size], or of more dimensions for a batch of batches.
+        values: those marked in `flags` have the batch in front, the others none.
+        flags: which are batched.
+    """
+    batch = array_shape(holds).dimensions
+    size = prod(batch)
+    if size == 0:
+        return list(values)
+    last = np.int32(size - 1)
+    numbers = _in_sizes(batch, ops.iota(Shape("s32", (size,)), 0))
+    numbers = ops.select(holds, numbers, np.full(batch, last))
+    first = ops.reduce([numbers], [last], ops.min, range(len(batch)))
+
+    def shadow(value: Any) -> Any:
+        sizes = array_shape(value).dimensions
+        rest = sizes[len(batch) :]
+        flat = _in_sizes((size, *rest), value)
+        member = ops.dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
+        kept = [0, *range(len(batch), len(sizes))]
+        return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
+
+    return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
+
+
+def _in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
+    return value if array_shape(value).dimensions == sizes else ops.reshape(value, sizes)
+
+
+def repeat(
+    count: Any,
+    body: Callable[[Any, list[Any], list[Any]], Sequence[Any]],
+    carried: Sequence[Any],
+    constants: Sequence[Any] = (),
+) -> list[Any]:
+    """What `body` makes of `carried` in `count` steps.
+
+    Args:
+        count: s32[] or a Python int; with the latter derivatives know the number of steps.
+        body: from the number of the step (s32[], from 0), the carried values and the constants to
+            the next carried values; it reads nothing else that is traced.
+        carried: arrays.
+        constants: arrays that the body reads.
+    """
+    if isinstance(count, int) and count <= 0:
+        return list(carried)
+    stop = 2 + len(carried)
+
+    def condition(index: Any, limit: Any, *_: Any) -> Any:
+        return ops.lt(index, limit)
+
+    def step(*values: Any) -> list[Any]:
+        given, fixed = list(values[2:stop]), list(values[stop:])
+        return [values[0] + np.int32(1), values[1], *body(values[0], given, fixed), *fixed]
+
+    limit = np.int32(count) if isinstance(count, int) else count
+    return list(while_(condition, step, [np.int32(0), limit, *carried, *constants])[2:stop])
+
+
+def while_(
+    condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any
+) -> Any:
+    """Runs `body` on the loop's values as long as `condition` holds of them.
+
+    Args:
+        condition: a Graph or a function from the values to a scalar pred.
+        body: a Graph or a function from the values to the next, of the same shapes.
+        init: the first values: an array or a tuple, which the programs take as one argument, or a
+            Python sequence of such, of which they take each by itself. Neither program may read
+            other traced values: pass these along as values that the body returns unchanged.
+
+    Returns:
+        The last values, in the form of `init` (for a sequence, a Python tuple).
+
+    Raises:
+        ShapeError: the programs do not fit `init` (C1, C2, C3).
+        TransformError: they read traced values of the enclosing function.
+    """
+    programs = [
+        without_tuples(closed(each, init, While.builder_name)) for each in (condition, body)
+    ]
+    results = While(*programs)(*leaves_of(init))
+    values = as_given([shape_of(each) for each in members(init)], results)
+    return tuple(values) if isinstance(init, (list, tuple)) else values[0]

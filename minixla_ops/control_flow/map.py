@@ -1,0 +1,146 @@
+"""Map: a computation of scalars, called for the elements at every position of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Instance, Integer, Integers, attribute
+from minixla.core.builders import named_like, operand_list
+from minixla.core.derived import batched_graph
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import evaluate_graph, shape_of
+from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.computations import check_computation, computation_of
+from minixla_ops.programs.reference_evaluation import apply_elementwise, reference_graph
+from minixla_ops.vocabulary.batch_dimensions import align_batches
+from minixla_ops.vocabulary.shorthand import array_shape, listed
+
+
+@register
+class Map(Composed):
+    """A computation of scalars applied to the elements at each position. XLA: Map.
+
+        result[i, ...] = computation(operands[0][i, ...], ..., static operands)
+
+    Args:
+        operands: arrays of equal dimensions.
+        computation: a Graph, or a function, from one scalar of each operand, and the static
+            operands, to one scalar.
+        dimensions: all dimensions of the operands in order, as XLA demands; default: just these.
+        static_operands: values of any shape, which each call gets whole.
+
+    Returns:
+        An array of the operands' dimensions and the element type that the computation gives.
+
+    Attributes:
+        static_count: how many operands, the last ones, are static.
+
+    Checks:
+        (C1) there are mapped operands, arrays of equal dimensions.
+        (C2) `dimensions` are all dimensions in order.
+        (C3) the computation takes their scalars and the static operands, and gives one scalar.
+
+    Raises:
+        TransformError: the function reads traced values of the enclosing function.
+    """
+
+    stablehlo_name = "map"
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+    dimensions: tuple[int, ...] = attribute(Integers(0))
+    static_count: int = attribute(Integer(0), default=0, stablehlo=None, hlo=None)
+
+    def shape(self, *operands):
+        count = len(operands) - self.static_count
+        mapped = [each for each in operands[:count] if isinstance(each, Shape)]
+        if len(mapped) != count or len({each.dimensions for each in mapped}) != 1:
+            advice = "Give one array or more, all of the same dimensions."
+            self.refuse("C1", "the operands are not arrays of equal dimensions", advice)
+        every = tuple(range(mapped[0].rank))
+        if self.dimensions != every:
+            problem = "only maps over all dimensions exist"
+            self.refuse_attribute("C2", problem, f"dimensions must be {list(every)}.")
+        inputs = [*[Shape(each.element_type) for each in mapped], *operands[count:]]
+        outputs = self.computation.output_shapes
+        if len(outputs) != 1 or not isinstance(outputs[0], Shape) or outputs[0].rank:
+            problem = "the computation does not give one scalar"
+            self.refuse("C3", problem, "Return one value of dimensions [].")
+        check_computation(self, "C3", "the computation", self.computation, inputs, outputs)
+        return outputs[0].with_dimensions(mapped[0].dimensions)  # type: ignore[union-attr]
+
+    def reference(self, *operands):
+        if not self.static_count:
+            return apply_elementwise(self.computation, operands)[0]
+        count, first = len(operands) - self.static_count, operands[0]
+        flat = [each.reshape(-1) for each in operands[:count]]
+        batched = self._over_elements(first.size)
+        (result,) = reference_graph(batched.graph, [*flat, *operands[count:]])
+        return np.broadcast_to(result, first.size).reshape(first.shape)
+
+    def composition(self, *operands):
+        count, shape = len(operands) - self.static_count, array_shape(operands[0])
+        flat = [ops.reshape(each, (shape.size,)) for each in operands[:count]]
+        batched = self._over_elements(shape.size)
+        (result,) = evaluate_graph(batched.graph, [*flat, *operands[count:]])
+        if batched.dimensions[0] is None:
+            return ops.broadcast_in_dim(result, shape.dimensions, ())
+        return ops.reshape(result, shape.dimensions)
+
+    def _over_elements(self, size: int) -> Any:
+        """The computation with its inputs but the static ones over a batch of `size`."""
+        count = len(self.computation.inputs) - self.static_count
+        places = (0,) * count + (None,) * self.static_count
+        return batched_graph(self.computation, places, size)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if self.static_count or not _is_written_out(self.computation):
+            return super().stablehlo(emit, operands, shapes, results)
+        return Operation.stablehlo(self, emit, operands, shapes, results)
+
+    def hlo(self, emit, operands, shapes, result):
+        if not self.static_count:
+            return super().hlo(emit, operands, shapes, result)
+        # HLO's map has no static operands.
+        program = program_of(self, tuple(shapes))
+        return emit.instruction("call", operands, result, to_apply=program)
+
+    def batch(self, operands, dimensions):
+        count = len(operands) - self.static_count
+        if any(at is not None for at in dimensions[count:]):
+            return super().batch(operands, dimensions)
+        mapped, at = align_batches(operands[:count], dimensions[:count])
+        whole = tuple(range(array_shape(mapped[0]).rank))
+        return self(*mapped, *operands[count:], dimensions=whole), at
+
+
+def _is_written_out(computation: Graph) -> bool:
+    """Whether each instruction is an element-wise one of StableHLO, as XLA wants in a map."""
+    ops = [step.op for step in computation.instructions]
+    return all(op.is_elementwise and op.stablehlo_name for op in ops)
+
+
+def _map(
+    operands: Sequence[Any],
+    computation: Graph | Callable[..., Any],
+    dimensions: Sequence[int] | None = None,
+    static_operands: Sequence[Any] = (),
+) -> Any:
+    operands = operand_list(operands, "map", "operands")
+    static_operands = operand_list(static_operands, "map", "static_operands")
+    shapes = [shape_of(each) for each in operands]
+    scalars = [Shape(each.element_type) if isinstance(each, Shape) else each for each in shapes]
+    inputs = [*scalars, *[shape_of(each) for each in static_operands]]
+    graph = computation_of(computation, inputs, "map")
+    if dimensions is None:
+        dimensions = range(shapes[0].rank if shapes and isinstance(shapes[0], Shape) else 0)
+    record = Map(graph, listed(dimensions), len(static_operands))
+    return record(*operands, *static_operands)
+
+
+map = named_like(_map, Map)

@@ -1,0 +1,1 @@
+"""Instructions that XLA's passes make: read, printed and run, never built."""

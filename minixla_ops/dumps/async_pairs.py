@@ -1,0 +1,235 @@
+"""The halves of asynchronous operations, as they are in dumps: starts give what dones take.
+
+A start holds operands and result together: `(operand, result, ...)`. It computes at once here; the
+rest of the pair takes the result out.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import minixla_ops as ops
+from minixla.core.attributes import Instance, Text, attribute
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape, TupleShape
+from minixla.core.stablehlo_text import quoted
+from minixla_ops.collectives.collective_joins import AllGather
+from minixla_ops.collectives.collective_passing import CollectivePermute
+from minixla_ops.collectives.collective_reductions import AllReduce
+from minixla_ops.dumps.dump_only import Identity, Internal, refusing, result_of
+from minixla_ops.programs.call import Call
+from minixla_ops.vocabulary.shorthand import splat
+
+
+class Done(Internal):
+    """Base class of the second halves: what the start computed.
+
+    Class arguments:
+        start: the first half's class.
+        index: where the result is in what it gives.
+
+    Checks:
+        (C1) the operand is of the shape that the first half gives.
+    """
+
+    operands = ("start",)
+    start: ClassVar[type[_Start]]
+    index: ClassVar[int]
+
+    def __init_subclass__(cls, start: type[_Start], index: int) -> None:
+        super().__init_subclass__()
+        cls.start, cls.index, cls.instead = start, index, start.instead
+
+    def shape(self, start):
+        if not isinstance(start, TupleShape) or not self.start.gives(start):
+            first = self.start.hlo_name
+            problem = f"the operand is not what {first} gives"
+            self.refuse("C1", problem, f"It is the second half of {first}.")
+        return start.elements[self.index]
+
+    def composition(self, start):
+        return ops.get_tuple_element(start, self.index)
+
+
+_CONTEXT = Shape("u32")
+
+
+class _Start(Internal):
+    """Base class of the first halves."""
+
+    operands = ("operand",)
+
+    @classmethod
+    def gives(cls, shape: TupleShape) -> bool:
+        """Whether a tuple has as many members, of such kinds, as the instruction gives."""
+        return len(shape.elements) == 2
+
+
+@register
+class CopyStart(_Start):
+    """The copy, the operand and a context: the first half of Copy. XLA: CopyStart."""
+
+    instead = "Values do not change, so that a copy is the value itself: use that."
+
+    def shape(self, operand):
+        return TupleShape([operand, operand, _CONTEXT])
+
+    def composition(self, operand):
+        return ops.tuple([operand, operand, splat(0, _CONTEXT)])
+
+    @classmethod
+    def gives(cls, shape: TupleShape) -> bool:
+        members = shape.elements
+        return len(members) == 3 and members[0] is members[1] and members[2] is _CONTEXT
+
+
+@register
+class CopyDone(Done, start=CopyStart, index=0):
+    """The copy: the second half of Copy. XLA: CopyDone."""
+
+
+class _StartOf(_Start):
+    """Base class of the first halves of collectives: (operand, result).
+
+    Class arguments:
+        whole: the collective, whose attributes and checks it has.
+    """
+
+    whole: ClassVar[type[Operation]]
+
+    def __init_subclass__(cls, whole: type[Operation]) -> None:
+        for name, field in whole.fields.items():
+            setattr(cls, name, field)
+        super().__init_subclass__()
+        cls.whole = whole
+        cls.instead = f"Use {whole.builder_name}: XLA makes it asynchronous where that pays."
+
+    @property
+    def collective(self) -> Operation:
+        """The collective that it starts."""
+        return self.whole(*self.values.values())
+
+    def shape(self, operand):
+        return TupleShape([operand, result_of(self.collective, operand)])
+
+    def composition(self, operand):
+        return ops.tuple([operand, self.collective(operand)])
+
+    def hlo_attributes(self, shapes):
+        return self.collective.hlo_attributes(shapes)
+
+
+@register
+class AllGatherStart(_StartOf, whole=AllGather):
+    """The operand and what is gathered: the first half of AllGather. XLA: AllGatherStart."""
+
+
+@register
+class AllGatherDone(Done, start=AllGatherStart, index=1):
+    """What is gathered: the second half of AllGather. XLA: AllGatherDone."""
+
+
+@register
+class CollectivePermuteStart(_StartOf, whole=CollectivePermute):
+    """Operand and what came: the first half of CollectivePermute. XLA: CollectivePermuteStart."""
+
+
+@register
+class CollectivePermuteDone(Done, start=CollectivePermuteStart, index=1):
+    """What came: the second half of CollectivePermute. XLA: CollectivePermuteDone."""
+
+
+@register
+class AllReduceStart(_StartOf, whole=AllReduce):
+    """The reduced operand, in no tuple: the first half of AllReduce. XLA: AllReduceStart."""
+
+    def shape(self, operand):
+        return result_of(self.collective, operand)
+
+    def composition(self, operand):
+        return self.collective(operand)
+
+
+@register
+class AllReduceDone(Identity):
+    """The reduced operand: the second half of AllReduce. XLA: AllReduceDone."""
+
+    operands = ("start",)
+    instead = AllReduceStart.instead
+
+
+class _Thread(Text):
+    def hlo(self, value: str) -> str | None:
+        """Its name in quotes, if it is not the usual one."""
+        return None if value == "main" else quoted(value)
+
+
+@register
+class AsyncStart(_Start):
+    """Operands, result and a context of a computation. XLA: AsyncStart.
+
+    Attributes:
+        computation: the Graph, of one result.
+        async_execution_thread: where XLA runs it.
+
+    Checks:
+        (C1), (C2) see Call.
+        (C3) the computation has one result (or a tuple).
+    """
+
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="calls")
+    async_execution_thread: str = attribute(_Thread(), default="main")
+    instead = "Use call: XLA decides what runs asynchronously."
+
+    def shape(self, *operands):
+        results = result_of(Call(self.computation), *operands)
+        if len(results) != 1:
+            problem = f"the computation has {len(results)} results"
+            advice = "Give a computation of one result, which may be a tuple."
+            self.refuse_attribute("C3", problem, advice)
+        return TupleShape([TupleShape(operands), *results, Shape("s32")])
+
+    def composition(self, *operands):
+        (result,) = ops.call(self.computation, *operands)
+        return ops.tuple([ops.tuple(operands), result, splat(0, Shape("s32"))])
+
+    @classmethod
+    def gives(cls, shape: TupleShape) -> bool:
+        members = shape.elements
+        return len(members) >= 2 and isinstance(members[0], TupleShape)
+
+
+@register
+class AsyncUpdate(Identity):
+    """What it is given, of a computation that is under way. XLA: AsyncUpdate.
+
+    Checks:
+        (C1) the operand is of the shape that AsyncStart gives.
+    """
+
+    operands = ("start",)
+    instead = AsyncStart.instead
+
+    def shape(self, start):
+        result_of(AsyncDone(), start)
+        return start
+
+
+@register
+class AsyncDone(Done, start=AsyncStart, index=1):
+    """The result of the computation. XLA: AsyncDone."""
+
+
+all_gather_done = refusing(AllGatherDone)
+all_gather_start = refusing(AllGatherStart)
+all_reduce_done = refusing(AllReduceDone)
+all_reduce_start = refusing(AllReduceStart)
+async_done = refusing(AsyncDone)
+async_start = refusing(AsyncStart)
+async_update = refusing(AsyncUpdate)
+collective_permute_done = refusing(CollectivePermuteDone)
+collective_permute_start = refusing(CollectivePermuteStart)
+copy_done = refusing(CopyDone)
+copy_start = refusing(CopyStart)

@@ -1,0 +1,322 @@
+"""Instructions that only XLA's passes make: seen in dumps, read, printed and run, never built.
+
+Here are those that stand alone; the halves of asynchronous operations are in `async_pairs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import minixla_ops as ops
+from minixla.core.attributes import (
+    Enumeration,
+    Instance,
+    Integer,
+    Integers,
+    ShapeAttribute,
+    Text,
+    attribute,
+)
+from minixla.core.batching import BatchTracer
+from minixla.core.element_types import element_type
+from minixla.core.errors import TransformError, explain
+from minixla.core.forward import ForwardTrace, ForwardTracer
+from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.core.tracing import current_trace, under
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.random.random_samples import next_state
+from minixla_ops.vocabulary.shorthand import array_shape, splat
+
+
+class Internal(Composed):
+    """Base class of the instructions that XLA makes itself.
+
+    Their meaning is that of `composition`, which members give: every rule follows from it.
+    Programs read from a dump hold them; their builders refuse.
+
+    Declarations:
+        instead: why users do not build it, and what to use.
+    """
+
+    instead: ClassVar[str]
+    dynamic_operands = EVERY_OPERAND
+
+    def reference(self, *operands):
+        shapes = tuple(map(_shape_of_data, operands))
+        (result,) = reference_graph(program_of(self, shapes), operands)
+        return result
+
+    def stablehlo(self, emit, operands, shapes, results):
+        return emit.expand(program_of(self, tuple(shapes)), operands)
+
+    def forward(self, primals, tangents):
+        trace = ForwardTrace(current_trace())
+        pairs = zip(primals, tangents, strict=True)
+        mixed = [p if t is None else ForwardTracer(trace, p, t) for p, t in pairs]
+        with under(trace):
+            outputs = self.composition(*mixed)
+        return _split(outputs, trace, "tangent")
+
+    def batch_within(self, trace, operands, dimensions):
+        pairs = zip(operands, dimensions, strict=True)
+        mixed = [x if at is None else BatchTracer(trace, x, at) for x, at in pairs]
+        with under(trace):
+            outputs = self.composition(*mixed)
+        return _split(outputs, trace, "dimension")
+
+
+def result_of(operation: Operation, *operands: AnyShape) -> Any:
+    """The shape of an operation's result, or a tuple of them."""
+    return operation.infer(operands, {})[0]
+
+
+def _split(outputs: Any, trace: Any, part: str) -> tuple[Any, Any]:
+    """Values of the parent of `trace`, and what `trace` knows of them beside (None: nothing)."""
+    several = outputs if type(outputs) is tuple else (outputs,)
+    mine = [getattr(each, "_trace", None) is trace for each in several]
+    values = [x.value if flag else x for x, flag in zip(several, mine, strict=True)]
+    parts = [getattr(x, part) if flag else None for x, flag in zip(several, mine, strict=True)]
+    return (tuple(values), tuple(parts)) if several is outputs else (values[0], parts[0])
+
+
+def _shape_of_data(data: Any) -> AnyShape:
+    """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
+    if data is None:
+        return TOKEN
+    if isinstance(data, tuple):
+        return TupleShape(map(_shape_of_data, data))
+    return Shape(element_type(data.dtype), data.shape)
+
+
+def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
+    """The builder function of an internal instruction, which says what to use instead."""
+    name = operation.builder_name
+
+    def builder(*operands: Any, **attributes: Any) -> NoReturn:
+        raise explain(
+            TransformError,
+            name,
+            f"{operation.hlo_name} is internal to XLA: its passes make it, programs do not",
+            advice=operation.instead,
+        )
+
+    builder.__name__ = builder.__qualname__ = name
+    builder.__doc__ = (
+        f"Refuses: {operation.hlo_name} is internal to XLA. {operation.instead}\n\n"
+        "Raises:\n    TransformError: always; programs read from a dump may hold it."
+    )
+    return builder
+
+
+class Identity(Internal):
+    """Base class of instructions whose result is their first operand."""
+
+    def shape(self, operand, *others):
+        return operand
+
+    def composition(self, operand, *others):
+        return operand
+
+
+@register
+class Copy(Identity):
+    """The operand, in memory of its own. XLA: Copy; passes may split it in CopyStart, CopyDone."""
+
+    operands = ("operand",)
+    instead = "Values do not change, so that a copy is the value itself: use that."
+
+
+@register
+class AddDependency(Identity):
+    """The operand, which is there after the token. XLA: AddDependency.
+
+    Checks:
+        (C1) dependency is a token.
+    """
+
+    operands = "operand", "dependency"
+    instead = "Use optimization_barrier, or give tokens to the operations that are to be in order."
+
+    def shape(self, operand, dependency):
+        if dependency is not TOKEN:
+            self.refuse("C1", "dependency is not a token", "Give a token[].")
+        return operand
+
+    def stablehlo(self, emit, operands, shapes, results):
+        names = emit.operation("stablehlo.optimization_barrier", operands, shapes, shapes)
+        return names[:1]
+
+
+@register
+class Domain(Identity):
+    """The operand, at a border between parts of a program that are sharded apart. XLA: Domain.
+
+    Attributes:
+        kind: of the border; XLA knows `sharding`.
+        entry, exit: the sharding of what comes out and of the operand, in HLO's notation.
+    """
+
+    operands = ("operand",)
+    kind: str = attribute(Text(), default="sharding")
+    entry: str = attribute(Text(), default="{}")
+    exit: str = attribute(Text(), default="{}")
+    instead = "Say how values are sharded with mx.sharding; XLA finds the borders."
+
+    def hlo_attributes(self, shapes):
+        return {"domain": f'{{kind="{self.kind}", entry={self.entry}, exit={self.exit}}}'}
+
+
+@register
+class Bitcast(Internal):
+    """The bytes of the operand as an array of another shape. XLA: Bitcast.
+
+    It reads memory, so that layouts matter: transposing and reshaping a bitcast may mean.
+
+    Attributes:
+        output_shape: the result's shape.
+        operand_layout, result_layout: the dimensions from the fastest to the slowest in memory, as
+            HLO's `{1,0}`; default: the last is the fastest.
+
+    Checks:
+        (C1) output_shape is a static array's of as many bits as the operand.
+        (C2) each layout names every dimension once.
+    """
+
+    operands = ("operand",)
+    output_shape: Shape = attribute(ShapeAttribute())
+    operand_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
+    result_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
+    dynamic_operands = ()
+    reads_bits = True
+    instead = "Use reshape, transpose or bitcast_convert_type."
+
+    def shape(self, operand):
+        (operand,), result = self.array_shapes([operand]), self.output_shape
+        if (
+            not isinstance(result, Shape)
+            or result.is_dynamic
+            or result.size * result.element_type.bits != operand.size * operand.element_type.bits
+        ):
+            advice = "Both must take the same memory."
+            self.refuse_attribute("C1", "the shapes differ in bits", advice)
+        for layout, shape in ((self.operand_layout, operand), (self.result_layout, result)):
+            if layout is not None and sorted(layout) != list(range(shape.rank)):
+                advice = "A layout names each dimension once, the fastest first."
+                self.refuse_attribute("C2", f"{layout} is no layout of {shape}", advice)
+        return result
+
+    def composition(self, operand):
+        memory, result = operand, self.output_shape
+        if self.operand_layout is not None:
+            memory = ops.transpose(operand, self.operand_layout[::-1])
+        kind, new = array_shape(operand).element_type, result.element_type
+        if kind is not new:
+            count = max(new.bits // kind.bits, 1)
+            size = array_shape(operand).size
+            flat = (size,) if count == 1 else (size // count, count)
+            memory = ops.bitcast_convert_type(ops.reshape(memory, flat), new)
+        if self.result_layout is None:
+            return ops.reshape(memory, result.dimensions)
+        slowest = self.result_layout[::-1]
+        physical = ops.reshape(memory, [result.dimensions[each] for each in slowest])
+        return ops.transpose(physical, _inverse(slowest))
+
+    def hlo(self, emit, operands, shapes, result):
+        # Printed shapes have the default layout: transposes stand for the others.
+        (name,), (shape,) = operands, shapes
+        if self.operand_layout is not None:
+            order = self.operand_layout[::-1]
+            turned = shape.with_dimensions([shape.dimensions[each] for each in order])
+            name = emit.instruction("transpose", [name], turned, dimensions=order)
+        if self.result_layout is None:
+            return emit.instruction("bitcast", [name], result)
+        order = self.result_layout[::-1]
+        turned = result.with_dimensions([result.dimensions[each] for each in order])
+        name = emit.instruction("bitcast", [name], turned)
+        return emit.instruction("transpose", [name], result, dimensions=_inverse(order))
+
+
+def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+@register
+class Fusion(Internal):
+    """A computation that is compiled into one kernel. XLA: Fusion.
+
+    It means what Call does.
+
+    Attributes:
+        kind: kLoop, kInput, kOutput or kCustom: how XLA makes the kernel.
+        computation: the Graph.
+
+    Checks:
+        (C1), (C2) see Call.
+    """
+
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="calls")
+    kind: str = attribute(Enumeration("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
+    instead = "Use call, or plain functions: XLA decides what it fuses."
+
+    @property
+    def call(self) -> Call:
+        """The call that it means."""
+        return Call(self.computation)
+
+    def shape(self, *operands):
+        return result_of(self.call, *operands)
+
+    def reference(self, *operands):
+        return self.call.reference(*operands)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        return self.call.stablehlo(emit, operands, shapes, results)
+
+    def composition(self, *operands):
+        return ops.call(self.computation, *operands)
+
+    def linearize(self, operands, active):
+        return self.call.linearize(operands, active)
+
+
+@register
+class RngGetAndUpdateState(Internal):
+    """The state of XLA's own generator, which then moves on. XLA: RngGetAndUpdateState.
+
+    XLA makes it of RngUniform and RngNormal. The reference keeps a counter of 128 bits for each
+    thread, which `minixla.reference.seed` sets; StableHLO has random bits instead.
+
+    Attributes:
+        delta: how far the counter moves.
+    """
+
+    delta: int = attribute(Integer(minimum=0), default=1)
+    has_side_effect = True
+    zero_derivative = "it has no operands"
+    instead = "Use rng_bit_generator with a state of your own, or rng_uniform."
+
+    def shape(self):
+        return _STATE
+
+    def reference(self):
+        return next_state(self.delta)
+
+    def composition(self):
+        scalar = Shape(_STATE.element_type)
+        return ops.rng_uniform(splat(0, scalar), splat(2**64 - 1, scalar), _STATE)
+
+
+_STATE = Shape("u64", (2,))
+
+add_dependency = refusing(AddDependency)
+bitcast = refusing(Bitcast)
+copy = refusing(Copy)
+domain = refusing(Domain)
+fusion = refusing(Fusion)
+rng_get_and_update_state = refusing(RngGetAndUpdateState)

@@ -1,0 +1,1 @@
+"""Sizes known only at run time, within bounds."""

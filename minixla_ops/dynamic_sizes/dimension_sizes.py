@@ -1,0 +1,291 @@
+"""Sizes known only at run time: GetDimensionSize and SetDimensionSize, and what uses them.
+
+A dynamic dimension has a bound, which is its size in the shape: `f32[<=10]`. In the reference an
+array has its true sizes. Reductions, element-wise operations and those that move whole dimensions
+know what to do with one; others refuse it. It cannot leave a compiled program: reduce it, or set
+its size back to the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Dimension, attribute
+from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
+from minixla.core.linear import with_sizes_of
+from minixla.core.operation import Operation, register
+from minixla.core.roles import fill_role
+from minixla.core.shapes import Shape
+from minixla.core.tracer import is_dynamic
+from minixla.core.tracing import shape_of
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+
+#: The shape of a size.
+SIZE = Shape("s32")
+
+
+class _OfDimension(Operation):
+    """Base class of operations on one dimension's size.
+
+    Checks:
+        (C1) dimension is one of the operand's.
+    """
+
+    dimension: int = attribute(Dimension(), hlo="dimensions")
+    dynamic_operands = (0,)
+
+    def checked(self, operand: Any) -> Shape:
+        """The operand's shape."""
+        (operand,) = self.array_shapes([operand])
+        if not 0 <= self.dimension < operand.rank:
+            self.refuse_attribute(
+                "C1",
+                f"the operand has no dimension {self.dimension}",
+                f"dimension must be in [0, {operand.rank}).",
+            )
+        return operand
+
+
+@register
+class GetDimensionSize(_OfDimension):
+    """The size of a dimension as s32[]: of a dynamic one that at run time. XLA: GetDimensionSize.
+
+    Checks:
+        (C1) see _OfDimension.
+    """
+
+    stablehlo_name = "get_dimension_size"
+    operands = ("operand",)
+    zero_derivative = "a size does not depend on values"
+
+    def shape(self, operand):
+        self.checked(operand)
+        return SIZE
+
+    def reference(self, operand):
+        return np.array(operand.shape[self.dimension], np.int32)
+
+    def batch(self, operands, dimensions):
+        return self(*operands, dimension=self.dimension + (self.dimension >= dimensions[0])), None
+
+
+def get_dimension_size(operand: Any, dimension: int) -> Any:
+    """The size of a dimension, as an s32 scalar; of a dynamic one its size at run time.
+
+    Raises:
+        AttributeValueError: the operand has no such dimension (C1).
+        DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
+            and dynamic there.
+    """
+    operation = GetDimensionSize(dimension)
+    if not isinstance(operand, Shape):
+        return operation(operand)
+    operation.infer((operand,), {})
+    if not operand.dynamic[dimension]:
+        return np.int32(operand.dimensions[dimension])
+    raise explain(
+        DerivativeError,
+        "transpose",
+        "the size of a dynamic tangent is not known",
+        [f"tangent {operand}"],
+        "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size, or give "
+        "the function a rule with mx.custom_vjp.",
+    )
+
+
+@register
+class SetDimensionSize(_OfDimension):
+    """The operand with a dimension that has `val` elements at run time. XLA: SetDimensionSize.
+
+    The dimension's size becomes its bound. Where it was dynamic and `val` is the bound, it is
+    static again (`to_bound`); the elements that it gains are unspecified, in the reference zeros.
+    A size outside [0, bound] is an error in the reference and unspecified elsewhere.
+
+    Checks:
+        (C1) see _OfDimension.
+        (C2) val is s32[].
+    """
+
+    stablehlo_name = "set_dimension_size"
+    operands = "operand", "val"
+    to_bound: bool = attribute(Boolean(), default=False, stablehlo=None, hlo=None)
+    linear_operands = (0,)
+
+    def shape(self, operand, val):
+        operand = self.checked(operand)
+        if val is not SIZE:
+            advice = "val must be a scalar s32[]; convert with convert_element_type."
+            self.refuse("C2", "val is not a size", advice)
+        flags = list(operand.dynamic)
+        flags[self.dimension] = not self.to_bound
+        return Shape(operand.element_type, operand.dimensions, flags)
+
+    def reference(self, operand, val):
+        at, size = self.dimension, int(val)
+        present = operand.shape[at]
+        if not 0 <= size <= present and not self.to_bound:
+            raise explain(
+                AttributeValueError,
+                self.builder_name,
+                f"size {size} is out of range",
+                [f"dimension {at} has {present} elements"],
+                f"It must be in [0, {present}].",
+            )
+        result = operand[(np.s_[:],) * at + (np.s_[:size],)]
+        if size <= present:
+            return result
+        grown = np.zeros([*operand.shape[:at], size, *operand.shape[at + 1 :]])
+        grown = grown.astype(operand.dtype)
+        grown[(np.s_[:],) * at + (np.s_[:present],)] = operand
+        return grown
+
+    def transpose(self, cotangents, operands, linear):
+        return with_sizes_of(static(cotangents, self.dimension), operands[0]), None
+
+    def batch(self, operands, dimensions):
+        refuse_ragged(self, dimensions[1:])
+        at = dimensions[0]
+        return self(*operands, dimension=self.dimension + (self.dimension >= at)), at
+
+
+def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
+    """Raises TransformError where a size is batched."""
+    if any(each is not None for each in dimensions):
+        raise explain(
+            TransformError,
+            operation.builder_name,
+            "the size differs over the batch",
+            advice="Members of a batch are equal in size: keep the static size, and mask with "
+            "mx.numpy.where(index < size, x, 0).",
+        )
+
+
+def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
+    """`operand` with a dimension that has `val` elements at run time: the first ones.
+
+    The result's dimension is dynamic, with the same bound. Where `val` is a Python or NumPy
+    integer equal to the bound, it is static: a dynamic operand is filled up with zeros.
+
+    Args:
+        operand: an array.
+        val: an s32 scalar in [0, bound].
+        dimension: which.
+
+    Raises:
+        AttributeValueError: there is no such dimension (C1), or the integer is out of range.
+        ShapeError: `val` is no s32 scalar (C2).
+    """
+    operation = SetDimensionSize(dimension)
+    shape: Any = shape_of(operand, operation.builder_name)
+    operation.infer((shape, SIZE), {})
+    bound = shape.dimensions[dimension]
+    if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
+        if not 0 <= val <= bound:
+            raise explain(
+                AttributeValueError,
+                operation.builder_name,
+                f"size {val} is out of range",
+                [f"operand {shape}", f"dimension {dimension}"],
+                f"It must be in [0, {bound}].",
+            )
+        if val == bound:
+            return static(operand, dimension)
+        val = np.int32(val)
+    return operation(static(operand, dimension), val)
+
+
+def static(value: Any, dimension: int) -> Any:
+    """`value` with its bound as the size of a dimension, filled up with zeros."""
+    shape = array_shape(value)
+    if not shape.dynamic[dimension]:
+        return value
+    bound = np.int32(shape.dimensions[dimension])
+    whole = SetDimensionSize(dimension, to_bound=True)(value, bound)
+    # Elsewhere than in the reference it holds anything there.
+    position = ops.iota(Shape(SIZE.element_type, shape.dimensions), dimension)
+    size = ops.broadcast_in_dim(get_dimension_size(value, dimension), shape.dimensions, ())
+    return ops.select(ops.lt(position, size), whole, zeros_like(whole))
+
+
+def with_sizes(value: Any, like: Any) -> Any:
+    """`value` with dimensions dynamic where those of `like`, of equal bounds, are; and as large."""
+    shape, wanted = array_shape(value), array_shape(like)
+    for dimension, (has, wants) in enumerate(zip(shape.dynamic, wanted.dynamic, strict=True)):
+        if has and not wants:
+            value = static(value, dimension)
+        elif wants and not has:
+            size = get_dimension_size(like, dimension)
+            value = set_dimension_size(value, size, dimension)
+    return value
+
+
+def in_common_sizes(values: Sequence[Any]) -> list[Any]:
+    """The values, dynamic where one of the highest rank is; those of other dimensions unchanged.
+
+    Tuples, which are for a shape rule to reject, leave all as they are.
+    """
+    values = list(values)
+    given = list(map(shape_of, values))
+    shapes = [shape for shape in given if isinstance(shape, Shape)]
+    if len(shapes) < len(given) or len({*shapes}) == 1:
+        return values
+    whole = max(shapes, key=lambda shape: shape.rank).dimensions
+    for dimension in range(len(whole)):
+        flags = [each.dimensions == whole and each.dynamic[dimension] for each in shapes]
+        if any(flags):
+            size = get_dimension_size(values[flags.index(True)], dimension)
+            for index, (shape, flag) in enumerate(zip(shapes, flags, strict=True)):
+                if shape.dimensions == whole and not flag:
+                    values[index] = set_dimension_size(values[index], size, dimension)
+    return values
+
+
+def common_sizes(*values: Any) -> Sequence[Any]:
+    """Values of equal dimensions, each dynamic where any is, and as large; others as they are."""
+    for value in values:
+        if is_dynamic(value):
+            return in_common_sizes(values)
+    return values
+
+
+def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | None]) -> Any:
+    """An operation on the operand filled up to its bounds, and the sizes set again.
+
+    Args:
+        operation: of one operand, which moves or repeats whole dimensions.
+        operand: an array, dynamic somewhere.
+        dimensions: which dimension of the result each of the operand's is; None: none.
+    """
+    shape, whole = array_shape(operand), operand
+    listed = [index for index, flag in enumerate(shape.dynamic) if flag]
+    for index in listed:
+        whole = static(whole, index)
+    result = operation(whole)
+    for index in listed:
+        at = dimensions[index]
+        if at is not None and array_shape(result).dimensions[at] == shape.dimensions[index]:
+            result = set_dimension_size(result, get_dimension_size(operand, index), at)
+    return result
+
+
+def dynamic_parts(
+    joined: Any, parts: Sequence[Any], wanted: Sequence[bool], dimension: int
+) -> list[Any]:
+    """What concat_in_dim joined from `parts`, some of them dynamic: each up to its bound."""
+    whole, found = static(joined, dimension), []
+    sizes = array_shape(whole).dimensions
+    start: Any = np.int32(0)
+    for part, flag in zip(parts, wanted, strict=True):
+        bound = array_shape(part).dimensions[dimension]
+        starts = [start if at == dimension else np.int32(0) for at in range(len(sizes))]
+        kept = (*sizes[:dimension], bound, *sizes[dimension + 1 :])
+        found.append(ops.dynamic_slice(whole, starts, kept) if flag else None)
+        start = ops.add(start, get_dimension_size(part, dimension))
+    return found
+
+
+fill_role("resize", with_sizes)

@@ -1,0 +1,120 @@
+"""DynamicReshape: Reshape to sizes known only at run time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Integers, attribute
+from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla_ops.dynamic_sizes.dimension_sizes import SIZE, refuse_ragged, static
+from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, operand_list
+
+
+@register
+class DynamicReshape(Operation):
+    """Reshape to sizes known at run time, within bounds. XLA: DynamicReshape.
+
+    The elements, in row-major order, fill dim_sizes[0] * dim_sizes[1] * ... positions. Other
+    numbers of elements, and sizes beyond their bounds, are an error in the reference and
+    unspecified elsewhere.
+
+    Checks:
+        (C1) one size, one bound and one flag for each dimension.
+        (C2) each size is s32[].
+        (C3) the bounds hold as many elements as the operand's sizes or bounds do.
+    """
+
+    stablehlo_name = "dynamic_reshape"
+    operands = "operand", "dim_sizes..."
+    new_size_bounds: Sequence[int] = attribute(Integers(minimum=0), hlo=None)
+    dims_are_dynamic: Sequence[bool] = attribute(SequenceOf(Boolean()), hlo=None)
+    linear_operands = dynamic_operands = (0,)
+
+    def shape(self, operand, *dim_sizes):
+        operand, *sizes = self.array_shapes([operand, *dim_sizes])
+        bounds, flags = self.new_size_bounds, self.dims_are_dynamic
+        if not len(sizes) == len(bounds) == len(flags):
+            advice = "Give one of each for each dimension."
+            self.refuse_attribute("C1", "the lists differ in length", advice)
+        if any(size is not SIZE for size in sizes):
+            self.refuse("C2", "a size is not s32[]", "Convert with convert_element_type.")
+        if math.prod(bounds) != operand.size:
+            self.refuse(
+                "C3",
+                f"bounds of {math.prod(bounds)} elements for {operand.size}",
+                "The product of the bounds must be that of the operand.",
+            )
+        return Shape(operand.element_type, bounds, flags)
+
+    def reference(self, operand, *dim_sizes):
+        sizes = [int(size) for size in dim_sizes]
+        bounds = zip(sizes, self.new_size_bounds, self.dims_are_dynamic, strict=True)
+        fits = all(0 <= size <= bound and (flag or size == bound) for size, bound, flag in bounds)
+        if not fits or math.prod(sizes) != operand.size:
+            raise explain(
+                AttributeValueError,
+                self.builder_name,
+                f"sizes {sizes} do not fit",
+                [f"operand of {operand.size} elements", f"new_size_bounds {self.new_size_bounds}"],
+                "Sizes must be within their bounds and hold the operand's elements.",
+            )
+        return operand.reshape(sizes)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        operand, *sizes = operands
+        if not sizes:
+            return emit.operation("stablehlo.reshape", operands, shapes, results)
+        one, whole = Shape("s32", (1,)), Shape("s32", (len(sizes),))
+        rows = [emit.operation("stablehlo.reshape", [size], [SIZE], [one])[0] for size in sizes]
+        types = [one] * len(rows)
+        (listed,) = emit.operation("stablehlo.concatenate", rows, types, [whole], dimension=0)
+        given = [operand, listed], [shapes[0], whole]
+        return emit.operation("stablehlo.dynamic_reshape", *given, results)
+
+    def transpose(self, cotangents, operands, linear):
+        operand = array_shape(operands[0])
+        none = [None] * (len(operands) - 1)
+        if not operand.is_dynamic:
+            for dimension in range(array_shape(cotangents).rank):
+                cotangents = static(cotangents, dimension)
+            return ops.reshape(cotangents, operand.dimensions), *none
+        sizes = [ops.get_dimension_size(operands[0], each) for each in range(operand.rank)]
+        return dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
+
+    def batch(self, operands, dimensions):
+        refuse_ragged(self, dimensions[1:])
+        operand = move_dimension(operands[0], dimensions[0] or 0, 0)
+        size = array_shape(operand).dimensions[0]
+        bounds, flags = (size, *self.new_size_bounds), (False, *self.dims_are_dynamic)
+        return DynamicReshape(bounds, flags)(operand, np.int32(size), *operands[1:]), 0
+
+
+def dynamic_reshape(
+    operand: Any,
+    dim_sizes: Sequence[Any],
+    new_size_bounds: Sequence[int],
+    dims_are_dynamic: Sequence[bool],
+) -> Any:
+    """The elements of `operand`, in row-major order, in dimensions whose sizes are values.
+
+    Args:
+        operand: an array, of dynamic or static sizes.
+        dim_sizes: N s32 scalars; Python integers become such.
+        new_size_bounds: N upper bounds, whose product is that of the operand's sizes (bounds).
+        dims_are_dynamic: which of the N dimensions are dynamic; the others have their bound.
+
+    Raises:
+        ShapeError, AttributeValueError: see DynamicReshape.
+    """
+    given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
+    sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
+    return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)

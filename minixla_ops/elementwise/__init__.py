@@ -1,0 +1,1 @@
+"""One element at a time: arithmetic, comparisons, choices, functions, conversions."""

@@ -1,0 +1,251 @@
+"""Comparison: the family Compare of XLA, an operation for each direction and order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.binary import binary_builder
+from minixla_ops.elementwise.families import ALL, Binary
+from minixla_ops.elementwise.numpy_arithmetic import lexicographic
+from minixla_ops.movement.broadcasting import broadcast_operands
+
+_PRED = ELEMENT_TYPES["pred"]
+_NUMPY: dict[str, Callable[..., Any]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "GE": np.greater_equal,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "LT": np.less,
+}
+
+
+class Comparison(Binary):
+    """Base class: whether a relation holds between lhs and rhs. The result is pred.
+
+    Floats are compared as IEEE 754 says: relations with a NaN are false except `Ne`, and -0 equals
+    +0. In the total order floats are compared by sign and bits instead,
+    -NaN < -inf < -finite < -0 < +0 < +finite < +inf < +NaN; other types as without it. Complex
+    numbers are ordered by real parts and, where these are equal, by imaginary parts.
+
+    Class arguments:
+        direction: EQ, NE, GE, GT, LE or LT.
+        total_order: whether floats are in the total order.
+    """
+
+    element_types = ALL
+    stablehlo_name = "compare"
+    zero_derivative = "the result is pred"
+    direction: ClassVar[str]
+    total_order: ClassVar[bool]
+
+    def __init_subclass__(cls, direction: str, total_order: bool = False) -> None:
+        super().__init_subclass__()
+        cls.direction, cls.total_order = direction, total_order
+        cls.hlo_name = "compare"
+        cls.spec_names = (cls.name, "Compare")
+
+    def result_shape(self, operand):
+        return operand.with_element_type(_PRED)
+
+    def reference(self, lhs, rhs):
+        kind, holds = element_type(lhs.dtype), _NUMPY[self.direction]
+        with np.errstate(all="ignore"):
+            if self.total_order and kind.is_float:
+                return np.asarray(holds(total_order(lhs, kind), total_order(rhs, kind)))
+            if self._is_lexicographic(kind):
+                return lexicographic(holds, lhs, rhs)
+            return np.asarray(holds(lhs, rhs))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape, _) = self.array_shapes(shapes)
+        kind = shape.element_type
+        if self._is_lexicographic(kind):
+            return [emit_lexicographic(emit, self.direction, operands, shape)]
+        if not (self.total_order and kind.is_float):
+            how = _COMPARE_TYPES[kind.kind]
+            return [_emit_compare(emit, self.direction, how, operands, shape)]
+        if kind.bits == 6:
+            # XLA dies of a total order of them; they have no NaN, so that f32 has the same order.
+            wide = shape.with_element_type(ELEMENT_TYPES["f32"])
+            operands = [
+                emit.operation("stablehlo.convert", [o], [shape], [wide])[0] for o in operands
+            ]
+            shape = wide
+        return [_emit_compare(emit, self.direction, "TOTALORDER", operands, shape)]
+
+    def hlo_attributes(self, shapes):
+        in_total_order = self.total_order and shapes[0].element_type.is_float  # type: ignore[union-attr]
+        return {"direction": self.direction, "type": "TOTALORDER" if in_total_order else None}
+
+    def _is_lexicographic(self, kind: ElementType) -> bool:
+        return kind.is_complex and self.direction not in ("EQ", "NE")
+
+
+_COMPARE_TYPES = {
+    "pred": "UNSIGNED",
+    "unsigned": "UNSIGNED",
+    "signed": "SIGNED",
+    "float": "FLOAT",
+    "complex": "FLOAT",
+}
+
+
+def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
+    """Integers in the total order of the floats of `array`."""
+    bits = array.view(f"u{array.dtype.itemsize}").astype(np.uint64)
+    if kind.name == "f8e8m0fnu":  # it has no sign
+        return bits
+    sign = np.uint64(1 << (kind.bits - 1))
+    magnitude = (bits & ~sign).astype(np.int64)
+    position = np.where(bits & sign, ~magnitude, magnitude)
+    if kind.name.endswith("fnuz"):  # the only NaN has the sign and no other bit
+        return np.where(bits == sign, np.iinfo(np.int64).min, position)
+    return position
+
+
+def _emit_compare(
+    emit: Any, direction: str, how: str, operands: Sequence[str], shape: Shape
+) -> str:
+    name, pred = emit.name(), shape.with_element_type(_PRED)
+    emit.line(
+        f"{name} = stablehlo.compare {direction}, {', '.join(operands)}, {how}"
+        f" : ({shape.stablehlo}, {shape.stablehlo}) -> {pred.stablehlo}"
+    )
+    return name
+
+
+def emit_lexicographic(emit: Any, direction: str, operands: Sequence[str], shape: Shape) -> str:
+    """Writes the ordered comparison of two complex operands of `shape`; returns the result's name.
+
+    StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
+    """
+    part = shape.with_element_type(shape.element_type.real)
+    pred = shape.with_element_type(_PRED)
+    real, imag = (
+        [emit.operation(f"stablehlo.{name}", [each], [shape], [part])[0] for each in operands]
+        for name in ("real", "imag")
+    )
+    is_tie = _emit_compare(emit, "EQ", "FLOAT", real, part)
+    choices = [_emit_compare(emit, direction, "FLOAT", each, part) for each in (imag, real)]
+    return emit.operation("stablehlo.select", [is_tie, *choices], [pred, pred, pred], [pred])[0]
+
+
+@register
+class Eq(Comparison, direction="EQ"):
+    """Whether lhs = rhs. XLA: Eq."""
+
+
+@register
+class Ne(Comparison, direction="NE"):
+    """Whether lhs and rhs differ; true where either is NaN. XLA: Ne."""
+
+
+@register
+class Ge(Comparison, direction="GE"):
+    """Whether lhs >= rhs. XLA: Ge."""
+
+
+@register
+class Gt(Comparison, direction="GT"):
+    """Whether lhs > rhs. XLA: Gt."""
+
+
+@register
+class Le(Comparison, direction="LE"):
+    """Whether lhs <= rhs. XLA: Le."""
+
+
+@register
+class Lt(Comparison, direction="LT"):
+    """Whether lhs < rhs. XLA: Lt."""
+
+
+@register
+class EqTotalOrder(Comparison, direction="EQ", total_order=True):
+    """Whether lhs = rhs in the total order of floats: of the same bits. XLA: EqTotalOrder."""
+
+
+@register
+class NeTotalOrder(Comparison, direction="NE", total_order=True):
+    """Whether lhs and rhs differ in the total order of floats. XLA: NeTotalOrder."""
+
+
+@register
+class GeTotalOrder(Comparison, direction="GE", total_order=True):
+    """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
+
+
+@register
+class GtTotalOrder(Comparison, direction="GT", total_order=True):
+    """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder."""
+
+
+@register
+class LeTotalOrder(Comparison, direction="LE", total_order=True):
+    """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
+
+
+@register
+class LtTotalOrder(Comparison, direction="LT", total_order=True):
+    """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
+
+
+_MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
+    (each.direction, each.total_order): each for each in Comparison.__subclasses__()
+}
+
+
+eq, ne, ge, gt, le, lt = map(binary_builder, (Eq, Ne, Ge, Gt, Le, Lt))
+eq_total_order = binary_builder(EqTotalOrder)
+ne_total_order = binary_builder(NeTotalOrder)
+ge_total_order = binary_builder(GeTotalOrder)
+gt_total_order = binary_builder(GtTotalOrder)
+le_total_order = binary_builder(LeTotalOrder)
+lt_total_order = binary_builder(LtTotalOrder)
+
+
+def compare(
+    lhs: Any,
+    rhs: Any,
+    direction: str,
+    broadcast_dimensions: Sequence[int] | None = None,
+    total_order: bool = False,
+) -> Any:
+    """The comparison of the family that `direction` and `total_order` name; see Comparison.
+
+    Args:
+        lhs: an array of any element type.
+        rhs: an array of the same element type.
+        direction: EQ, NE, GE, GT, LE or LT.
+        broadcast_dimensions: for each dimension of the lower-rank operand which one of the other
+            it is.
+        total_order: whether floats are in the total order.
+
+    Returns:
+        An array of pred of the operands' broadcast dimensions.
+
+    Raises:
+        AttributeValueError: there is no such direction.
+        ShapeError: the operands do not fit each other.
+    """
+    operation = None
+    if isinstance(direction, str) and isinstance(total_order, (bool, np.bool_)):
+        operation = _MEMBERS.get((direction, bool(total_order)))
+    if operation is None:
+        raise explain(
+            AttributeValueError,
+            "compare",
+            "there is no such direction",
+            [f"direction = {direction!r}", f"total_order = {total_order!r}"],
+            f"direction must be one of {', '.join(_NUMPY)}, total_order True or False.",
+        )
+    record = operation()
+    return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))

@@ -1,0 +1,232 @@
+"""Operations that change how values are represented: their type, their bits, their precision."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from minixla.core.attributes import Int32, TypeAttribute, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.families import FLOATS, Unary
+from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape
+
+_F16 = ELEMENT_TYPES["f16"]
+
+
+@register
+class ConvertElementType(Unary):
+    """The same values in another element type, as static_cast has them. XLA: ConvertElementType.
+
+    What does not fit, see `casting.cast`: integers wrap, floats round once, to the nearest and
+    ties to even, and saturate in integer types, where NaN becomes 0; pred is whether a number
+    differs from 0; complex numbers lose their imaginary part. XLA:CPU differs in that it takes
+    denormal numbers for 0, and in that it rounds twice, first to f32, when f64 becomes f16 and
+    when f64 or integers become bf16.
+
+    Args:
+        operand: an array of any element type.
+        new_element_type: an ElementType, its name, or a dtype.
+
+    Returns:
+        An array of the same dimensions.
+    """
+
+    hlo_name = "convert"
+    stablehlo_name = "convert"
+    new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
+    linear_operands = (0,)
+
+    def result_shape(self, operand):
+        return operand.with_element_type(self.new_element_type)
+
+    def reference(self, operand):
+        return cast(operand, self.new_element_type)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (given,), (wanted,) = self.array_shapes(shapes), self.array_shapes(results)
+        if given.element_type.is_complex and not wanted.element_type.is_complex:
+            # XLA:CPU dies of folding the conversion of a constant.
+            shapes = [given.with_element_type(given.element_type.real)]
+            operands = emit.operation("stablehlo.real", operands, [given], shapes)
+        return emit.operation("stablehlo.convert", operands, shapes, results)
+
+    def transpose(self, cotangents, operands, linear):
+        return (convert_element_type(cotangents, array_shape(operands[0]).element_type),)
+
+
+@register
+class BitcastConvertType(Operation):
+    """The same bits in another element type. XLA: BitcastConvertType.
+
+    A wider element becomes a new last dimension of narrower ones, the least significant bits at
+    index 0; the other way round the last dimension becomes one element. Types of 2, 4 and 6 bits
+    count as that many bits.
+
+    Args:
+        operand: an array of any element type.
+        new_element_type: the type to read the bits as: an ElementType, its name, or a dtype.
+
+    Returns:
+        An array of the same dimensions; where the new type is narrower with one more, where it is
+        wider without the last.
+
+    Checks:
+        (C1) pred and complex types convert only to themselves: XLA does not define their bits.
+        (C2) the wider type is a whole number of elements of the narrower one.
+        (C3) where elements become wider, the last dimension holds just those of one result.
+    """
+
+    hlo_name = "bitcast-convert"
+    stablehlo_name = "bitcast_convert"
+    operands = ("operand",)
+    new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
+    zero_derivative = "it reinterprets bits"
+    reads_bits = True
+
+    def shape(self, operand):
+        (array,) = self.array_shapes([operand])
+        old, new = array.element_type, self.new_element_type
+        if old is not new and not {old.kind, new.kind}.isdisjoint(("pred", "complex")):
+            advice = "Use convert_element_type, or real and imag."
+            self.refuse("C1", f"{old} cannot be read as {new}", advice)
+        if max(old.bits, new.bits) % min(old.bits, new.bits):
+            advice = "Choose types one of which is a multiple of the other in width."
+            self.refuse(
+                "C2", f"widths of {old.bits} and {new.bits} bits do not divide one another", advice
+            )
+        if old.bits == new.bits:
+            return array.with_element_type(new)
+        if old.bits > new.bits:
+            count = old.bits // new.bits
+            return Shape(new, (*array.dimensions, count))
+        count = new.bits // old.bits
+        if array.dimensions[-1:] != (count,):
+            advice = f"Reshape it so that the last dimension has size {count}."
+            self.refuse("C3", f"{count} elements make one {new}", advice)
+        return Shape(new, array.dimensions[:-1])
+
+    def reference(self, operand):
+        old, new = element_type(operand.dtype), self.new_element_type
+        if old is new:
+            return operand
+        bits = _bits_of(operand, old)
+        if old.bits > new.bits:
+            shifts = np.arange(0, old.bits, new.bits, dtype=np.uint64)
+            bits = (bits[..., np.newaxis] >> shifts) & np.uint64((1 << new.bits) - 1)
+        elif old.bits < new.bits:
+            shifts = np.arange(0, new.bits, old.bits, dtype=np.uint64)
+            bits = np.bitwise_or.reduce(bits << shifts, axis=-1)
+        return _with_bits(bits, new)
+
+    def batch(self, operands, dimensions):
+        (operand,), (dimension,) = operands, dimensions
+        assert dimension is not None
+        # The last dimension is the one whose elements may become one.
+        if dimension == array_shape(operand).rank - 1:
+            operand, dimension = move_dimension(operand, dimension, 0), 0
+        return self(operand), dimension
+
+
+def _bits_of(array: np.ndarray, kind: ElementType) -> np.ndarray:
+    """The bits of each element as u64."""
+    whole = cast(array, widened(kind)) if kind.is_integer else array
+    bits = whole.view(f"u{whole.dtype.itemsize}").astype(np.uint64)
+    return bits & np.uint64((1 << kind.bits) - 1)
+
+
+def _with_bits(bits: np.ndarray, kind: ElementType) -> np.ndarray:
+    """The elements of a type that have these bits."""
+    whole = np.asarray(bits).astype(f"u{kind.dtype.itemsize}")
+    return cast(whole, kind) if kind.is_integer else whole.view(kind.dtype)
+
+
+@register
+class ReducePrecision(Unary):
+    """What is left of a value that passes through a narrower float format. XLA: ReducePrecision.
+
+    The format has a sign, `exponent_bits` and `mantissa_bits`. Values round to the nearest with
+    that significand, ties to even; those too large become infinities, those below its least
+    normal number (denormal ones) zeros; NaN stays NaN. A count that is not below the operand
+    type's own leaves that part as it is. Types of 8 bits and fewer are computed in f16
+    (f8e8m0fnu in f32) and rounded back, as on XLA:CPU. As in JAX, derivatives lose precision too.
+
+    XLA's older interface had the counts in the other order: give them by name.
+
+    Args:
+        operand: an array of floats.
+        exponent_bits: >= 1, so that zero and infinity differ.
+        mantissa_bits: >= 0.
+
+    Returns:
+        An array of the operand's shape.
+    """
+
+    stablehlo_name = "reduce_precision"
+    element_types = FLOATS
+    exponent_bits: int = attribute(Int32(1))
+    mantissa_bits: int = attribute(Int32(0))
+    linear_operands = (0,)
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        wide = _F16 if kind.bits <= 8 and kind.name != "f8e8m0fnu" else kind
+        wide = ELEMENT_TYPES["f32"] if kind.name == "f8e8m0fnu" else wide
+        return cast(_with_format(cast(operand, wide), self.exponent_bits, self.mantissa_bits), kind)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        reduced = super().stablehlo(emit, operands, shapes, results)
+        if self.mantissa_bits:
+            return reduced
+        # Without mantissa XLA's programs keep NaN, but where XLA computes with constants or writes
+        # other code, and in StableHLO's interpreter, it becomes infinite.
+        (shape,) = self.array_shapes(shapes)
+        pred = shape.with_element_type(ELEMENT_TYPES["pred"])
+        (is_nan,) = emit.operation(
+            "stablehlo.compare",
+            [*operands, *operands],
+            [shape, shape],
+            [pred],
+            comparison_direction="#stablehlo<comparison_direction NE>",
+        )
+        values = [is_nan, *operands, *reduced]
+        return emit.operation("stablehlo.select", values, [pred, shape, shape], results)
+
+    def transpose(self, cotangents, operands, linear):
+        return (self(cotangents),)
+
+
+def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+    """ReducePrecision of bf16, f16, f32 or f64, on their bits as XLA has it."""
+    unsigned = np.dtype(f"u{array.dtype.itemsize}")
+    own_mantissa = ml_dtypes.finfo(array.dtype).nmant
+    own_exponent = 8 * unsigned.itemsize - 1 - own_mantissa
+
+    def mask(low: int, count: int) -> np.ndarray:
+        return np.array(((1 << count) - 1) << low, unsigned)
+
+    given = array.view(unsigned)
+    bits = given
+    dropped = own_mantissa - mantissa_bits
+    if dropped > 0:
+        # Half a step less one unit, and that unit where the last kept bit is odd: ties to even.
+        # A carry goes into the exponent, where it belongs.
+        odd = (bits >> dropped) & mask(0, 1)
+        bits = (bits + mask(0, dropped - 1) + odd) & ~mask(0, dropped)
+    if exponent_bits < own_exponent:
+        sign = given & mask(own_mantissa + own_exponent, 1)
+        exponent = (bits >> own_mantissa) & mask(0, own_exponent)
+        own_bias, bias = (1 << (own_exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        infinite = sign | mask(own_mantissa, own_exponent)
+        bits = np.where(exponent <= own_bias - bias, sign, bits)
+        bits = np.where(exponent > own_bias + bias, infinite, bits)
+    return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
+
+
+bitcast_convert_type = builder(BitcastConvertType)
+reduce_precision = builder(ReducePrecision)
+convert_element_type = builder(ConvertElementType)

@@ -1,0 +1,156 @@
+"""What all element-wise operations share: equal operand shapes, one element at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.linear import add_cotangents
+from minixla.core.operation import EVERY_OPERAND, Operation
+from minixla.core.shapes import Shape
+from minixla_ops.vocabulary.batch_dimensions import align_batches
+from minixla_ops.vocabulary.casting import cast, widened
+
+
+def _types(*kinds: str) -> frozenset[ElementType]:
+    return frozenset(each for each in ELEMENT_TYPES.values() if each.kind in kinds)
+
+
+ALL = _types("pred", "signed", "unsigned", "float", "complex")
+FLOATS = _types("float")
+COMPLEX = _types("complex")
+INEXACT = FLOATS | COMPLEX
+INTEGERS = _types("signed", "unsigned")
+INTEGERS_AND_PRED = INTEGERS | _types("pred")
+REALS = INTEGERS | FLOATS
+NUMERIC = INTEGERS | INEXACT
+SIGNED = _types("signed")
+
+
+class Elementwise(Operation):
+    """Base class: result element [i, ...] depends on operand elements [i, ...] alone.
+
+    Checks:
+        (C1) the operands are arrays of equal dimensions and element type.
+        (C2) the element type is one of `element_types`.
+
+    Members give `element_types` and `numpy` (or their own `reference`) and a derivative.
+    """
+
+    element_types: ClassVar[frozenset[ElementType]] = ALL
+    #: The NumPy function of arrays of the type that `casting.widened` says, where results of the
+    #: operands' type are rounded once from.
+    numpy: ClassVar[Callable[..., Any] | None] = None
+    #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
+    #: type: for functions that are not exact, so that the reference is more so than any backend.
+    in_double: ClassVar[bool] = False
+    dynamic_operands = EVERY_OPERAND
+    is_elementwise = True
+
+    def shape(self, *operands):
+        first, *rest = self.array_shapes(operands)
+        for index, other in enumerate(rest, 1):
+            if other is not first:
+                self._refuse_unequal(operands, index)
+        if first.element_type not in self.element_types:
+            allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
+            self.refuse(
+                "C2",
+                f"element type {first.element_type} is not supported",
+                f"It takes {', '.join(allowed)}; convert with convert_element_type.",
+            )
+        return self.result_shape(first)
+
+    def result_shape(self, operand: Shape) -> Shape:
+        """The result's shape for operands of shape `operand`."""
+        return operand
+
+    def _refuse_unequal(self, shapes: Sequence[Any], index: int) -> None:
+        one, other = (self.operand_labels(len(shapes))[each] for each in (0, index))
+        is_same_type = shapes[0].element_type is shapes[index].element_type
+        what = "dimensions" if is_same_type else "their element types"
+        self.refuse(
+            "C1",
+            f"operands {one} and {other} differ in {what}",
+            "XLA's element-wise operations neither convert nor broadcast: use "
+            "convert_element_type or broadcast_in_dim first, or mx.numpy, which does both.",
+        )
+
+    def reference(self, *operands):
+        function = self.numpy
+        assert function is not None, f"{self.name} gives neither numpy nor reference"
+        kind = element_type(operands[0].dtype)
+        wide = widened(kind, self.in_double)
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(*[cast(operand, wide) for operand in operands]))
+        return cast(result, kind) if result.dtype == wide.dtype else result
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if results[0] is shapes[0] and self.is_bare:
+            return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, results[0])
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def batch(self, operands, dimensions):
+        aligned, dimension = align_batches(operands, dimensions)
+        return self(*aligned), dimension
+
+
+class Unary(Elementwise):
+    """Base class of element-wise operations of one operand.
+
+    Members give `derivative`: d result / d operand as an expression in operand and result.
+    """
+
+    operands = ("operand",)
+
+    def derivative(self, operand: Any, result: Any) -> Any:
+        """The derivative of the result with respect to the operand, element by element."""
+        raise NotImplementedError(f"{self.name} has no derivative")
+
+    def jvp(self, primals, tangents, results):
+        if self.linear_operands is not None:
+            return super().jvp(primals, tangents, results)
+        return tangents[0] * self.derivative(primals[0], results)
+
+    def vjp(self, cotangents, operands, results, active):
+        if self.linear_operands is not None:
+            return super().vjp(cotangents, operands, results, active)
+        return (cotangents * self.derivative(operands[0], results),)
+
+
+class Binary(Elementwise):
+    """Base class of element-wise operations of two operands.
+
+    Members give `derivatives`: for each operand a function of nothing that makes the derivative,
+    so that only the ones wanted are computed.
+    """
+
+    operands = "lhs", "rhs"
+
+    def derivatives(
+        self, lhs: Any, rhs: Any, result: Any
+    ) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        """The derivatives with respect to lhs and rhs, each behind a function."""
+        raise NotImplementedError(f"{self.name} has no derivative")
+
+    def jvp(self, primals, tangents, results):
+        if self.linear_operands is not None:
+            return super().jvp(primals, tangents, results)
+        total = None
+        partials = self.derivatives(primals[0], primals[1], results)
+        for tangent, partial in zip(tangents, partials, strict=True):
+            if tangent is not None:
+                total = add_cotangents(total, tangent * partial())
+        return total
+
+    def vjp(self, cotangents, operands, results, active):
+        if self.linear_operands is not None:
+            return super().vjp(cotangents, operands, results, active)
+        partials = self.derivatives(operands[0], operands[1], results)
+        return [
+            cotangents * partial() if wanted else None
+            for wanted, partial in zip(active, partials, strict=True)
+        ]

@@ -1,0 +1,475 @@
+"""Python's operators on tracers: strict operations with NumPy's broadcasting and JAX's promotion.
+
+Derivative and batching rules are written with them; `minixla.numpy` offers the same functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
+from minixla.core.errors import IntegerRangeError, ShapeError, explain
+from minixla.core.operation import Operation
+from minixla.core.promotion import inexact_type, numeric_type, result_type
+from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.tracer import named_operand
+from minixla.core.tracing import (
+    Tracer,
+    current_trace,
+    not_a_value,
+    one_program,
+    weak_type_of,
+)
+from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
+from minixla_ops.elementwise import binary, bitwise, unary
+from minixla_ops.elementwise import comparisons as comparison
+from minixla_ops.elementwise import integral_rounding as rounding
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import ones_like, splat
+
+Adjustment = Callable[[ElementType], ElementType]
+
+
+# Conversion and broadcasting.
+
+
+def convert(value: Any, kind: ElementType) -> Any:
+    """`value` as an array of element type `kind`; constants are converted at once."""
+    if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
+        return _filled(value, Shape(kind))
+    if operand_shape(value).element_type is kind:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        if array.ndim and array.size and not any(array.strides):
+            one = cast(np.asarray(array[(0,) * array.ndim]), kind)
+            return np.broadcast_to(one, array.shape)
+        return cast(array, kind)
+
+    return ops.convert_element_type(value, kind)
+
+
+def _filled(number: Any, shape: Shape) -> np.ndarray:
+    """A Python number everywhere in an array of `shape`."""
+    if type(number) is int and not -0x80000000 <= number <= 0x7FFFFFFF:
+        number = _fitting(number, shape.element_type)
+    return splat(number, shape)
+
+
+def _fitting(number: int, kind: ElementType) -> Any:
+    """A large Python int that a value of type `kind` can stand for.
+
+    Raises:
+        IntegerRangeError: there is none. As in JAX, integers of the default type wrap.
+    """
+    if kind.is_inexact:
+        try:
+            return float(number)
+        except OverflowError:
+            return float("inf") if number > 0 else float("-inf")
+    signed, unsigned = (1 << (canonical_element_type(S64).bits - 1)), 1 << kind.bits
+    if not -signed <= number < (unsigned if kind.kind == "unsigned" else signed):
+        subject, what = named_operand(number, "promotion", "an operand")
+        raise explain(
+            IntegerRangeError,
+            subject,
+            f"{what}, a Python int, is too large for {kind}",
+            [str(number)],
+            "Give an array of a wider type, or a float.",
+        )
+    return number
+
+
+def broadcast_to(value: Any, sizes: Sequence[int]) -> Any:
+    """`value` broadcast to `sizes` by NumPy's rule (trailing dimensions are aligned)."""
+    own = operand_shape(value).dimensions
+    if own == tuple(sizes):
+        return value
+    first = len(sizes) - len(own)
+    return ops.broadcast_in_dim(value, sizes, range(first, len(sizes)))
+
+
+def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int, ...]:
+    """The common dimensions of several by NumPy's rule.
+
+    Raises:
+        ShapeError: there are none.
+    """
+    rank = max(map(len, sizes), default=0)
+    common = [1] * rank
+    for each in sizes:
+        for index, size in enumerate(each, rank - len(each)):
+            if common[index] == 1:
+                common[index] = size
+            elif size not in (1, common[index]):
+                raise explain(
+                    ShapeError,
+                    subject,
+                    "the operands' dimensions do not broadcast together",
+                    [f"operand {i} has dimensions {tuple(each)}" for i, each in enumerate(sizes)],
+                    "Aligned from the right, sizes must be equal or one of them 1; insert "
+                    "dimensions of size 1 with reshape or x[:, None].",
+                )
+    return tuple(common)
+
+
+def promote(
+    subject: str, *operands: Any, adjust: Adjustment | None = None
+) -> tuple[list[Any], bool]:
+    """Operands converted and broadcast to one element type and shape.
+
+    Args:
+        subject: the function's name, for errors.
+        operands: arrays and Python numbers.
+        adjust: makes another type of the common one, such as an inexact one.
+
+    Returns:
+        The operands, and whether their common type is weak.
+
+    Raises:
+        ShapeError: they do not broadcast, or have no common type.
+    """
+    shapes = tuple([operand_shape(operand, subject) for operand in operands])
+    weak = tuple([weak_type_of(operand) for operand in operands])
+    wide = canonical_element_type(S64) is S64
+    common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
+    fitted = [_fitted(*pair, common) for pair in zip(operands, shapes, strict=True)]
+    return list(common_sizes(*fitted)), stays_weak
+
+
+@lru_cache(maxsize=4096)
+def _common_shape(
+    subject: str,
+    shapes: tuple[Shape, ...],
+    weak: tuple[bool, ...],
+    adjust: Adjustment | None,
+    wide: bool,  # whether 64-bit mode is on, which the common type depends on
+) -> tuple[Shape, bool]:
+    """The shape that operands are brought to, and whether it is weakly typed."""
+    types = zip([shape.element_type for shape in shapes], weak, strict=True)
+    kind, stays_weak = result_type(types)
+    sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
+    return Shape(kind if adjust is None else adjust(kind), sizes), stays_weak
+
+
+def _fitted(operand: Any, shape: Shape, common: Shape) -> Any:
+    """An operand of shape `shape`, converted and broadcast to `common`."""
+    if isinstance(operand, (int, float, complex)) and not isinstance(operand, np.generic):
+        return _filled(operand, common)
+    if shape.element_type is not common.element_type:
+        operand = convert(operand, common.element_type)
+    if shape.dimensions != common.dimensions:
+        operand = broadcast_to(operand, common.dimensions)
+    return operand
+
+
+def operand_shape(value: Any, subject: str = "operator") -> Shape:
+    """The shape of an array or number that a user gave.
+
+    Raises:
+        ShapeError: it is neither (a list, None, a string).
+    """
+    if isinstance(value, Tracer):
+        return value._array_shape()
+    shape = shape_of_data(value)
+    if shape is None:
+        raise not_a_value(value, subject)
+    return shape
+
+
+def weakly_typed(result: Any) -> Any:
+    """A result, which nobody else knows yet, as a weakly typed one."""
+    if isinstance(result, Tracer):
+        result._mark_weak()
+        return result
+    return current_trace().weakly(result)
+
+
+def _marked(result: Any, weak: bool = True) -> Any:
+    return weakly_typed(result) if weak else result
+
+
+# Functions of two operands.
+
+_KINDS: dict[type, frozenset[str]] = {
+    Tracer: frozenset(("pred", "signed", "unsigned", "float", "complex")),
+    int: frozenset(("signed", "unsigned", "float", "complex")),
+    float: frozenset(("float", "complex")),
+    complex: frozenset(("complex",)),
+}
+_NONE: frozenset[str] = frozenset()
+_INEXACT_KINDS = {kind: each & {"float", "complex"} for kind, each in _KINDS.items()}
+_NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
+
+
+def promoting(
+    operation: Operation,
+    adjust: Adjustment | None = None,
+    direct: dict[type, frozenset[str]] = _KINDS,
+) -> Callable[[Any, Any], Any]:
+    """The function of two operands that promotes and broadcasts them for `operation`.
+
+    Args:
+        operation: strict, of two operands.
+        adjust: see `promote`.
+        direct: the kinds of element types of a tracer that `operation` takes as they are, beside
+            another tracer of its shape (key Tracer) and beside Python numbers (their types).
+    """
+    name = operation.builder_name
+    taken = direct[Tracer]
+
+    def function(lhs: Any, rhs: Any) -> Any:
+        # Equal shapes and Python numbers, most of all calls, need no promotion.
+        if isinstance(lhs, Tracer):
+            shape = lhs._shape
+            if type(shape) is Shape and not shape.is_dynamic:
+                kind = shape.element_type.kind
+                if isinstance(rhs, Tracer):
+                    if shape is rhs._shape and kind in taken:
+                        result = operation(lhs, rhs)
+                        return _marked(result) if lhs.weak_type and rhs.weak_type else result
+                elif kind in direct.get(rhs.__class__, _NONE):
+                    result = operation(lhs, _filled(rhs, shape))
+                    return _marked(result) if lhs.weak_type else result
+        elif isinstance(rhs, Tracer):
+            shape = rhs._shape
+            if (
+                type(shape) is Shape
+                and not shape.is_dynamic
+                and shape.element_type.kind in direct.get(lhs.__class__, _NONE)
+            ):
+                result = operation(_filled(lhs, shape), rhs)
+                return _marked(result) if rhs.weak_type else result
+        return whole(lhs, rhs)
+
+    def promoted(lhs: Any, rhs: Any) -> Any:
+        operands, weak = promote(name, lhs, rhs, adjust=adjust)
+        return _marked(operation(*operands), weak)
+
+    promoted.__name__ = name
+    whole = one_program()(promoted)
+    return function
+
+
+add = promoting(binary.Add())
+subtract = promoting(binary.Sub())
+multiply = promoting(binary.Mul())
+divide = promoting(binary.Div(), inexact_type, _INEXACT_KINDS)
+bitwise_and = promoting(bitwise.And())
+bitwise_or = promoting(bitwise.Or())
+bitwise_xor = promoting(bitwise.Xor())
+left_shift = promoting(bitwise.ShiftLeft(), numeric_type, _NUMERIC_KINDS)
+equal = promoting(comparison.Eq())
+not_equal = promoting(comparison.Ne())
+greater = promoting(comparison.Gt())
+greater_equal = promoting(comparison.Ge())
+less = promoting(comparison.Lt())
+less_equal = promoting(comparison.Le())
+_power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
+
+
+@one_program()
+def right_shift(lhs: Any, rhs: Any) -> Any:
+    """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
+    (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
+    unsigned = operand_shape(lhs).element_type.kind == "unsigned"
+    operation = bitwise.ShiftRightLogical if unsigned else bitwise.ShiftRightArithmetic
+    return _marked(operation()(lhs, rhs), weak)
+
+
+@one_program()
+def floor_divide(lhs: Any, rhs: Any) -> Any:
+    """The quotient lhs / rhs rounded down.
+
+    Raises:
+        ShapeError: the operands are complex, or do not fit each other.
+    """
+    (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
+    kind = operand_shape(lhs).element_type
+    if kind.kind == "unsigned":
+        return _marked(binary.div(lhs, rhs), weak)
+    if kind.is_float and kind.bits < 32:
+        lhs, rhs = convert(lhs, F32), convert(rhs, F32)
+    rest = binary.rem(lhs, rhs)  # refuses complex numbers
+    # As CPython's float_floor_div: exact multiples divide without error.
+    exact = ops.select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
+    whole = binary.div(exact, rhs)
+    is_above = (rest != 0) & (unary.sign(lhs) != unary.sign(rhs))
+    whole = ops.select(is_above, whole - 1, whole)
+    if kind.is_float:
+        below = rounding.floor(whole)
+        nearest = ops.select(whole - below > 0.5, below + 1, below)
+        zero = unary.sign(lhs) * unary.sign(rhs) * 0
+        whole = convert(ops.select(nearest == 0, zero, nearest), kind)
+    return _marked(whole, weak)
+
+
+@one_program()
+def remainder(lhs: Any, rhs: Any) -> Any:
+    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0.
+
+    Raises:
+        ShapeError: the operands are complex, or do not fit each other.
+    """
+    (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
+    is_integer = operand_shape(lhs).element_type.is_integer
+    if is_integer:
+        rhs = ops.select(rhs == 0, ones_like(rhs), rhs)
+    rest = binary.rem(lhs, rhs)
+    has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
+    result = ops.select(has_other_sign, rest + rhs, rest)
+    if not is_integer:
+        # 0 with the sign of rhs, whose derivative is that of the rest.
+        zero = ops.select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
+        result = ops.select(rest == 0, zero, result)
+    return _marked(result, weak)
+
+
+def divmod(lhs: Any, rhs: Any) -> tuple[Any, Any]:
+    """The pair of `floor_divide` and `remainder`."""
+    return floor_divide(lhs, rhs), remainder(lhs, rhs)
+
+
+def power(lhs: Any, rhs: Any) -> Any:
+    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products.
+
+    Raises:
+        ShapeError: a negative integer exponent of an integer; the operands do not fit each other.
+    """
+    exponent = _known_integer(rhs)
+    return _power(lhs, rhs) if exponent is None else _integer_power(lhs, exponent)
+
+
+def _known_integer(value: Any) -> int | None:
+    if isinstance(value, (Tracer, float)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _integer_power(base: Any, exponent: int) -> Any:
+    kind = operand_shape(base, "power").element_type
+    base = convert(base, numeric_type(kind))
+    if exponent < 0:
+        if not kind.is_inexact:
+            raise explain(
+                ShapeError,
+                "power",
+                f"an integer is raised to the negative power {exponent}",
+                [f"lhs {operand_shape(base)}"],
+                "Make it a float: x ** -1.0, or 1 / x.",
+            )
+        return divide(1, _integer_power(base, -exponent))
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else multiply(result, base)
+        exponent >>= 1
+        base = multiply(base, base) if exponent else base
+    if result is None:
+        return _marked(current_trace().lift(ones_like(base)), weak_type_of(base))
+    return result
+
+
+def matmul(lhs: Any, rhs: Any) -> Any:
+    """The matrix product lhs @ rhs; see `minixla.numpy.matmul`."""
+    return importlib.import_module("minixla.numpy").matmul(lhs, rhs)
+
+
+# Functions of one operand.
+
+
+def _of_one(operation: Operation) -> Callable[[Any], Any]:
+    return lambda operand: _marked(operation(operand), weak_type_of(operand))
+
+
+negative = _of_one(unary.Neg())
+bitwise_not = _of_one(unary.Not())
+_magnitude = _of_one(unary.Abs())
+
+
+def positive(operand: Any) -> Any:
+    """The operand itself."""
+    return operand
+
+
+def absolute(operand: Any) -> Any:
+    """The absolute value; unsigned integers and pred are their own."""
+    kind = operand_shape(operand, "absolute").element_type.kind
+    return operand if kind in ("unsigned", "pred") else _magnitude(operand)
+
+
+# Installation.
+
+
+_OPERANDS = (Tracer, int, float, complex, np.ndarray, np.generic)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _method(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        if isinstance(other, _OPERANDS) or _is_array(other):
+            return function(self, other)
+        return NotImplemented
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        if isinstance(other, _OPERANDS) or _is_array(other):
+            return function(other, self)
+        return NotImplemented
+
+    return method
+
+
+_TWO_SIDED = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "matmul": matmul,
+    "truediv": divide,
+    "floordiv": floor_divide,
+    "mod": remainder,
+    "divmod": divmod,
+    "pow": power,
+    "lshift": left_shift,
+    "rshift": right_shift,
+    "and": bitwise_and,
+    "or": bitwise_or,
+    "xor": bitwise_xor,
+}
+# Python finds the reflected form of a comparison by itself.
+_COMPARISONS = {
+    "eq": equal,
+    "ne": not_equal,
+    "lt": less,
+    "le": less_equal,
+    "gt": greater,
+    "ge": greater_equal,
+}
+_ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}
+
+for _name, _function in _TWO_SIDED.items():
+    setattr(Tracer, f"__{_name}__", _method(_function))
+    setattr(Tracer, f"__r{_name}__", _reflected(_function))
+for _name, _function in _COMPARISONS.items():
+    setattr(Tracer, f"__{_name}__", _method(_function))
+for _name, _function in _ONE_SIDED.items():
+    setattr(Tracer, f"__{_name}__", _function)
+if "__array_ufunc__" not in Tracer.__dict__:
+    # NumPy's arrays leave operators to tracers.
+    Tracer.__array_ufunc__ = None  # type: ignore[attr-defined]

@@ -1,0 +1,254 @@
+"""Operations of three operands that choose between values: Select and Clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.linear import add_cotangents
+from minixla.core.operation import register
+from minixla.core.shapes import AnyShape, Shape, TupleShape
+from minixla.core.tracing import shape_of
+from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
+from minixla_ops.elementwise.binary import Max, Min
+from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.numpy_arithmetic import maximum, minimum
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, tuple_value
+
+_PRED = ELEMENT_TYPES["pred"]
+
+
+@register
+class Select(Elementwise):
+    """on_true where pred is true, on_false elsewhere. XLA: Select.
+
+    A scalar pred chooses one of the two as a whole.
+
+    Checks:
+        (C1) pred is an array of element type pred.
+        (C2) on_true and on_false are arrays of one shape.
+        (C3) pred has their dimensions or is a scalar.
+        (C4) a pred that chooses between tuples is a scalar, and the tuples have one shape.
+    """
+
+    stablehlo_name = "select"
+    operands = ("pred", "on_true", "on_false")
+    linear_operands = (1, 2)
+
+    def shape(self, pred, on_true, on_false):
+        pred, on_true, on_false = self.array_shapes([pred, on_true, on_false])
+        if pred.element_type is not _PRED:
+            self.refuse("C1", "pred must be of element type pred", "Compare it with 0 (ne).")
+        if on_true is not on_false:
+            self.refuse(
+                "C2",
+                "on_true and on_false differ in their shape",
+                "Convert and broadcast them to one shape, or use mx.numpy.where.",
+            )
+        if pred.rank and pred.dimensions != on_true.dimensions:
+            self.refuse(
+                "C3",
+                "pred has other dimensions than the values to choose from",
+                "It must be a scalar or have their dimensions; use broadcast_in_dim.",
+            )
+        return on_true
+
+    def reference(self, pred, on_true, on_false):
+        return np.where(pred, on_true, on_false)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        name = emit.name()
+        types = f"{shapes[0].stablehlo}, {results[0].stablehlo}"
+        emit.line(f"{name} = stablehlo.select {', '.join(operands)} : {types}")
+        return [name]
+
+    def hlo(self, emit, operands, shapes, result):
+        # In HLO itself pred has the dimensions of the values.
+        pred, *values = operands
+        if result.rank and shapes[0].rank == 0:  # type: ignore[union-attr]  # an array
+            whole = result.with_element_type(_PRED)
+            pred = emit.instruction("broadcast", [pred], whole, dimensions=())
+        return emit.instruction("select", [pred, *values], result)
+
+    def transpose(self, cotangents, operands, linear):
+        pred, nothing = operands[0], zeros_like(cotangents)
+        return [
+            None,
+            select(pred, cotangents, nothing) if linear[1] else None,
+            select(pred, nothing, cotangents) if linear[2] else None,
+        ]
+
+    def batch(self, operands, dimensions):
+        size = batch_size(operands, dimensions)
+        at = next((each for each in dimensions[1:] if each is not None), 0)
+        (pred, *values), (where, *places) = operands, dimensions
+        on_true, on_false = (
+            move_batch(value, place, at, size) for value, place in zip(values, places, strict=True)
+        )
+        return self(_beside(pred, where, on_true, at), on_true, on_false), at
+
+
+@register
+class Clamp(Elementwise):
+    """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
+
+    So NaN stays NaN, and max is the result where min is above it.
+
+    Checks:
+        (C1) min, operand and max are arrays of one element type.
+        (C2) min and max each have the dimensions of operand or are scalars.
+    """
+
+    stablehlo_name = "clamp"
+    operands = ("min", "operand", "max")
+    numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
+
+    def shape(self, min, operand, max):
+        shapes = min, operand, max = self.array_shapes([min, operand, max])
+        if len({each.element_type for each in shapes}) > 1:
+            self.refuse("C1", "the element types differ", "Convert with convert_element_type.")
+        for name, bound in (("min", min), ("max", max)):
+            if bound.rank and bound is not operand:
+                self.refuse(
+                    "C2",
+                    f"{name} has other dimensions than operand",
+                    "It must be a scalar or have operand's dimensions; use broadcast_in_dim.",
+                )
+        return operand
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if not shapes[1].element_type.is_complex:  # type: ignore[union-attr]  # an array
+            if shapes[0] is shapes[2] is shapes[1]:
+                return emit.same_shape("stablehlo.clamp", operands, results[0])
+            return emit.operation("stablehlo.clamp", operands, shapes, results)
+        low, operand, high = (
+            _emit_whole(emit, operand, shape, results[0])
+            for operand, shape in zip(operands, shapes, strict=True)
+        )
+        raised = Max().emit(emit, [operand, low], results[0])
+        return [Min().emit(emit, [raised, high], results[0])]
+
+    def jvp(self, primals, tangents, results):
+        total = None
+        for tangent, wins in zip(tangents, _winners(*primals), strict=True):
+            if tangent is not None:
+                total = add_cotangents(total, _where(wins(), tangent, results))
+        return total
+
+    def vjp(self, cotangents, operands, results, active):
+        return [
+            _sum_like(operand, _where(wins(), cotangents, results)) if wanted else None
+            for operand, wins, wanted in zip(operands, _winners(*operands), active, strict=True)
+        ]
+
+    def batch(self, operands, dimensions):
+        size = batch_size(operands, dimensions)
+        at = dimensions[1] or 0
+        operand = move_batch(operands[1], dimensions[1], at, size)
+        low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
+        return self(low, operand, high), at
+
+
+def _winners(min: Any, operand: Any, max: Any) -> list[Callable[[], Any]]:
+    """For each operand of Clamp how to tell where the result moves with it alone."""
+    return [
+        lambda: (min > operand) & (min < max),
+        lambda: (operand > min) & (operand < max),
+        lambda: (max < operand) | (max < min),
+    ]
+
+
+def _where(pred: Any, value: Any, like: Any) -> Any:
+    """`value`, broadcast to the shape of `like`, where `pred` is true; zeros elsewhere."""
+    sizes = array_shape(like).dimensions
+    if array_shape(value).dimensions != sizes:
+        value = ops.broadcast_in_dim(value, sizes, ())
+    return select(pred, value, zeros_like(value))
+
+
+def _sum_like(operand: Any, cotangent: Any) -> Any:
+    """The cotangent of `operand`, which is a scalar or has the dimensions of `cotangent`."""
+    rank = array_shape(cotangent).rank
+    return cotangent if array_shape(operand).rank == rank else sum_over(cotangent, range(rank))
+
+
+def _emit_whole(emit: Any, operand: str, shape: AnyShape, whole: AnyShape) -> str:
+    """Writes the broadcast of an operand of Clamp to the result's shape, where it needs one."""
+    if shape is whole:
+        return operand
+    name = emit.name()
+    emit.line(
+        f"{name} = stablehlo.broadcast_in_dim {operand}, dims = []"
+        f" : ({shape.stablehlo}) -> {whole.stablehlo}"
+    )
+    return name
+
+
+def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
+    """A batched pred or bound for a `value` whose batch dimension is `at`; scalars stay scalars."""
+    sizes = array_shape(value).dimensions
+    rank = array_shape(operand).rank
+    if dimension is None:
+        return operand if rank == 0 else move_batch(operand, None, at, sizes[at])
+    if rank == 1:
+        return ops.broadcast_in_dim(operand, sizes, (at,))
+    return move_batch(operand, dimension, at, sizes[at])
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """on_true where pred is true, on_false elsewhere.
+
+    Args:
+        pred: an array of element type pred, of the dimensions of the others or a scalar; a scalar
+            where they are tuples.
+        on_true: an array of any element type, or a tuple.
+        on_false: a value of the same shape.
+
+    Returns:
+        A value of the shape of on_true.
+
+    Raises:
+        ShapeError: see Select.
+    """
+    on_true, on_false = tuple_value(on_true), tuple_value(on_false)
+    if isinstance(shape_of(on_true), TupleShape):
+        return _select_tuple(pred, on_true, on_false)
+    return Select()(*common_sizes(pred, on_true, on_false))
+
+
+def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
+    shapes = [shape_of(each) for each in (pred, on_true, on_false)]
+    if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
+        names = Select.operand_names
+        Select().reject(
+            "C4",
+            "there is no such choice between tuples",
+            [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)],
+            "pred must be a scalar pred[], and on_true and on_false tuples of one shape.",
+        )
+    pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
+    return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
+
+
+def clamp(min: Any, operand: Any, max: Any) -> Any:
+    """The operand brought between min and max: minimum(maximum(operand, min), max).
+
+    Args:
+        min: the lower bound, an array of the dimensions of operand or a scalar.
+        operand: an array of any element type.
+        max: the upper bound, as min.
+
+    Returns:
+        An array of the shape of operand.
+
+    Raises:
+        ShapeError: see Clamp.
+    """
+    return Clamp()(*common_sizes(min, operand, max))

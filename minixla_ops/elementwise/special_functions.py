@@ -1,0 +1,281 @@
+"""Functions of the chlo dialect that XLA's operation set lacks.
+
+A program in StableHLO keeps them, and a backend writes them as it does for JAX. Their derivatives
+are the known ones, rather than those of polynomials that approximate them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise import numpy_gamma
+from minixla_ops.elementwise import numpy_special as special
+from minixla_ops.elementwise.families import FLOATS, Binary, Elementwise, Unary
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.reference_evaluation import apply_elementwise
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
+
+
+class _Special(Elementwise):
+    """Base class: a function of floats with the name of its class in snake_case."""
+
+    element_types = FLOATS
+    in_double = True
+    spec_names = ()
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(results)
+        if self.in_double and shape.element_type.bits < 16:  # MLIR has no erfc of these
+            return emit.expand(_in_f32(self, shape), operands)
+        return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
+
+
+@lru_cache(maxsize=1024)
+def _in_f32(operation: _Special, shape: Shape) -> Graph:
+    """The program that computes an operation in f32."""
+
+    def function(*operands: Any) -> Any:
+        result = operation(*[convert(each, F32) for each in operands])
+        return convert(result, shape.element_type)
+
+    return kept_program(function, [shape] * len(operation.operands), operation.builder_name)
+
+
+class _SpecialUnary(_Special, Unary):
+    #: d result / d operand from operand and result.
+    rule: ClassVar[Callable[[Any, Any], Any]]
+
+    def derivative(self, operand, result):
+        kind = array_shape(operand).element_type
+        if kind.bits >= 32:
+            return type(self).rule(operand, result)
+        return convert(type(self).rule(convert(operand, F32), convert(result, F32)), kind)
+
+
+@register
+class Sinh(_SpecialUnary):
+    """Hyperbolic sine."""
+
+    numpy = np.sinh
+    rule = staticmethod(lambda x, y: ops.cosh(x))
+
+
+@register
+class Asin(_SpecialUnary):
+    """Inverse sine."""
+
+    numpy = np.arcsin
+    rule = staticmethod(lambda x, y: ops.rsqrt((1 - x) * (1 + x)))
+
+
+@register
+class Acos(_SpecialUnary):
+    """Inverse cosine."""
+
+    numpy = np.arccos
+    rule = staticmethod(lambda x, y: -ops.rsqrt((1 - x) * (1 + x)))
+
+
+@register
+class Atan(_SpecialUnary):
+    """Inverse tangent."""
+
+    numpy = np.arctan
+    rule = staticmethod(lambda x, y: 1 / (1 + x * x))
+
+
+@register
+class Asinh(_SpecialUnary):
+    """Inverse hyperbolic sine."""
+
+    numpy = np.arcsinh
+    rule = staticmethod(lambda x, y: ops.rsqrt(1 + x * x))
+
+
+@register
+class Acosh(_SpecialUnary):
+    """Inverse hyperbolic cosine."""
+
+    numpy = np.arccosh
+    rule = staticmethod(lambda x, y: ops.rsqrt((x - 1) * (x + 1)))
+
+
+@register
+class Atanh(_SpecialUnary):
+    """Inverse hyperbolic tangent."""
+
+    numpy = np.arctanh
+    rule = staticmethod(lambda x, y: 1 / ((1 - x) * (1 + x)))
+
+
+@register
+class Erfc(_SpecialUnary):
+    """1 - erf(x), accurate where that is small."""
+
+    numpy = staticmethod(special.erfc)
+    rule = staticmethod(lambda x, y: (-2 / math.sqrt(math.pi)) * ops.exp(-x * x))
+
+
+@register
+class ErfInv(_SpecialUnary):
+    """The inverse of erf."""
+
+    numpy = staticmethod(special.erf_inv)
+    rule = staticmethod(lambda x, y: (math.sqrt(math.pi) / 2) * ops.exp(y * y))
+
+
+@register
+class Lgamma(_SpecialUnary):
+    """The logarithm of the absolute value of the gamma function."""
+
+    numpy = staticmethod(numpy_gamma.lgamma)
+    rule = staticmethod(lambda x, y: ops.digamma(x))
+
+
+@register
+class Digamma(_SpecialUnary):
+    """The derivative of lgamma."""
+
+    numpy = staticmethod(numpy_gamma.digamma)
+    rule = staticmethod(lambda x, y: ops.polygamma(full_like(x, 1), x))
+
+
+class _Sum(_Special, Binary):
+    """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
+
+    The derivative with respect to the order is not defined, as in JAX. What MLIR writes is NaN
+    where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the
+    sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which is
+    a difference of two.
+    """
+
+    #: The exponent s, less the order.
+    offset = 0
+    #: Where x is positive, in NumPy.
+    sum: ClassVar[Callable[[np.ndarray, np.ndarray], np.ndarray]]
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(results)
+        wide = shape.with_element_type(F32) if shape.element_type.bits < 32 else shape
+        split, joined = _reflection(shape, wide, self.offset)
+        order, sign, scale, *arguments = emit.expand(split, operands)
+        sums = [
+            emit.operation(f"chlo.{self.builder_name}", [order, x], [wide, wide], [wide])[0]
+            for x in arguments
+        ]
+        return emit.expand(joined, [sign, scale, *sums])
+
+    def reference(self, order, x):
+        scalar, kind = Shape(F64), element_type(x.dtype)
+        split, joined = _reflection(scalar, scalar, self.offset)
+        wide = [cast(each, F64) for each in (order, x)]
+        with np.errstate(all="ignore"):
+            order, sign, scale, *arguments = apply_elementwise(split, wide)
+            sums = [self.sum(order, x) for x in arguments]
+            return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
+
+    def derivatives(self, lhs, rhs, result):
+        return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
+
+    def second(self, order: Any, x: Any) -> Any:
+        """The derivative with respect to the second operand."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=1024)
+def _reflection(shape: Shape, wide: Shape, offset: int) -> tuple[Graph, Graph]:
+    """The programs before and after three sums in type `wide` that make one in that of `shape`."""
+
+    def split(order: Any, x: Any) -> tuple[Any, ...]:
+        order, x = convert(order, wide.element_type), convert(x, wide.element_type)
+        exponent, one = order + offset, ones_like(x)
+        is_far = (x == math.inf) & (exponent > 1)
+        x = ops.select(is_far, one, x)
+        is_whole = (exponent == ops.floor(exponent)) & (exponent > 1)
+        is_reflected = (x < 0) & (x != ops.floor(x)) & is_whole
+        size = ops.select(is_reflected, -x, 0.5 * one)
+        fraction = size - ops.floor(size)
+        is_even = 0.5 * exponent == ops.floor(0.5 * exponent)
+        sign = ops.select(is_reflected, ops.select(is_even, one, -one), 0 * one)
+        first = ops.select(is_reflected, 1 - fraction, x)
+        return order, sign, ops.select(is_far, 0 * one, one), first, fraction, 1 + size
+
+    def joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
+        total = ops.select(sign == 0, first, first + sign * (fractional - above))
+        return convert(scale * total, shape.element_type)
+
+    return (
+        kept_program(split, [shape, shape], "reflection"),
+        kept_program(joined, [wide] * 5, "reflection"),
+    )
+
+
+@register
+class Polygamma(_Sum):
+    """The n-th derivative of digamma at x; n is an array of floats, too."""
+
+    operands = "n", "x"
+    offset = 1
+    sum = staticmethod(numpy_gamma.polygamma)
+
+    def second(self, order, x):
+        return self(order + 1, x)
+
+
+@register
+class Zeta(_Sum):
+    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
+
+    operands = "x", "q"
+    sum = staticmethod(numpy_gamma.zeta)
+
+    def second(self, order, x):
+        return -order * self(order + 1, x)
+
+
+@register
+class NextAfter(_Special, Binary):
+    """The float next to the first operand in the direction of the second."""
+
+    element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
+    zero_derivative = "it is piecewise constant"
+    in_double = False
+
+    def reference(self, lhs, rhs):
+        # ml_dtypes extends NumPy's to its types.
+        return np.asarray(np.nextafter(lhs, rhs))
+
+
+acos = builder(Acos)
+acosh = builder(Acosh)
+asin = builder(Asin)
+asinh = builder(Asinh)
+atan = builder(Atan)
+atanh = builder(Atanh)
+digamma = builder(Digamma)
+erf_inv = builder(ErfInv)
+erfc = builder(Erfc)
+lgamma = builder(Lgamma)
+next_after = builder(NextAfter)
+polygamma = builder(Polygamma)
+sinh = builder(Sinh)
+zeta = builder(Zeta)
+
+_UNARY = (Sinh, Asin, Acos, Atan, Asinh, Acosh, Atanh, Erfc, ErfInv, Lgamma, Digamma)
+#: By chlo's name.
+SPECIAL: dict[str, Operation] = {
+    f"chlo.{each.builder_name}": each() for each in (*_UNARY, Polygamma, Zeta, NextAfter)
+}

@@ -1,0 +1,258 @@
+"""Element-wise operations of one operand that are exact: signs, parts of numbers, bits.
+
+Functions that are rounded live in `transcendental`, rounding to integers in `rounding`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, element_type
+from minixla.core.operation import register
+from minixla_ops.elementwise import numpy_special as special
+from minixla_ops.elementwise.families import (
+    FLOATS,
+    INEXACT,
+    INTEGERS,
+    INTEGERS_AND_PRED,
+    NUMERIC,
+    SIGNED,
+    Unary,
+)
+from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
+
+
+def conjugate(value: Any) -> Any:
+    """The complex conjugate; a value of another type is its own."""
+    if not array_shape(value).element_type.is_complex:
+        return value
+    return ops.complex(real(value), -imag(value))
+
+
+def _is_complex(value: Any) -> bool:
+    return array_shape(value).element_type.is_complex
+
+
+@register
+class Neg(Unary):
+    """Negation, -x; integers wrap. XLA: Neg."""
+
+    hlo_name = "negate"
+    stablehlo_name = "negate"
+    element_types = NUMERIC
+    linear_operands = (0,)
+    numpy = np.negative
+
+    def transpose(self, cotangents, operands, linear):
+        return (-cotangents,)
+
+
+@register
+class Abs(Unary):
+    """Absolute value: |x|, the modulus of a complex number. XLA: Abs.
+
+    The least integer is its own absolute value. A complex operand gives its real type. The
+    derivative at 0 is 1, of complex numbers 0, as in JAX.
+    """
+
+    stablehlo_name = "abs"
+    element_types = SIGNED | INEXACT
+    numpy = np.abs
+
+    def result_shape(self, operand):
+        return operand.with_element_type(operand.element_type.real)
+
+    def jvp(self, primals, tangents, results):
+        if _is_complex(primals[0]):
+            return real(tangents[0] * _reversed_direction(primals[0], results))
+        return _with_sign_of(primals[0], tangents[0])
+
+    def vjp(self, cotangents, operands, results, active):
+        if _is_complex(operands[0]):
+            return (cotangents * _reversed_direction(operands[0], results),)
+        return (_with_sign_of(operands[0], cotangents),)
+
+
+def _with_sign_of(operand: Any, value: Any) -> Any:
+    return ops.select(ops.ge(operand, zeros_like(operand)), value, -value)
+
+
+def _reversed_direction(operand: Any, modulus: Any) -> Any:
+    """conj(z) / |z|, and 0 where z is."""
+    return conjugate(operand) / _without_zero(modulus)
+
+
+def _without_zero(value: Any) -> Any:
+    return ops.select(ops.eq(value, zeros_like(value)), ones_like(value), value)
+
+
+@register
+class Sign(Unary):
+    """The sign: -1, 0 or 1; zeros (-0 too) and NaNs stay. XLA: Sign.
+
+    Of a complex number z it is z / |z|. The derivative is 0 for real operands. For complex ones
+    it is the rotation (t - s Re(conj(s) t)) / |z| with s = sign(z), which JAX leaves out.
+    """
+
+    stablehlo_name = "sign"
+    element_types = SIGNED | INEXACT
+    in_double = True
+    numpy = staticmethod(special.sign)
+
+    def jvp(self, primals, tangents, results):
+        if not _is_complex(primals[0]):
+            return None
+        radial = results * real(conjugate(results) * tangents[0])
+        return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
+
+    def vjp(self, cotangents, operands, results, active):
+        if not _is_complex(operands[0]):
+            return (None,)
+        radial = real(cotangents * results) * conjugate(results)
+        return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
+
+
+def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
+    """1 / |z|, and 0 where z is."""
+    return abs(sign_of_operand) / _without_zero(abs(operand))
+
+
+class _Part(Unary):
+    """Base class of the parts of a complex number; reals count as complex with imaginary part 0."""
+
+    element_types = INEXACT
+    linear_operands = (0,)
+
+    def result_shape(self, operand):
+        return operand.with_element_type(operand.element_type.real)
+
+
+@register
+class Real(_Part):
+    """The real part; a real operand is returned as it is. XLA: Real."""
+
+    stablehlo_name = "real"
+    numpy = staticmethod(np.real)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if shapes[0] is results[0]:  # XLA takes complex(real(x), imag(x)) for x, of any type
+            return operands
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def transpose(self, cotangents, operands, linear):
+        if not _is_complex(operands[0]):
+            return (cotangents,)
+        return (ops.complex(cotangents, zeros_like(cotangents)),)
+
+
+@register
+class Imag(_Part):
+    """The imaginary part; 0 for a real operand. XLA: Imag."""
+
+    stablehlo_name = "imag"
+    numpy = staticmethod(np.imag)
+
+    def transpose(self, cotangents, operands, linear):
+        if not _is_complex(operands[0]):
+            return (None,)
+        # JAX's pullbacks are adjoint in Re(x y), not in Re(conj(x) y).
+        return (ops.complex(zeros_like(cotangents), -cotangents),)
+
+
+@register
+class IsFinite(Unary):
+    """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
+
+    stablehlo_name = "is_finite"
+    element_types = FLOATS
+    zero_derivative = "its result is pred"
+    numpy = np.isfinite
+
+    def result_shape(self, operand):
+        return operand.with_element_type(ELEMENT_TYPES["pred"])
+
+
+@register
+class Not(Unary):
+    """Logical not of pred, every bit inverted of integers. XLA: Not."""
+
+    stablehlo_name = "not"
+    builder_name = "not_"
+    element_types = INTEGERS_AND_PRED
+    zero_derivative = "integers have no derivative"
+    numpy = np.invert
+
+
+class _BitCount(Unary):
+    """Base class of the counts of bits; the count wraps where the type is too narrow for it.
+
+    Members give `count`, of the bits of unsigned elements and their number.
+    """
+
+    element_types = INTEGERS
+    zero_derivative = "integers have no derivative"
+
+    def count(self, bits: np.ndarray, width: int) -> np.ndarray:
+        """The result for elements of `width` bits held in an unsigned type."""
+        raise NotImplementedError
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        whole = cast(operand, widened(kind))
+        bits = whole.view(f"u{whole.dtype.itemsize}")
+        bits = bits & np.array((1 << kind.bits) - 1, bits.dtype)
+        return cast(np.asarray(self.count(bits, kind.bits)), kind)
+
+
+@register
+class Clz(_BitCount):
+    """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
+
+    hlo_name = "count-leading-zeros"
+    stablehlo_name = "count_leading_zeros"
+
+    def count(self, bits, width):
+        # With every bit below the leading one set, the others are the leading zeros.
+        for distance in (1, 2, 4, 8, 16, 32):
+            if distance < width:
+                bits = bits | (bits >> distance)
+        return width - np.bitwise_count(bits)
+
+
+@register
+class PopulationCount(_BitCount):
+    """The number of bits that are set. XLA: PopulationCount.
+
+    XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
+    """
+
+    hlo_name = "popcnt"
+    stablehlo_name = "popcnt"
+
+    def count(self, bits, width):
+        return np.bitwise_count(bits)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(shapes)
+        if shape.element_type.name != "s4":
+            return emit.same_shape("stablehlo.popcnt", operands, shape)
+        unsigned = shape.with_element_type(ELEMENT_TYPES["u4"])
+        bits = emit.operation("stablehlo.bitcast_convert", operands, shapes, [unsigned])
+        count = emit.same_shape("stablehlo.popcnt", bits, unsigned)
+        return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
+
+
+abs = builder(Abs)
+clz = builder(Clz)
+imag = builder(Imag)
+is_finite = builder(IsFinite)
+neg = builder(Neg)
+not_ = builder(Not)
+population_count = builder(PopulationCount)
+real = builder(Real)
+sign = builder(Sign)

@@ -1,0 +1,1 @@
+"""Dimensions and windows folded: reductions, pooling, and what batch normalisation sums."""

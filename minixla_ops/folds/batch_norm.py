@@ -1,0 +1,288 @@
+"""Batch normalisation: BatchNormTraining, BatchNormInference and BatchNormGrad.
+
+Each runs as ordinary operations, not as StableHLO's batch_norm operations. XLA expands those into
+sums in the operand's own type, which are far off for f16, and into the variance E[x^2] - E[x]^2,
+which loses its digits where it is small against the mean; and StableHLO's interpreter lacks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Float, Integer, attribute
+from minixla.core.builders import builder
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.families import FLOATS
+from minixla_ops.folds.features import Features, NumpyFeatures
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.vocabulary.batch_dimensions import (
+    batch_by_loop,
+    batch_size,
+    merge_dimension,
+    move_batch,
+    split_dimension,
+)
+from minixla_ops.vocabulary.shorthand import add_cotangents
+
+
+class Epsilon(Float):
+    """A real number, rounded to f32."""
+
+    description = "a real number (f32)"
+
+    def canonical(self, value: Any) -> float:
+        """The rounded value as a Python float."""
+        return float(np.float32(super().canonical(value)))
+
+
+class BatchNorm(Composed):
+    """Base class of the three operations.
+
+    Each feature is normalised by itself, over all dimensions but the one that numbers them.
+
+    Checks:
+        (C1) operand has a floating-point type.
+        (C2) feature_index is one of its dimensions.
+        (C3) the vectors have one element for each feature, of operand's type.
+        (C4) grad_output has the shape of operand.
+
+    Members give `formula` and `program`.
+    """
+
+    epsilon: float = attribute(Epsilon())
+    feature_index: int = attribute(Integer(minimum=0))
+    #: Which operands have the operand's shape; the others are vectors of one element a feature.
+    whole: ClassVar[frozenset[int]] = frozenset({0})
+    results: ClassVar[int] = 3
+
+    def shape(self, *operands):
+        shapes, at = self.array_shapes(operands), self.feature_index
+        operand = shapes[0]
+        if operand.element_type not in FLOATS:
+            problem = f"{operand.element_type} is no floating-point type"
+            self.refuse("C1", problem, "Convert operand with convert_element_type.")
+        if at >= operand.rank:
+            advice = f"feature_index must be in [0, {operand.rank})."
+            self.refuse_attribute("C2", f"operand has no dimension {at}", advice)
+        vector = Shape(operand.element_type, [operand.dimensions[at]])
+        for index, shape in enumerate(shapes):
+            wanted = operand if index in self.whole else vector
+            if shape is not wanted:
+                self.refuse(
+                    "C4" if index in self.whole else "C3",
+                    f"{self.operands[index]} is not of shape {wanted}",
+                    "Arrays have the shape of operand, vectors one element for each feature.",
+                )
+        return operand if self.results == 1 else (operand, vector, vector)
+
+    def formula(self, along: NumpyFeatures, *operands: np.ndarray) -> Sequence[np.ndarray]:
+        """The results in NumPy, for operands in the type to compute in."""
+        raise NotImplementedError
+
+    def program(self, along: Features, *operands: Any) -> Sequence[Any]:
+        """The results as values of operations, for operands in the type to compute in."""
+        raise NotImplementedError
+
+    def reference(self, *operands):
+        along = NumpyFeatures(operands[0], self.feature_index)
+        with np.errstate(all="ignore"):
+            found = along.narrow(*self.formula(along, *along.wide(*operands)))
+        return found[0] if self.results == 1 else tuple(found)
+
+    def composition(self, *operands):
+        along = Features(operands[0], self.feature_index)
+        found = along.narrow(*self.program(along, *along.wide(*operands)))
+        return found[0] if self.results == 1 else tuple(found)
+
+    def batch(self, operands, dimensions):
+        # Features are normalised one by one, so the batch makes more of them.
+        size, feature = batch_size(operands, dimensions), self.feature_index
+        if size == 0:
+            return batch_by_loop(self, operands, dimensions, {})
+        folded = []
+        for index, (operand, dimension) in enumerate(zip(operands, dimensions, strict=True)):
+            at = feature if index in self.whole else 0
+            folded.append(merge_dimension(move_batch(operand, dimension, at, size), at, at))
+        results = self(*folded)
+        if self.results == 1:
+            return split_dimension(results, feature, size), feature
+        positions = feature, 0, 0
+        split = [split_dimension(r, at, size) for r, at in zip(results, positions, strict=True)]
+        return tuple(split), positions
+
+
+@register
+class BatchNormTraining(BatchNorm):
+    """An array normalised by its own mean and variance: (output, batch_mean, batch_var).
+
+    mean = sum(x) / m, var = sum((x - mean)^2) / m, output = scale * (x - mean) / sqrt(var +
+    epsilon) + offset, for each feature over its m elements. XLA: BatchNormTraining.
+
+    Args:
+        operand: an array of a floating-point type.
+        scale: a vector of that type, one element for each feature; what is normalised is
+            multiplied by it.
+        offset: such a vector, which is added.
+        epsilon: added to the variance, so that it is not zero; rounded to f32.
+        feature_index: which dimension of operand numbers the features.
+
+    Returns:
+        The normalised array, and the mean and variance (the mean square deviation) of each feature.
+
+    Checks: see BatchNorm.
+    """
+
+    operands = "operand", "scale", "offset"
+
+    def formula(self, along, x, gamma, beta):
+        mean = along.mean(x)
+        variance = along.mean((x - mean) ** 2)
+        return gamma * ((x - mean) / np.sqrt(variance + self.epsilon)) + beta, mean, variance
+
+    def program(self, along, x, gamma, beta):
+        mean = along.mean(x)
+        centered = x - along.spread(mean)
+        variance = along.mean(centered * centered)
+        factor = gamma * ops.rsqrt(variance + self.epsilon)
+        return centered * along.spread(factor) + along.spread(beta), mean, variance
+
+    def vjp(self, cotangents, operands, results, active):
+        (operand, scale, _), (_, *moments) = operands, results
+        of_output, *of_moments = cotangents
+        found: list[Any] = [None, None, None]
+        if of_output is not None:
+            attributes = self.epsilon, self.feature_index
+            found[:] = batch_norm_grad(operand, scale, *moments, of_output, *attributes)
+        if active[0]:
+            through_moments = self._cotangent_of_moments(operand, moments[0], *of_moments)
+            found[0] = add_cotangents(found[0], through_moments)
+        return [each if flag else None for each, flag in zip(found, active, strict=True)]
+
+    def _cotangent_of_moments(self, operand: Any, mean: Any, of_mean: Any, of_variance: Any) -> Any:
+        """The cotangent of the operand for those of its mean and variance, None for zero."""
+        along = Features(operand, self.feature_index)
+        total = None
+        if of_mean is not None:
+            (vector,) = along.wide(of_mean)
+            total = along.spread(vector / along.count)
+        if of_variance is not None:
+            x, center, vector = along.wide(operand, mean, of_variance)
+            centered = x - along.spread(center)
+            total = add_cotangents(total, centered * along.spread(2 * vector / along.count))
+        return None if total is None else along.narrow(total)[0]
+
+
+@register
+class BatchNormInference(BatchNorm):
+    """An array normalised by a given mean and variance.
+
+    output = scale * (x - mean) / sqrt(variance + epsilon) + offset for each feature. XLA:
+    BatchNormInference.
+
+    Args:
+        operand: an array of a floating-point type.
+        scale: a vector of that type, one element for each feature.
+        offset: such a vector.
+        mean: such a vector.
+        variance: such a vector.
+        epsilon: added to the variance; rounded to f32.
+        feature_index: which dimension of operand numbers the features.
+
+    Returns:
+        scale * (operand - mean) / sqrt(variance + epsilon) + offset.
+
+    Checks: see BatchNorm.
+    """
+
+    operands = "operand", "scale", "offset", "mean", "variance"
+    results = 1
+
+    def formula(self, along, x, gamma, beta, mu, sigma2):
+        return (gamma * ((x - mu) / np.sqrt(sigma2 + self.epsilon)) + beta,)
+
+    def program(self, along, x, gamma, beta, mu, sigma2):
+        factor = gamma * ops.rsqrt(sigma2 + self.epsilon)
+        return ((x - along.spread(mu)) * along.spread(factor) + along.spread(beta),)
+
+    def vjp(self, cotangents, operands, results, active):
+        along = Features(operands[0], self.feature_index)
+        given, x, gamma, _, mu, sigma2 = along.wide(cotangents, *operands)
+        inverse = ops.rsqrt(sigma2 + self.epsilon)
+        factor = gamma * inverse
+        found: list[Any] = [None] * len(operands)
+        if active[0]:
+            found[0] = given * along.spread(factor)
+        if active[2] or active[3]:
+            total = along.total(given)
+            found[2], found[3] = total, -factor * total
+        if active[1] or active[4]:
+            product = along.total(given * (x - along.spread(mu)))
+            found[1], found[4] = product * inverse, -0.5 * factor * inverse * inverse * product
+        return [along.narrow(f)[0] if flag else None for f, flag in zip(found, active, strict=True)]
+
+    def batch(self, operands, dimensions):
+        at = dimensions[0]
+        if at is None or any(dimension is not None for dimension in dimensions[1:]):
+            return super().batch(operands, dimensions)
+        return self(*operands, feature_index=self.feature_index + (at <= self.feature_index)), at
+
+
+@register
+class BatchNormGrad(BatchNorm):
+    """The gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset).
+
+    With mean and variance those of operand x, g = grad_output, and sums over the m elements of a
+    feature: c = sum(g * (x - mean)) / (var + epsilon) / m, d = sum(g) / m,
+    grad_operand = scale / sqrt(var + epsilon) * (g - d - c * (x - mean)),
+    grad_scale = sum(g * (x - mean)) / sqrt(var + epsilon), grad_offset = sum(g).
+    XLA: BatchNormGrad.
+
+    Args:
+        operand: the array that was normalised.
+        scale: what it was multiplied by.
+        batch_mean: the mean that `batch_norm_training` gave for it.
+        batch_var: the variance that it gave.
+        grad_output: the gradient of the normalised array.
+        epsilon: what was added to the variance.
+        feature_index: which dimension of operand numbers the features.
+
+    Returns:
+        The gradients of operand, scale and offset.
+
+    Checks: see BatchNorm.
+    """
+
+    operands = "operand", "scale", "batch_mean", "batch_var", "grad_output"
+    whole = frozenset({0, 4})
+
+    def formula(self, along, x, gamma, mu, sigma2, gradient):
+        shifted = sigma2 + self.epsilon
+        c = along.mean(gradient * (x - mu) / shifted)
+        d = along.mean(gradient)
+        grad_operand = gamma / np.sqrt(shifted) * (gradient - d - c * (x - mu))
+        grad_scale = along.total(gradient * ((x - mu) / np.sqrt(shifted)))
+        return grad_operand, grad_scale, along.total(gradient)
+
+    def program(self, along, x, gamma, mu, sigma2, gradient):
+        inverse = ops.rsqrt(sigma2 + self.epsilon)
+        centered = x - along.spread(mu)
+        grad_offset = along.total(gradient)
+        product = along.total(gradient * centered)
+        factor = gamma * inverse
+        # The sums' parts are put together while they are vectors: three products an element.
+        grad_operand = (
+            gradient * along.spread(factor)
+            - centered * along.spread(factor * inverse * inverse * product / along.count)
+            - along.spread(factor * grad_offset / along.count)
+        )
+        return grad_operand, product * inverse, grad_offset
+
+
+batch_norm_training = builder(BatchNormTraining)
+batch_norm_inference = builder(BatchNormInference)
+batch_norm_grad = builder(BatchNormGrad)

@@ -1,0 +1,248 @@
+"""ReduceWindow: folding the elements under each position of a sliding window (pooling)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import named_like
+from minixla.core.graph import Graph
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla_ops.folds.fold import Fold, fold_arguments, halves
+from minixla_ops.folds.fold_programs import fold_in_order
+from minixla_ops.folds.numpy_folds import fold_windows, fold_windows_by_monoid
+from minixla_ops.folds.sliding_windows import (
+    PaddingPairs,
+    Pairs,
+    Window,
+    Windowed,
+    dilated_size,
+    resolve_window,
+)
+from minixla_ops.folds.window_programs import window_elements
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.computations import (
+    computation_of,
+    is_identity,
+    monoid_of,
+    neutral_element,
+    sum_over,
+)
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
+
+#: General computations over windows of up to so many elements are lowered as programs: element by
+#: element in row-major order, which XLA:CPU runs faster and in which its own order may differ.
+_MOST_ELEMENTS = 64
+
+
+@register
+class ReduceWindow(Fold, Windowed):
+    """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow.
+
+    result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) over the window's elements
+    k in row-major order, for stride s and window dilation wd. Padding and the holes that base
+    dilation makes take no part (StableHLO fills them with the initial value instead: the same,
+    where that is an identity of f, as it must be).
+
+    Args:
+        operands: N arrays of equal dimensions, or one array.
+        init_values: N scalars of their element types, or one; Python numbers are converted.
+        computation: a Graph or a function f from N running values and N elements (scalars) to N
+            scalars, such as `max`; associative, with the initial values as its identity.
+        window_dimensions: the window's size in each dimension.
+        window_strides: the distance between its positions in each dimension.
+        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers take away.
+        base_dilations: the distance between the operands' elements; default 1.
+        window_dilations: the distance between the window's elements; default 1.
+
+    Returns:
+        An array of as many dimensions, one element for each position; a tuple of N for N > 1.
+
+    Checks:
+        (C1) ... (C4) see Fold.
+        (C5) each list has one entry for each dimension.
+        (C6) window sizes, strides and dilations are at least 1.
+
+    Raises:
+        TransformError: the computation reads a traced value of the enclosing function.
+    """
+
+    stablehlo_name = "reduce_window"
+    window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    base_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_dilations: tuple[int, ...] = attribute(Integers(), hlo=None)
+
+    def shape(self, *shapes):
+        operands = self.check_operands(shapes)
+        self.check_window(operands[0].rank, "C5", "C6")
+        sizes = self.window.positions(operands[0].dimensions)
+        return as_results([Shape(each.element_type, sizes) for each in operands])
+
+    def reference(self, *operands):
+        arrays, initials = halves(operands)
+        monoid = monoid_of(self.computation)
+        if monoid is not None:
+            return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
+        return as_results(fold_windows(self.computation, arrays, self.window, initials))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
+        if is_small and monoid_of(self.computation) is None:
+            program = self.program(tuple(shapes))
+            return Call(program).stablehlo(emit, operands, shapes, results)
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def folded(self, operands, initials):
+        window, base = self.window, array_shape(operands[0]).dimensions
+        rows = zip(*[window_elements(operand, window) for operand in operands], strict=True)
+        sizes, present = window.positions(base), window.present(base)
+        return fold_in_order(self.computation, rows, initials, sizes, present)
+
+    def over_batch(self, at):
+        return ReduceWindow(self.computation, *self.window.inserted(at)), at
+
+    def sum_transpose(self, cotangent, operand):
+        # Each base element sums the cotangents of the windows that it is in: windows of the same
+        # size and dilation over the results, spread by the stride, in steps of the base dilation.
+        window = self.window
+        config = []
+        for base, size, stride, extent, (low, _), dilation in zip(
+            operand.dimensions,
+            array_shape(cotangent).dimensions,
+            window.strides,
+            window.extents,
+            window.padding,
+            window.base_dilations,
+            strict=True,
+        ):
+            before = extent - 1 - low
+            spread = dilated_size(size, stride)
+            config.append(
+                (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
+            )
+        zero, ones = splat(0, Shape(operand.element_type)), (1,) * operand.rank
+        steps, nowhere = window.base_dilations, ((0, 0),) * operand.rank
+        spread = Window(window.sizes, steps, nowhere, ones, window.window_dilations)
+        return ReduceWindow(self.computation, *spread)(ops.pad(cotangent, zero, config), zero)
+
+    def extreme_jvp(self, primals, tangents, result):
+        of_operand, of_initial = tangents
+        gathered = None
+        if of_operand is not None:
+            gathered = select_and_gather(of_operand, primals[0], self._comparison(), self.window)
+        starts = self._starts(*primals)
+        if starts is None:
+            return gathered
+        spread = zeros_like(result)
+        if of_initial is not None:
+            spread = ops.broadcast_in_dim(of_initial, array_shape(result).dimensions, ())
+        return ops.select(starts, spread, zeros_like(result) if gathered is None else gathered)
+
+    def extreme_vjp(self, cotangent, operands, result, active):
+        starts = self._starts(*operands)
+        of_operand = of_initial = None
+        if active[0]:
+            source = cotangent
+            if starts is not None:
+                source = ops.select(starts, zeros_like(cotangent), cotangent)
+            of_operand = self._scatter_to_selected(source, operands[0])
+        if active[1] and starts is not None:
+            chosen = ops.select(starts, cotangent, zeros_like(cotangent))
+            of_initial = sum_over(chosen, range(array_shape(cotangent).rank))
+        return of_operand, of_initial
+
+    def _starts(self, operand: Any, initial: Any) -> Any:
+        """Where the initial value beats all elements of the window; None: nowhere."""
+        monoid = monoid_of(self.computation)
+        assert monoid is not None
+        if is_identity(monoid, initial):
+            return None
+        best = self(operand, neutral_element(monoid, array_shape(operand).element_type))
+        spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
+        return (ops.gt if monoid == "max" else ops.lt)(spread, best)
+
+    def _comparison(self) -> Graph:
+        """How the element is selected that is the maximum or minimum: the first of equal ones."""
+        scalar = self.computation.output_shapes[0]
+        comparison = ops.ge if monoid_of(self.computation) == "max" else ops.le
+        return computation_of(comparison, (scalar, scalar), "reduce_window")
+
+    def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
+        """Zeros like `operand` with `source` added where the extremes of windows are."""
+        window, select = self.window, self._comparison()
+        if not window.is_dilated:
+            return ops.select_and_scatter(operand, select, *window[:3], source, 0, ops.add)
+        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
+        operands = _gather_operands(zeros_like(operand), operand)
+        gathering: Fold = _gathering(select, array_shape(operand), window)
+        active = [False, False, True, False, False, False]
+        return list(gathering.vjp((None, None, source), operands, None, active))[2]
+
+
+def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
+    """For each position of the window the element of `values` where `select` picks `operand`'s.
+
+    The transpose of SelectAndScatter. Zero where the window meets no element at all.
+
+    Args:
+        values: an array of the operand's shape.
+        operand: an array.
+        select: from two scalars to pred; True keeps the first.
+        window: over all dimensions.
+    """
+    gathering = _gathering(select, array_shape(operand), window)
+    return gathering(*_gather_operands(values, operand))[2]
+
+
+def _gather_operands(values: Any, operand: Any) -> list[Any]:
+    # The first says whether there is an element: no value of `operand` can stand for none.
+    there = splat(True, Shape("pred", array_shape(operand).dimensions))
+    scalar = array_shape(operand).with_dimensions(())
+    return [there, operand, values, splat(False, Shape("pred")), zeros(scalar), zeros(scalar)]
+
+
+def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
+    """Keeps of the (is there, element, value) of a window that whose element `chooser` picks."""
+
+    def pick(a: Any, first: Any, kept: Any, b: Any, second: Any, other: Any) -> list[Any]:
+        (wins,) = evaluate_graph(chooser, [first, second])
+        keeps = ops.and_(a, ops.or_(wins, ops.not_(b)))
+        return [ops.or_(a, b), ops.select(keeps, first, second), ops.select(keeps, kept, other)]
+
+    pred, scalar, name = Shape("pred"), Shape(operand.element_type), "select_and_gather"
+    shapes = [pred, scalar, scalar] * 2
+    computation = chooser.remembered(name, closed_graph, pick, shapes, name, name)
+    return ReduceWindow(computation, *window)
+
+
+def _reduce_window(
+    operands: Any,
+    init_values: Any,
+    computation: Graph | Callable[..., Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[Sequence[int]],
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Any:
+    shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
+    window = resolve_window(
+        "reduce_window",
+        shapes[0].dimensions,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilations,
+        window_dilations,
+    )
+    return ReduceWindow(graph, *window)(*values)
+
+
+reduce_window = named_like(_reduce_window, ReduceWindow)

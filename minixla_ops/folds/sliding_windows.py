@@ -1,0 +1,374 @@
+"""Windows that slide over a base area: sizes, padding, dilation (rule W), and the view in NumPy.
+
+ReduceWindow, SelectAndScatter and the convolutions describe their windows with these.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.attributes import Attribute, Integer
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.operation import Operation
+from minixla_ops.vocabulary.shorthand import listed
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class PaddingPairs(Attribute):
+    """For each dimension how many positions to add below and above; negative ones take away."""
+
+    is_ambiguous = False
+
+    description = "a sequence of pairs (low, high) of integers"
+
+    def canonical(self, value: Any) -> Pairs:
+        """The pairs as a tuple of tuples."""
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
+        integer = Integer()
+        pairs = []
+        for pair in value:
+            low, high = pair
+            pairs.append((integer.canonical(low), integer.canonical(high)))
+        return tuple(pairs)
+
+    def stablehlo(self, value: Pairs) -> Any:
+        """The pairs; without any, an array that shows its rank in its type."""
+        return value or "dense<> : tensor<0x2xi64>"
+
+
+def dilated_size(size: int, dilation: int) -> int:
+    """The extent of `size` elements that are `dilation` positions apart; 0 for none."""
+    return (size - 1) * dilation + 1 if size > 0 else 0
+
+
+def window_positions(extent: int, window_extent: int, stride: int) -> int:
+    """How many positions a window takes on a base.
+
+    Args:
+        extent: the size of the dilated and padded base.
+        window_extent: the size of the dilated window.
+        stride: the distance between positions.
+    """
+    return (extent - window_extent) // stride + 1 if extent >= window_extent else 0
+
+
+def same_padding(extent: int, window_extent: int, stride: int) -> tuple[int, int]:
+    """The padding that gives ceil(extent / stride) positions; the odd element goes high.
+
+    Args:
+        extent: the size of the dilated base.
+        window_extent: the size of the dilated window.
+        stride: the distance between positions.
+    """
+    total = max((-(-extent // stride) - 1) * stride + window_extent - extent, 0)
+    return total // 2, total - total // 2
+
+
+class Window(NamedTuple):
+    """A window in one or more dimensions, one entry for each in every field.
+
+    Attributes:
+        sizes: how many elements it takes in.
+        strides: the distance between its positions.
+        padding: (low, high) added to the dilated base; negative numbers take away.
+        base_dilations: the distance between elements of the base.
+        window_dilations: the distance between the elements that it takes in.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: Pairs
+    base_dilations: tuple[int, ...]
+    window_dilations: tuple[int, ...]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The sizes of the dilated window."""
+        return tuple(map(dilated_size, self.sizes, self.window_dilations))
+
+    @property
+    def is_dilated(self) -> bool:
+        """Whether the base or the window has holes."""
+        return any(each != 1 for each in (*self.base_dilations, *self.window_dilations))
+
+    @property
+    def hlo(self) -> str:
+        """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
+        ones = (1,) * len(self.sizes)
+        parts = [
+            ("size", self.sizes, ()),
+            ("stride", self.strides, ones),
+            ("pad", tuple([f"{low}_{high}" for low, high in self.padding]), ("0_0",) * len(ones)),
+            ("lhs_dilate", self.base_dilations, ones),
+            ("rhs_dilate", self.window_dilations, ones),
+        ]
+        texts = [
+            f"{name}={'x'.join(map(str, value))}" for name, value, usual in parts if value != usual
+        ]
+        return f"{{{' '.join(texts)}}}"
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two positions of the window can share an element."""
+        return any(
+            extent > stride for extent, stride in zip(self.extents, self.strides, strict=True)
+        )
+
+    def inserted(self, at: int) -> Window:
+        """The window with one more dimension, at `at`, in which it takes elements one by one."""
+        units = (1, 1, (0, 0), 1, 1)
+        fields: Any = zip(self, units, strict=True)
+        return Window(*[(*each[:at], unit, *each[at:]) for each, unit in fields])
+
+    def along(self, dimension: int) -> Window:
+        """The window in one of its dimensions alone."""
+        fields: Any = self
+        return Window(*[each[dimension : dimension + 1] for each in fields])
+
+    def offsets(self) -> Iterator[tuple[int, ...]]:
+        """Where, from the window's position, its elements are, in row-major order."""
+        steps = zip(self.sizes, self.window_dilations, strict=True)
+        return itertools.product(*[range(0, size * gap, gap) for size, gap in steps])
+
+    def present(self, base: Sequence[int]) -> np.ndarray:
+        """For each element of the window and each position, whether it is one of the base.
+
+        It is not where it falls on padding or on a hole of the dilated base.
+
+        Returns:
+            Booleans of dimensions (number of elements, *positions), with size 1 for positions in
+            dimensions that have no padding and no holes.
+        """
+        rank = len(self.sizes)
+        result = np.ones((), np.bool_)
+        for dimension, size in enumerate(base):
+            line = self.along(dimension)
+            there = window_view(padded_base(np.ones(size, np.bool_), np.False_, line), line)
+            if there.all():
+                there = there[:1] if len(there) else np.ones((1, line.sizes[0]), np.bool_)
+            shape = [1] * (2 * rank)
+            shape[dimension], shape[rank + dimension] = there.shape[::-1]
+            result = result & there.T.reshape(shape)
+        return result.reshape(math.prod(self.sizes), *result.shape[rank:])
+
+    def padded(self, base: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of the base after dilation and padding; never below 0."""
+        dilated = map(dilated_size, base, self.base_dilations)
+        pairs = zip(dilated, self.padding, strict=True)
+        return tuple([max(size + low + high, 0) for size, (low, high) in pairs])
+
+    def positions(self, base: Sequence[int]) -> tuple[int, ...]:
+        """How many positions the window takes in each dimension of a base of sizes `base`."""
+        return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
+
+
+_FIELD_NAMES = (
+    "window_dimensions",
+    "window_strides",
+    "padding",
+    "base_dilations",
+    "window_dilations",
+)
+
+
+class Windowed(Operation):
+    """Base class of operations that have a window's fields among their attributes."""
+
+    @cached_property
+    def window(self) -> Window:
+        """The window; dilations are 1 where the operation has none."""
+        return window_of(*[each for name, each in self.values.items() if name in _FIELD_NAMES])
+
+    def hlo_attributes(self, shapes):
+        return {"window": self.window.hlo, **super().hlo_attributes(shapes)}
+
+    def check_window(self, rank: int, label: str, positive_label: str) -> None:
+        """Refuses a window that has not `rank` entries in every field, positive but for padding.
+
+        Args:
+            rank: the number of dimensions that the window slides over.
+            label: the check that there is an entry for each dimension.
+            positive_label: the check that entries are positive.
+        """
+        for name, value in zip(_FIELD_NAMES, self.window, strict=True):
+            if len(value) != rank:
+                self.refuse_attribute(
+                    label,
+                    f"{name} has {len(value)} entries for {rank} dimensions",
+                    f"Give one entry for each dimension: {rank}.",
+                )
+            if name != "padding" and any(each < 1 for each in value):  # type: ignore[operator]
+                self.refuse_attribute(
+                    positive_label,
+                    f"{name} has an entry below 1",
+                    "Window sizes, strides and dilations must be at least 1.",
+                )
+
+
+def window_of(
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: Pairs,
+    base_dilations: tuple[int, ...] | None = None,
+    window_dilations: tuple[int, ...] | None = None,
+) -> Window:
+    """The window that attributes of these names describe; dilations default to 1."""
+    ones = (1,) * len(window_dimensions)
+    return Window(
+        window_dimensions,
+        window_strides,
+        padding,
+        ones if base_dilations is None else base_dilations,
+        ones if window_dilations is None else window_dilations,
+    )
+
+
+def resolve_padding(
+    subject: str,
+    padding: Any,
+    base: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Pairs:
+    """Explicit padding for `"SAME"`, `"VALID"` or pairs.
+
+    SAME takes the sizes of the dilated base and the dilated window.
+
+    Args:
+        subject: the builder's name, for the error.
+        padding: `"SAME"`, `"VALID"` (in any case) or a sequence of pairs (low, high).
+        base: the sizes of the dimensions that the window slides over.
+        sizes: the window's sizes.
+        strides: its strides.
+        base_dilations: default 1 everywhere.
+        window_dilations: default 1 everywhere.
+
+    Raises:
+        AttributeValueError: another string, or not pairs of integers.
+    """
+    if not isinstance(padding, str):
+        try:
+            return PaddingPairs().canonical(padding)
+        except (TypeError, ValueError) as error:
+            raise _bad_padding(subject, padding, str(error)) from None
+    kind = padding.upper()
+    if kind == "VALID":
+        return ((0, 0),) * len(base)
+    if kind != "SAME":
+        raise _bad_padding(subject, padding, "it is no kind of padding")
+    ones = (1,) * len(base)
+    extents = map(dilated_size, base, base_dilations or ones)
+    window_extents = map(dilated_size, sizes, window_dilations or ones)
+    return tuple(map(same_padding, extents, window_extents, strides))
+
+
+def resolve_window(
+    subject: str,
+    base: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Window:
+    """A builder's arguments as a Window; see `resolve_padding`.
+
+    Nothing but the padding is checked: that is for the operation, by `Windowed.check_window`.
+
+    Raises:
+        AttributeValueError: the padding is none.
+    """
+    sizes, strides = listed(window_dimensions), listed(window_strides)
+    ones = (1,) * len(base)
+    steps = [ones if each is None else listed(each) for each in (base_dilations, window_dilations)]
+    try:
+        pairs = resolve_padding(subject, padding, base, sizes, strides, *steps)
+    except (TypeError, ZeroDivisionError):  # of SAME: another argument is wrong
+        pairs = ((0, 0),) * len(base)
+    return Window(sizes, strides, pairs, *steps)
+
+
+def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
+    return explain(
+        AttributeValueError,
+        subject,
+        "attribute padding has a value that it cannot take",
+        [f"padding = {padding!r}", why],
+        'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.',
+    )
+
+
+def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
+    """The base after dilation and padding, in NumPy; holes and padding hold `fill`.
+
+    Args:
+        array: the window describes its last dimensions; those before are kept.
+        fill: a scalar of the array's dtype.
+        window: its padding and base dilations.
+    """
+    kept = array.ndim - len(window.sizes)
+    base = array.shape[kept:]
+    if not _changes_base(window):
+        return array
+    result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
+    targets: list[slice] = [slice(None)] * kept
+    sources: list[slice] = [slice(None)] * kept
+    for size, (low, high), dilation in zip(
+        base, window.padding, window.base_dilations, strict=True
+    ):
+        extent = dilated_size(size, dilation)
+        # Element i lands at low + i * dilation; those outside [0, extent + low + high) are cut off.
+        first = max(0, -(low // dilation)) if low < 0 else 0
+        stop = min(size, -(-(extent + high) // dilation)) if high < 0 else size
+        count = max(stop - first, 0)
+        start = low + first * dilation
+        sources.append(slice(first, first + count))
+        targets.append(
+            slice(start, start + dilated_size(count, dilation), dilation) if count else slice(0, 0)
+        )
+    result[tuple(targets)] = array[tuple(sources)]
+    return result
+
+
+def _changes_base(window: Window) -> bool:
+    return any(pair != (0, 0) for pair in window.padding) or any(
+        each != 1 for each in window.base_dilations
+    )
+
+
+def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
+    """All windows of a base that `padded_base` made, as a read-only view that copies nothing.
+
+    Args:
+        padded: the window describes its last dimensions.
+        window: its sizes, strides and window dilations.
+
+    Returns:
+        An array of shape (*kept dimensions, *positions, *window sizes).
+    """
+    kept = padded.ndim - len(window.sizes)
+    counts = tuple(map(window_positions, padded.shape[kept:], window.extents, window.strides))
+    steps = padded.strides[kept:]
+    # as_strided knows NumPy's own types only.
+    raw = padded if padded.dtype.isbuiltin == 1 else padded.view(f"u{padded.dtype.itemsize}")
+    view = np.lib.stride_tricks.as_strided(
+        raw,
+        (*padded.shape[:kept], *counts, *window.sizes),
+        (
+            *padded.strides[:kept],
+            *(step * stride for step, stride in zip(steps, window.strides, strict=True)),
+            *(step * gap for step, gap in zip(steps, window.window_dilations, strict=True)),
+        ),
+        writeable=False,
+    )
+    return view if raw is padded else view.view(padded.dtype)

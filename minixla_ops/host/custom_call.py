@@ -1,0 +1,260 @@
+"""CustomCall: user code inside a program, by the name of its target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Text, attribute
+from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.builders import named_like, operand_list
+from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+from minixla.core.stablehlo_text import layouts_text, quoted, real_text
+from minixla_ops.vocabulary.shorthand import listed
+
+#: The Python functions that stand for targets.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+Layouts = Sequence[Sequence[int]]
+
+
+class _Options(Attribute):
+    """Attributes for the target by name, as a tuple of pairs."""
+
+    description = "attributes: names of bool, int, float, str or NumPy scalars and vectors"
+
+    def canonical(self, value: Any) -> tuple[tuple[str, Any], ...]:
+        """Pairs in order of their names; arrays as (dtype name, values)."""
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return tuple(sorted((str(name), _option(name, each)) for name, each in pairs))
+
+
+def _option(name: str, value: Any) -> Any:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
+        raise ValueError(f"{name!r} cannot name an attribute")
+    if isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic):
+        return value
+    if isinstance(value, tuple):  # canonical already
+        return value
+    array = np.asarray(value)
+    if array.ndim > 1 or array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be a bool, int, float, str or a vector of numbers")
+    return array.dtype.name, tuple(array.tolist()) if array.ndim else array.item()
+
+
+def _option_value(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    return (
+        np.asarray(value[1], value[0])
+        if isinstance(value[1], tuple)
+        else np.dtype(value[0]).type(value[1])
+    )
+
+
+class _ShapeOf(Attribute):
+    description = "a Shape"
+    is_ambiguous = False
+
+    def canonical(self, value: Any) -> AnyShape:
+        """The shape itself."""
+        if not isinstance(value, (Shape, TokenShape)):
+            raise TypeError(f"must be the Shape of an array, not {value!r}")
+        return value
+
+
+@register
+class CustomCall(Operation):
+    """The results of user code, known by the name of its target. XLA: CustomCall.
+
+    The reference calls the Python function that `register_custom_call` knows for the target. So
+    does the engine, through the host, where there is one; else the target must be registered with
+    XLA (`jax.ffi.register_ffi_target`), and gets `attributes` as its attributes.
+
+    Args:
+        target_name: the name under which the code is known.
+        args: the arguments, values of any shapes.
+        shape: the shape of the result; for several, a sequence of shapes or a tuple shape.
+        attributes: names and values that the code is given.
+        has_side_effect: whether the call must not be dropped or repeated.
+        api_version: of XLA's interface: 4 is the typed one; others are given a string, the
+            attribute `backend_config`.
+
+    Returns:
+        An array of `shape`; a Python tuple for a sequence, a tuple value for a tuple shape.
+
+    Attributes:
+        operand_layouts, result_layouts: for each value its dimensions from the one that varies
+            fastest in memory; default: row-major.
+
+    Checks:
+        (C1) the target has a name.
+    """
+
+    no_derivative = "nothing is known of user code: give the calling function a custom rule"
+    operands = ("args...",)
+    telling_attributes = ("target_name",)
+    target_name: str = attribute(Text())
+    shapes: tuple[AnyShape, ...] = attribute(SequenceOf(_ShapeOf()))
+    options: tuple[tuple[str, Any], ...] = attribute(_Options(), default=())
+    has_side_effect: bool = attribute(Boolean(), default=False)  # type: ignore[assignment]  # of a call
+    api_version: int = attribute(Integer(1, 4), default=4)
+    operand_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
+    result_layouts: Layouts | None = attribute(SequenceOf(Integers()), default=None)
+
+    def shape(self, *args):
+        if not self.target_name:
+            self.refuse_attribute("C1", "the target has no name", "Name the code to call.")
+        return self.shapes
+
+    def reference(self, *args):
+        function = _FUNCTIONS.get(self.target_name)
+        if function is None:
+            raise explain(
+                TransformError,
+                "custom_call",
+                f"the target {self.target_name!r} has no meaning in Python",
+                [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"],
+                "Say what it computes: minixla_ops.register_custom_call(target_name, function).",
+            )
+        outcome = function(*args, **{name: _option_value(value) for name, value in self.options})
+        found = tuple(outcome) if isinstance(outcome, (tuple, list)) else (outcome,)
+        arrays = tuple([np.asarray(each) for each in found])
+        wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]
+        if [(each.shape, each.dtype) for each in arrays] != wanted:
+            given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
+            raise explain(
+                ShapeError,
+                "custom_call",
+                f"the function of {self.target_name!r} gave other results than the call declares",
+                [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"],
+                "Return one array for each shape, of its element type and dimensions.",
+            )
+        return arrays
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if is_registered(self.target_name) and emit.calls_host:
+            return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
+        emit.foreign_call(self.target_name)
+        return emit.operation(
+            "stablehlo.custom_call",
+            operands,
+            shapes,
+            results,
+            hints=self.hints(shapes, results) if emit.calls_host else "",
+            call_target_name=quoted(self.target_name),
+            has_side_effect=self.has_side_effect,
+            api_version=f"{self.api_version} : i32",
+            backend_config=_config(self.options, self.api_version),
+            operand_layouts=_layouts(shapes, self.operand_layouts),
+            result_layouts=_layouts(results, self.result_layouts),
+        )
+
+    def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
+        """What compilers are told besides, where the program is to run: see `Emitter.operation`."""
+        return ""
+
+    def hlo_attributes(self, shapes):
+        return {
+            "custom_call_target": quoted(self.target_name),
+            "custom_call_has_side_effect": self.has_side_effect or None,
+            "api_version": "API_VERSION_TYPED_FFI" if self.api_version == 4 else None,
+            "backend_config": _dictionary(self.options) if self.options else None,
+        }
+
+
+def is_registered(target_name: str) -> bool:
+    """Whether a target has a function in Python."""
+    return target_name in _FUNCTIONS
+
+
+def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
+    """Says what a target computes, for the reference and for engines without compiled code.
+
+    Args:
+        target_name: the target of `custom_call`.
+        function: takes the arguments as NumPy arrays and the attributes as keywords; gives one
+            array, or a tuple with one for each result. It must not keep or change its arguments.
+
+    Raises:
+        AttributeValueError: another function has the name.
+    """
+    target_name = CustomCall.instance.canonical_attribute("target_name", target_name)
+    if _FUNCTIONS.setdefault(target_name, function) is not function:
+        raise explain(
+            AttributeValueError,
+            "register_custom_call",
+            f"the target {target_name!r} has a function already",
+            [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"],
+            "Targets are known in the whole process: put the project's name in front.",
+        )
+
+
+_TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
+
+
+def _dictionary(attributes: Sequence[tuple[str, Any]]) -> str:
+    """Attributes in MLIR's notation, typed as XLA's typed interface decodes them."""
+    return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if not isinstance(value, tuple):
+        dtype = {bool: "bool", int: "int64", float: "float64"}[type(value)]
+        return _text((dtype, value))
+    dtype, held = value
+    kind = _TYPES.get(dtype) or dtype.replace("uint", "ui").replace("int", "i")
+    if isinstance(held, tuple):
+        return f"array<{kind}: {', '.join(map(_number, held))}>" if held else f"array<{kind}>"
+    return _number(held) if kind == "i1" else f"{_number(held)} : {kind}"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return real_text(value) if isinstance(value, float) else str(value)
+
+
+def _config(attributes: Sequence[tuple[str, Any]], api_version: int) -> str:
+    if api_version == 4:
+        return _dictionary(attributes)
+    return quoted(str(dict(attributes).get("backend_config", "")))
+
+
+def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:
+    """Layouts in StableHLO; row-major ones, which user code expects, where none are given."""
+    if given is None:
+        if not all(isinstance(shape, Shape) for shape in shapes):
+            return None
+        ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)]
+        given = [range(rank - 1, -1, -1) for rank in ranks]
+    return layouts_text(given)
+
+
+def _custom_call(
+    target_name: str,
+    args: Sequence[Any],
+    shape: Shape | TupleShape | Sequence[Shape],
+    attributes: Mapping[str, Any] | None = None,
+    has_side_effect: bool = False,
+    api_version: int = 4,
+) -> Any:
+    is_single = isinstance(shape, Shape)
+    shapes = (shape,) if is_single else listed(getattr(shape, "elements", shape))
+    options: Any = {} if attributes is None else attributes
+    operation = CustomCall(target_name, shapes, options, has_side_effect, api_version)
+    results = operation(*operand_list(args, "custom_call", "args"))
+    if isinstance(shape, TupleShape):
+        return ops.tuple(results)
+    return results[0] if is_single else results
+
+
+custom_call = named_like(_custom_call, CustomCall)

@@ -1,0 +1,369 @@
+"""Send and Recv: values from one program to another, or to and from the host, by channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Flag, ShapeAttribute, attribute
+from minixla.core.errors import TransformError, explain
+from minixla.core.operation import Operation, register
+from minixla.core.processes import current_process
+from minixla.core.shapes import TOKEN, Shape, TupleShape
+from minixla.core.tracing import shape_of
+from minixla_ops.collectives.collective_groups import Channel, channel_text
+from minixla_ops.host.infeed_outfeed import Outgoing, Transfer, optional
+from minixla_ops.vocabulary.shorthand import as_results, zeros
+
+_REQUEST = Shape("u32")
+
+
+class _OnChannel(Operation):
+    """Base class: one half of a transfer.
+
+    Args:
+        channel_id: the channel.
+        is_host_transfer: whether the host is at the other end.
+    """
+
+    channel_id: int = attribute(Channel(minimum=1), stablehlo="channel_handle")
+    is_host_transfer: bool = attribute(Flag(), default=False)
+
+
+class _Start(_OnChannel, Transfer):
+    """Base class of the two that start a transfer; they give a context for the one that ends it.
+
+    The context is the tuple of the data, the number of the request and a token.
+    """
+
+    no_derivative = (
+        "values go one way between programs: a transpose would need a transfer the other way"
+    )
+    #: Its channel's type in StableHLO, if the host is at the other end.
+    host_type: ClassVar[int]
+
+    def received(self) -> Sequence[Shape]:
+        """The shapes of the data that comes in."""
+        return ()
+
+    def at_host(self, *data: np.ndarray) -> Sequence[Any]:
+        """What the host does, where the program runs in its process."""
+        raise NotImplementedError
+
+    def _written(self, text: int) -> dict[str, Any]:
+        written = super()._written(text)
+        if self.is_host_transfer and not text:
+            written["channel_handle"] = channel_text(self.channel_id, self.host_type)
+        return written
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host and not self.is_host_transfer:
+            raise explain(
+                TransformError,
+                self.builder_name,
+                "JAX runs one program on all devices, and it has nobody to meet on a channel",
+                advice="Run the programs of all processes together with mx.simulate; between the "
+                "devices of one program use collective_permute, or mx.ppermute.",
+            )
+        data, token, _ = self.emit_transfer(emit, operands, shapes, self.received(), self.at_host)
+        # Nobody reads the number of the request.
+        request = emit.name()
+        emit.line(f"{request} = stablehlo.constant dense<0> : {_REQUEST.stablehlo}")
+        parts = [*(data or operands[:1]), request, token]
+        return emit.operation("stablehlo.tuple", parts, results[0].elements, results)
+
+
+@register
+class Send(_Start, Outgoing):
+    """Starts to send a value to the Recv of the channel, in another program. XLA: Send.
+
+    The value is taken by the first Recv of another process on the channel. SendWithTokens and
+    SendToHost are Send with a token, and to the host.
+
+    Attributes:
+        channel_id: the channel.
+        is_host_transfer: whether the host is at the other end.
+
+    Checks:
+        (C1) the operand is an array, and a token may follow.
+    """
+
+    spec_names = ("Send", "SendWithTokens", "SendToHost")
+    stablehlo_name = "send"
+    operands = "operand", "token..."
+    data_count = 1
+    host_type = 2
+
+    def shape(self, *operands):
+        (data,), _ = self.split("C1", operands)
+        return TupleShape([data, _REQUEST, TOKEN])
+
+    def reference(self, operand, *token):
+        process, is_to_host = current_process(), self.is_host_transfer
+        request = process.start_send(self.channel_id, np.array(operand), is_to_host)
+        return operand, np.asarray(request, np.uint32), None
+
+    def at_host(self, *data):
+        current_process().start_send(self.channel_id, *data, to_host=True)
+        return ()
+
+    def send_member(self, operands):
+        done = SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
+        return done if len(operands) > 1 else None
+
+    def batched_result(self, operands, dimensions, token):
+        # All members are sent: what ends the transfer finds request 0, that of nobody.
+        if token is None:
+            token = operands[1] if len(operands) > 1 else ops.create_token()
+        return ops.tuple([operands[0], zeros(_REQUEST), token]), (dimensions[0], None, None)
+
+
+class _Done(_OnChannel):
+    """Base class of the two that end a transfer.
+
+    Declarations:
+        given: the members of the context that it gives.
+
+    Checks:
+        (C1) the operand is the context of the one that started it.
+    """
+
+    stablehlo_name = "get_tuple_element"
+    operands = ("context",)
+    has_side_effect = True
+    given: ClassVar[Sequence[int]]
+
+    def shape(self, context):
+        elements = context.elements if isinstance(context, TupleShape) else ()
+        if (
+            len(elements) != 3
+            or elements[1:] != (_REQUEST, TOKEN)
+            or not isinstance(elements[0], Shape)
+        ):
+            problem = "the operand is not the context of a transfer"
+            self.refuse("C1", problem, "Give what Send or Recv gave.")
+        return as_results([elements[index] for index in self.given])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        name = f"stablehlo.{self.stablehlo_name}"
+        names = []
+        for index, result in zip(self.given, results, strict=True):
+            names += emit.operation(name, operands, shapes, [result], index=f"{index} : i32")
+        return names
+
+
+@register
+class SendDone(_Done):
+    """Waits until what a Send started has been taken. XLA: SendDone.
+
+    Attributes:
+        channel_id, is_host_transfer: those of the Send.
+
+    Checks:
+        (C1) the operand is the context of a Send.
+    """
+
+    given = (2,)
+    zero_derivative = "a token holds no numbers"
+
+    def reference(self, context):
+        if context[1]:
+            current_process().finish_send(int(context[1]))
+
+    def batch(self, operands, dimensions):
+        return self(*operands), None
+
+
+@register
+class Recv(_Start):
+    """Starts to receive a value from the Send of the channel, in another program. XLA: Recv.
+
+    The value is that of the first Send of another process on the channel. RecvWithTokens and
+    RecvToHost (which receives from the host) are Recv with a token, and from the host.
+
+    Attributes:
+        channel_id: the channel.
+        is_host_transfer: whether the host is at the other end.
+        output_shape: the shape of the value.
+
+    Checks:
+        (C1) at most one operand, a token.
+        (C2) the shape is an array's.
+    """
+
+    spec_names = ("Recv", "RecvWithTokens", "RecvToHost")
+    stablehlo_name = "recv"
+    operands = ("token...",)
+    host_type = 3
+    output_shape: Shape = attribute(  # type: ignore[misc]  # is given by name
+        ShapeAttribute(), stablehlo=None, hlo=None
+    )
+    missing_rules = {"batch": "every member of a batch gets the one value: no operand is batched"}
+
+    def shape(self, *token):
+        self.split("C1", token)
+        if not isinstance(self.output_shape, Shape):
+            self.refuse_attribute("C2", "the shape is not an array's", "Receive arrays.")
+        return TupleShape([self.output_shape, _REQUEST, TOKEN])
+
+    def reference(self, *token):
+        request = current_process().start_receive(self.channel_id, self.is_host_transfer)
+        buffer = np.zeros(self.output_shape.dimensions, self.output_shape.dtype)
+        return buffer, np.asarray(request, np.uint32), None
+
+    def received(self):
+        return (self.output_shape,)
+
+    def at_host(self, *data):
+        process = current_process()
+        return (process.finish_receive(process.start_receive(self.channel_id, from_host=True)),)
+
+
+@register
+class RecvDone(_Done):
+    """Waits for what a Recv started to receive, and gives it and a token. XLA: RecvDone.
+
+    Attributes:
+        channel_id, is_host_transfer: those of the Recv.
+
+    Checks:
+        (C1) the operand is the context of a Recv.
+        (C2) when it runs: the value has the shape that the Recv said.
+    """
+
+    given = (0, 2)
+    no_derivative = _Start.no_derivative
+    missing_rules = {"batch": Recv.missing_rules["batch"]}
+
+    def reference(self, context):
+        value, buffer = current_process().finish_receive(int(context[1])), context[0]
+        value = np.asarray(value)
+        if (value.dtype, value.shape) != (buffer.dtype, buffer.shape):
+            sent, wanted = [f"{each.dtype}{list(each.shape)}" for each in (value, buffer)]
+            self.refuse("C2", f"{sent} is sent, {wanted} received", "Both ends must agree.")
+        return value, None
+
+
+def _send(operand: Any, handle: int, token: Any, is_host_transfer: bool = False) -> Any:
+    context = Send(handle, is_host_transfer)(operand, *optional(token))
+    done = SendDone(handle, is_host_transfer)(context)
+    return None if token is None else done
+
+
+def _recv(shape: Shape, handle: int, token: Any, is_host_transfer: bool = False) -> Any:
+    context = Recv(handle, is_host_transfer, output_shape=shape)(*optional(token))
+    done = RecvDone(handle, is_host_transfer)(context)
+    return done[0] if token is None else done
+
+
+def send(operand: Any, handle: int, token: Any = None) -> Any:
+    """Sends to the recv of the channel in another program, and waits until it has been taken.
+
+    It is Send and SendDone.
+
+    Args:
+        operand: an array.
+        handle: the channel.
+        token: what it comes after; default: the side effects before it.
+
+    Returns:
+        None, or with `token` a token.
+
+    Raises:
+        ShapeError: see Send.
+    """
+    return _send(operand, handle, token)
+
+
+def recv(shape: Shape, handle: int, token: Any = None) -> Any:
+    """The value that the send of the channel in another program sends.
+
+    It is Recv and RecvDone.
+
+    Args:
+        shape: its shape.
+        handle: the channel.
+        token: what it comes after; default: the side effects before it.
+
+    Returns:
+        The value, and with `token` a pair of that and a token.
+
+    Raises:
+        AttributeValueError: see Recv.
+    """
+    return _recv(shape, handle, token)
+
+
+def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
+    """`send` after `token`; returns a token."""
+    return _send(operand, handle, token)
+
+
+def recv_with_tokens(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
+    """`recv` after `token`; returns the value and a token."""
+    return _recv(shape, handle, token)
+
+
+def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, handle: int) -> Any:
+    """Sends to the host on a channel, after `token`; returns a token.
+
+    Args:
+        operand: an array.
+        token: what it comes after.
+        shape_with_layout: the operand's shape; None: that.
+        handle: the channel.
+
+    Raises:
+        ShapeError: `shape_with_layout` is another shape.
+    """
+    if shape_with_layout is not None and shape_with_layout is not shape_of(operand):
+        problem = f"shape_with_layout {shape_with_layout} is not the operand's {shape_of(operand)}"
+        Send(handle, True).refuse("C1", problem, "Give the operand's own shape, or None.")
+    return _send(operand, handle, token, True)
+
+
+def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
+    """Receives *from* the host on a channel, after `token`; returns the value and a token.
+
+    XLA's page has the name RecvToHost; the builder's method is RecvFromHost.
+
+    Args:
+        token: what it comes after.
+        shape: the value's shape.
+        handle: the channel.
+
+    Raises:
+        AttributeValueError: see Recv.
+    """
+    return _recv(shape, handle, token, True)
+
+
+def _refuse(name: str, start: str) -> NoReturn:
+    raise explain(
+        TransformError,
+        name,
+        "it is not built by itself",
+        advice=f"The context that it takes belongs to {start}, which waits as well: XLA splits "
+        f"that call in two. Call ops.{start}.",
+    )
+
+
+def send_done(context: Any) -> Any:
+    """Refuses: `send` waits by itself; the second half stands in dumps alone.
+
+    Raises:
+        TransformError: always.
+    """
+    _refuse("send_done", "send")
+
+
+def recv_done(context: Any) -> Any:
+    """Refuses: `recv` waits by itself; the second half stands in dumps alone.
+
+    Raises:
+        TransformError: always.
+    """
+    _refuse("recv_done", "recv")

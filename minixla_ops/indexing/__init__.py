@@ -1,0 +1,1 @@
+"""Elements by computed places: gathers, scatters, dynamic slices, sorting."""

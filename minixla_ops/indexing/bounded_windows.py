@@ -1,0 +1,160 @@
+"""Windows in and out of bounds: traced programs that the rules of Gather and Scatter are made of.
+
+Starts are those of windows that an array of index vectors gives; see IndexedWindows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.element_types import element_type
+from minixla.core.shapes import DeclaredArray, Shape
+from minixla_ops.indexing.index_numbers import (
+    GatherDimensionNumbers,
+    IndexNumbers,
+    outer_dimensions,
+    window_dimensions,
+    without_vectors,
+)
+from minixla_ops.vocabulary.shorthand import array_shape, splat
+
+
+def clamped_starts(
+    indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
+) -> Any:
+    """The index vectors moved as little as puts each window inside the operand.
+
+    Args:
+        indices: the array of index vectors.
+        numbers: the dimension numbers.
+        dimensions: the operand's dimension sizes.
+        windows: the windows' size in each dimension of the operand, none larger than that.
+
+    Returns:
+        An array of the same shape; `indices` itself where every index that its type has is inside.
+    """
+    limits = [dimensions[d] - windows[d] for d in numbers[2]]
+    return _clamped(indices, numbers.index_vector_dim, [0] * len(limits), limits)
+
+
+def _clamped(
+    indices: Any, index_vector_dim: int, lowest: Sequence[int], highest: Sequence[int]
+) -> Any:
+    """Each component of the index vectors clamped to [lowest, highest], as far as the type can."""
+    shape = array_shape(indices)
+    info = ml_dtypes.iinfo(shape.dtype)
+    low, high = int(info.min), int(info.max)
+    lows, highs = [max(each, low) for each in lowest], [min(each, high) for each in highest]
+    if set(lows) <= {low} and set(highs) <= {high}:
+        return indices
+    bounds = [_for_each_component(each, shape, index_vector_dim) for each in (lows, highs)]
+    return ops.clamp(bounds[0], indices, bounds[1])
+
+
+def _for_each_component(values: Sequence[int], shape: Shape, index_vector_dim: int) -> Any:
+    """A bound for each component of index vectors: a scalar where all are equal."""
+    kind = shape.element_type
+    if len(set(values)) == 1:
+        return splat(values[0], Shape(kind))
+    vector = np.array(values).astype(shape.dtype).view(DeclaredArray)
+    return ops.broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
+
+
+def starts_in_bounds(
+    indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
+) -> Any:
+    """Which windows are inside the operand; arguments are those of `clamped_starts`.
+
+    Returns:
+        A pred array of the indices' sizes without index_vector_dim, or None where all are.
+    """
+    clamped = clamped_starts(indices, numbers, dimensions, windows)
+    if clamped is indices:
+        return None
+    inside = ops.eq(indices, clamped)
+    at, sizes = numbers.index_vector_dim, array_shape(indices).dimensions
+    if at == len(sizes):
+        return inside
+    if sizes[at] == 1:
+        return ops.reshape(inside, without_vectors(sizes, at))
+    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [at])
+
+
+def may_lie_partly_outside(numbers: IndexNumbers, windows: Sequence[int]) -> bool:
+    """Whether a window can have elements inside and elements outside of the operand."""
+    inner = window_dimensions(len(windows), numbers)
+    return any(windows[d] > 1 for d in numbers[2] if d in inner)
+
+
+def into_padding(
+    indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
+) -> tuple[list[tuple[int, int, int]], Any]:
+    """A frame of padding around the operand that catches what lies outside of it.
+
+    Arguments are those of `clamped_starts`.
+
+    Returns:
+        The padding for `pad`, and index vectors, s32 or s64, of windows in the padded operand: all
+        are inside, and what was outside of the operand is in the padding.
+    """
+    moving = numbers[2]
+    margins = [windows[d] for d in moving]
+    config = [
+        (windows[d], windows[d], 0) if d in moving else (0, 0, 0) for d in range(len(windows))
+    ]
+    if not moving:
+        return config, indices
+    clamped = _clamped(
+        indices,
+        numbers.index_vector_dim,
+        [-margin for margin in margins],
+        [dimensions[d] for d in moving],
+    )
+    largest = max(dimensions[d] + 2 * windows[d] for d in moving)
+    wide = array_shape(indices).with_element_type(element_type("s64" if largest >> 31 else "s32"))
+    margin = _for_each_component(margins, wide, numbers.index_vector_dim)
+    moved = ops.convert_element_type(clamped, wide.element_type) + margin
+    return config, moved
+
+
+def gather_or_fill(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    fill_value: Any = 0,
+    indices_are_sorted: bool = False,
+) -> Any:
+    """Gather, but starts are not clamped: what of a slice is outside of the operand is filled.
+
+    Args:
+        operand: an array.
+        start_indices: see `gather`.
+        dimension_numbers: see `gather`.
+        slice_sizes: see `gather`.
+        fill_value: a Python number, which elements outside of the operand are.
+        indices_are_sorted: see `gather`.
+
+    Returns:
+        What `gather` would return.
+
+    Raises:
+        ShapeError, AttributeValueError: see Gather.
+    """
+    numbers, shape = dimension_numbers, array_shape(operand)
+    if may_lie_partly_outside(numbers, slice_sizes):
+        config, moved = into_padding(start_indices, numbers, shape.dimensions, slice_sizes)
+        framed = ops.pad(operand, splat(fill_value, Shape(shape.element_type)), config)
+        return ops.gather(framed, moved, numbers, slice_sizes)
+    slices = ops.gather(operand, start_indices, numbers, slice_sizes, indices_are_sorted)
+    inside = starts_in_bounds(start_indices, numbers, shape.dimensions, slice_sizes)
+    if inside is None:
+        return slices
+    result = array_shape(slices)
+    spread = ops.broadcast_in_dim(inside, result.dimensions, outer_dimensions(result.rank, numbers))
+    return ops.select(spread, slices, splat(fill_value, result))

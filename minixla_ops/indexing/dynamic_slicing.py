@@ -1,0 +1,281 @@
+"""DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla_ops.indexing.bounded_windows import clamped_starts
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.movement.slicing import box, inserted
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand_list, splat, zeros
+
+
+class AtStartIndices(Operation):
+    """Base class of the two: start indices are the last operands, and are clamped.
+
+    Each start index is clamped to [0, operand size - box size] first, so that the box is always
+    inside the operand.
+
+    Attributes:
+        first_start: the index of the first operand that is a start index.
+    """
+
+    first_start: ClassVar[int]
+
+    def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
+        """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
+        advice = "Give one integer scalar for each dimension."
+        if len(starts) != operand.rank:
+            problem = f"{len(starts)} start indices for an operand of rank {operand.rank}"
+            self.refuse(label, problem, advice)
+        for start in starts:
+            if start.rank or not start.element_type.is_integer:
+                self.refuse(label, f"start index {start} is not an integer scalar", advice)
+            if start is not starts[0]:
+                advice = "Convert them to one integer type with convert_element_type."
+                self.refuse(label, "the start indices differ in type", advice)
+
+    def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
+        """Raises ShapeError unless the box has the operand's rank and fits into it."""
+        if len(sizes) != operand.rank:
+            self.refuse(
+                label,
+                f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
+                "The box needs one size for each dimension of the operand.",
+            )
+        for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
+            if size > limit:
+                self.refuse(
+                    label,
+                    f"the box has size {size} in dimension {at}, the operand only {limit}",
+                    "The box must fit into the operand; only its place is clamped.",
+                )
+
+    def stablehlo(self, emit, operands, shapes, results):
+        names, types = list(operands), list(shapes)
+        for index in range(self.first_start, len(shapes)):
+            shape = types[index]
+            assert isinstance(shape, Shape)
+            # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
+            if shape.element_type.bits < 32:
+                types[index] = Shape("s32")
+                conversion = "stablehlo.convert", [names[index]], [shape], [types[index]]
+                (names[index],) = emit.operation(*conversion)
+        return super().stablehlo(emit, names, types, results)
+
+
+def _clamped_box(
+    operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
+) -> tuple[Any, ...]:
+    """The box, clamped, as an index of `operand`."""
+    limits = [whole - size for whole, size in zip(operand.shape, sizes, strict=True)]
+    firsts = [min(max(int(start), 0), limit) for start, limit in zip(starts, limits, strict=True)]
+    return box([(first, first + size) for first, size in zip(firsts, sizes, strict=True)])
+
+
+@register
+class DynamicSlice(AtStartIndices):
+    """Cuts a box of static sizes out of an array, at start indices known at run time.
+
+    out[i...] = operand[s[d] + i[d], ...], s[d] = clamp(start_indices[d], 0, operand size - size).
+    XLA: DynamicSlice.
+
+    Checks:
+        (C1) start_indices are one integer scalar for each dimension, all of one type.
+        (C2) slice_sizes are one size for each dimension, none larger than the operand's.
+    """
+
+    stablehlo_name = "dynamic_slice"
+    operands = "operand", "start_indices..."
+    slice_sizes: Sequence[int] = attribute(Integers(minimum=0), hlo="dynamic_slice_sizes")
+    first_start = 1
+    linear_operands = (0,)
+
+    def shape(self, operand, *starts):
+        operand, *indices = self.array_shapes([operand, *starts])
+        self.check_starts("C1", operand, indices)
+        self.check_sizes("C2", operand, self.slice_sizes)
+        whole = zip(operand.dynamic, operand.dimensions, self.slice_sizes, strict=True)
+        dynamic = [flag and one == other for flag, one, other in whole]
+        return Shape(operand.element_type, self.slice_sizes, dynamic)
+
+    def reference(self, operand, *starts):
+        return operand[_clamped_box(operand, starts, self.slice_sizes)]
+
+    def transpose(self, cotangents, operands, linear):
+        operand, *starts = operands
+        spread = dynamic_update_slice(zeros(array_shape(operand)), cotangents, starts)
+        return (spread, *[None] * len(starts))
+
+    def batch(self, operands, dimensions):
+        (operand, *starts), (at, *starts_at) = operands, dimensions
+        if any(each is not None for each in starts_at):
+            return _gather(operand, at, starts, starts_at, self.slice_sizes)
+        assert at is not None
+        sizes = inserted(self.slice_sizes, at, array_shape(operand).dimensions[at])
+        return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
+
+
+def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+    """The box of `slice_sizes` of `operand` that begins at `start_indices`, clamped to fit.
+
+    Args:
+        operand: an array of N dimensions.
+        start_indices: N integer scalars of one type; Python ints take the type of the others.
+        slice_sizes: N sizes, none larger than the operand's.
+
+    Raises:
+        ShapeError, AttributeValueError: see DynamicSlice.
+    """
+    starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
+    return DynamicSlice(listed(slice_sizes))(operand, *starts)
+
+
+@register
+class DynamicUpdateSlice(AtStartIndices):
+    """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice.
+
+    The result is operand, but result[s[d] + i[d], ...] = update[i...], where
+    s[d] = clamp(start_indices[d], 0, operand size - update size).
+
+    Checks:
+        (C1) start_indices are one integer scalar for each dimension, all of one type.
+        (C2) update has the operand's element type.
+        (C3) update has the operand's rank and no size larger than the operand's.
+    """
+
+    stablehlo_name = "dynamic_update_slice"
+    operands = "operand", "update", "start_indices..."
+    first_start = 2
+    linear_operands = (0, 1)
+
+    def shape(self, operand, update, *starts):
+        operand, update, *indices = self.array_shapes([operand, update, *starts])
+        self.check_starts("C1", operand, indices)
+        if update.element_type is not operand.element_type:
+            self.refuse(
+                "C2",
+                "operand and update differ in element type",
+                "Convert one side with convert_element_type.",
+            )
+        self.check_sizes("C3", operand, update.dimensions)
+        return operand
+
+    def reference(self, operand, update, *starts):
+        result = operand.copy()
+        result[_clamped_box(operand, starts, update.shape)] = update
+        return result
+
+    def transpose(self, cotangents, operands, linear):
+        _, update, *starts = operands
+        shape = array_shape(update)
+        return [
+            dynamic_update_slice(cotangents, zeros(shape), starts) if linear[0] else None,
+            dynamic_slice(cotangents, starts, shape.dimensions) if linear[1] else None,
+            *[None] * len(starts),
+        ]
+
+    def batch(self, operands, dimensions):
+        (operand, update, *starts), (at, update_at, *starts_at) = operands, dimensions
+        size = batch_size(operands, dimensions)
+        operand = move_batch(operand, at, 0, size)
+        update = move_batch(update, update_at, 0, size)
+        if any(each is not None for each in starts_at):
+            return _scatter(operand, update, starts, starts_at, size), 0
+        return dynamic_update_slice(operand, update, [0, *starts]), 0
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+    """`operand` with the box that begins at `start_indices`, clamped to fit, set to `update`.
+
+    Args:
+        operand: an array of N dimensions.
+        update: an array of the same element type and rank, no larger in any dimension.
+        start_indices: N integer scalars of one type; Python ints take the type of the others.
+
+    Raises:
+        ShapeError: see DynamicUpdateSlice.
+    """
+    starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
+    return DynamicUpdateSlice()(operand, update, *starts)
+
+
+def _of_one_type(starts: Sequence[Any]) -> list[Any]:
+    """Start indices, Python ints in the type that the others have, where they fit into it."""
+    typed = [start for start in starts if type(start) is not int]
+    if not typed or len(typed) == len(starts):
+        return list(starts)
+    shape = shape_of(typed[0])
+    if not isinstance(shape, Shape) or not shape.element_type.is_integer:
+        return list(starts)
+    kind = shape.element_type
+    return [
+        splat(start, Shape(kind)) if type(start) is int and holds(kind, start) else start
+        for start in starts
+    ]
+
+
+def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:
+    """Start indices of a whole batch, as rows of one array."""
+    pairs = zip(starts, dimensions, strict=True)
+    columns = [ops.reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]
+    return ops.concat_in_dim(columns, 1)
+
+
+def _gather(
+    operand: Any,
+    at: int | None,
+    starts: Sequence[Any],
+    starts_at: Sequence[int | None],
+    slice_sizes: Sequence[int],
+) -> tuple[Any, int]:
+    """DynamicSlice over a batch of start indices: one gather, which clamps too."""
+    size = batch_size([operand, *starts], [at, *starts_at])
+    batched: tuple[int, ...] = ()
+    if at is not None:
+        operand, batched = move_dimension(operand, at, 0), (0,)
+    rank = len(slice_sizes)
+    numbers = GatherDimensionNumbers(
+        offset_dims=range(1, rank + 1),
+        collapsed_slice_dims=(),
+        start_index_map=range(len(batched), rank + len(batched)),
+        index_vector_dim=1,
+        operand_batching_dims=batched,
+        start_indices_batching_dims=batched,
+    )
+    sizes = (*[min(size, 1)] * len(batched), *slice_sizes)
+    return ops.gather(operand, _index_vectors(starts, starts_at, size), numbers, sizes), 0
+
+
+def _scatter(
+    operand: Any, update: Any, starts: Sequence[Any], starts_at: Sequence[int | None], size: int
+) -> Any:
+    """DynamicUpdateSlice over a batch of start indices: one scatter of clamped indices."""
+    sizes, windows = array_shape(operand).dimensions, array_shape(update).dimensions
+    window_dims = range(1, len(sizes))
+    numbers = ScatterDimensionNumbers(
+        update_window_dims=window_dims,
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=window_dims,
+        index_vector_dim=1,
+        operand_batching_dims=(0,),
+        scatter_indices_batching_dims=(0,),
+    )
+    rows = _index_vectors(starts, starts_at, size)
+    clamped = clamped_starts(rows, numbers, sizes, (1, *windows[1:]))
+    return ops.scatter(
+        operand, clamped, update, _second, numbers, unique_indices=True, indices_in_bounds=True
+    )
+
+
+def _second(old: Any, new: Any) -> Any:
+    return new

@@ -1,0 +1,165 @@
+"""Gather: copies windows out of an array, from places that an array of indices gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Flag, Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla_ops.indexing import bounded_windows as gather_scatter
+from minixla_ops.indexing.index_numbers import (
+    GatherDimensionNumbers,
+    NumbersAttribute,
+    ScatterDimensionNumbers,
+    batched_numbers,
+    interleaved,
+    outer_place,
+    window_dimensions,
+    without_vectors,
+)
+from minixla_ops.indexing.indexed_windows import IndexedWindows, element_places, window_starts
+from minixla_ops.vocabulary.batch_dimensions import batch_size
+from minixla_ops.vocabulary.shorthand import array_shape, zeros
+
+
+@register
+class Gather(IndexedWindows):
+    """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather.
+
+    out[g..., o...] = operand[start(g) + offset(o)]: g, the result's dimensions that are not in
+    offset_dims, selects an index vector of start_indices, whose component k is the start in
+    operand dimension start_index_map[k]; starts in operand_batching_dims are g's own entries, in
+    the others 0. o indexes into the slice, of which collapsed_slice_dims and
+    operand_batching_dims are left out. As dynamic_slice does, it clamps starts to
+    [0, operand size - slice size].
+
+    Args:
+        operand: an array of any element type.
+        start_indices: an array of integers that holds index vectors along one dimension.
+        dimension_numbers: a GatherDimensionNumbers: how the arrays' dimensions belong together.
+        slice_sizes: the slice's size in each dimension of the operand.
+        indices_are_sorted: a promise that the starts ascend; the result is open if they do not.
+
+    Returns:
+        An array of the operand's element type: a slice for each index vector.
+
+    Checks:
+        (C1) ... (C10) see IndexedWindows.
+        (C11) one slice size for each dimension of the operand.
+        (C12) 0 <= slice size <= operand size.
+        (C13) slice sizes in collapsed_slice_dims and operand_batching_dims are 1; an empty result
+            may have 0 there.
+    """
+
+    stablehlo_name = "gather"
+    operands = "operand", "start_indices"
+    linear_operands = (0,)
+    dynamic_operands = (1,)
+    dimension_numbers: GatherDimensionNumbers = attribute(NumbersAttribute(GatherDimensionNumbers))
+    slice_sizes: tuple[int, ...] = attribute(Integers())
+    indices_are_sorted: bool = attribute(Flag(), default=False)
+
+    def shape(self, operand, start_indices):
+        operand, start_indices = self.array_shapes([operand, start_indices])
+        numbers = self.dimension_numbers
+        self.check_numbers(operand, start_indices)
+        self._check_slice(operand)
+        window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
+        sizes, dynamic = (
+            interleaved(
+                without_vectors(each, numbers.index_vector_dim), of_window, numbers.offset_dims
+            )
+            for each, of_window in [
+                (start_indices.dimensions, window),
+                (start_indices.dynamic, [False] * len(window)),
+            ]
+        )
+        result = Shape(operand.element_type, sizes, dynamic)
+        for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
+            size = self.slice_sizes[at]
+            if size > 1 or (size == 0 and result.size):
+                self.refuse_attribute(
+                    "C13",
+                    f"the result lacks dimension {at}, but its slice size is {size}",
+                    "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1.",
+                )
+        return result
+
+    def _check_slice(self, operand: Shape) -> None:
+        if len(self.slice_sizes) != operand.rank:
+            self.refuse_attribute(
+                "C11",
+                f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}",
+                "Give one size for each dimension of the operand, collapsed ones too.",
+            )
+        for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
+            if not 0 <= part <= size:
+                self.refuse_attribute(
+                    "C12",
+                    f"a slice of size {part} is not within dimension {at} of size {size}",
+                    "0 <= slice size <= operand size must hold.",
+                )
+
+    def reference(self, operand, start_indices):
+        numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
+        windows = window_dimensions(operand.ndim, numbers)
+        # Dimensions in which no start moves are cut first and then copied in whole rows.
+        fixed = [d for d in windows if d not in numbers.start_index_map]
+        moving = [d for d in range(operand.ndim) if d not in fixed]
+        spread = [d for d in windows if d in moving]
+        outer, starts = window_starts(start_indices, operand.shape, numbers)
+        sizes = (*outer, *(slice_sizes[d] for d in spread))
+        rows = operand.transpose([*moving, *fixed])
+        rows = rows[(..., *(slice(slice_sizes[d]) for d in fixed))]
+        if 0 in sizes:
+            gathered = np.empty([*sizes, *rows.shape[len(moving) :]], operand.dtype)
+        elif not moving:
+            gathered = np.broadcast_to(rows, [*sizes, *rows.shape])
+        else:
+            clamped = {d: np.clip(starts[d], 0, operand.shape[d] - slice_sizes[d]) for d in moving}
+            places = element_places(clamped, spread, slice_sizes)
+            gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
+        window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
+        return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        indices, shape = self.stablehlo_indices(emit, operands[1], shapes[1])
+        return super().stablehlo(emit, [operands[0], indices], [shapes[0], shape], results)
+
+    def transpose(self, cotangents, operands, linear):
+        operand, indices = operands
+        shape, numbers = array_shape(operand), self.dimension_numbers
+        if not array_shape(cotangents).size:
+            return None, None
+        total = ops.scatter(
+            zeros(shape),
+            gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes),
+            cotangents,
+            ops.add,
+            ScatterDimensionNumbers(*numbers),
+            # Clamping keeps the order of single components, but not that of whole vectors.
+            self.indices_are_sorted and len(numbers.start_index_map) == 1,
+            indices_in_bounds=True,
+        )
+        return total, None
+
+    def batch(self, operands, dimensions):
+        operand_at, indices_at = dimensions
+        numbers, sizes = self.dimension_numbers, list(self.slice_sizes)
+        if operand_at is not None:
+            size = batch_size(operands, dimensions)
+            sizes.insert(operand_at, size if indices_at is None else min(size, 1))
+        rank = array_shape(operands[1]).rank - (indices_at is not None)
+        outer = without_vectors(range(rank), numbers.index_vector_dim)
+        ranks = len(self.slice_sizes), len(numbers.offset_dims) + len(outer)
+        wanted = operand_at if indices_at is None else indices_at
+        out = outer_place(numbers, ranks, operand_at, indices_at, wanted or 0)
+        whole = batched_numbers(numbers, operand_at, indices_at, out)
+        is_sorted = self.indices_are_sorted and indices_at is None
+        return Gather(whole, tuple(sizes), is_sorted)(*operands), out
+
+
+gather = builder(Gather)

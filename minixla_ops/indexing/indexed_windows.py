@@ -1,0 +1,184 @@
+"""What Gather and Scatter share: windows of an array whose places an array of indices gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.element_types import element_type
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla_ops.indexing.index_numbers import IndexNumbers, without_vectors
+
+
+class IndexedWindows(Operation):
+    """Base class of Gather and Scatter: windows of an operand, whose places an array gives.
+
+    Checks (windows are Gather's slices):
+        (C1) indices are of an integer type.
+        (C2) 0 <= index_vector_dim <= rank of the indices.
+        (C3) one operand dimension is named for each component of an index vector.
+        (C4) those are different dimensions of the operand, and no batching dimensions.
+        (C5) window dimensions (offset_dims, update_window_dims) ascend, without repeats, within
+            the rank of the result or the updates.
+        (C6) collapsed or inserted dimensions ascend, without repeats, within the operand's rank.
+        (C7) batching dimensions of the operand do too, and none is collapsed or inserted.
+        (C8) the batching dimensions of the indices are different dimensions of them, and not
+            index_vector_dim.
+        (C9) there are as many of them as of the operand, and of equal sizes.
+        (C10) window, collapsed or inserted, and batching dimensions add up to the operand's rank.
+    """
+
+    dimension_numbers: Any
+
+    def check_numbers(self, operand: Shape, indices: Shape) -> None:
+        """Makes the checks C1 ... C10, for the array that windows are in and the index vectors."""
+        numbers: IndexNumbers = self.dimension_numbers
+        names, rank = numbers._fields, operand.rank
+        if not indices.element_type.is_integer:
+            self.refuse(
+                "C1",
+                f"the indices are of type {indices.element_type}",
+                "Indices are of a signed or unsigned integer type: use convert_element_type.",
+            )
+        self._check_index_vectors(operand, indices)
+        self._check_ascending("C6", 1, rank)
+        self._check_ascending("C7", 4, rank)
+        both = set(numbers[1]) & set(numbers[4])
+        if both:
+            problem = f"dimension {min(both)} is in {names[1]} and {names[4]}"
+            self.refuse_attribute("C7", problem, "A dimension of the operand has one part only.")
+        self._check_batching(operand, indices)
+        parts = [len(numbers[0]), len(numbers[1]), len(numbers[4])]
+        if sum(parts) != rank:
+            self.refuse_attribute(
+                "C10",
+                f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}",
+                f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together.",
+            )
+        outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
+        self._check_ascending("C5", 0, len(numbers[0]) + len(outer))
+
+    def _check_index_vectors(self, operand: Shape, indices: Shape) -> None:
+        numbers: IndexNumbers = self.dimension_numbers
+        at, mapped = numbers.index_vector_dim, numbers[2]
+        if not 0 <= at <= indices.rank:
+            self.refuse_attribute(
+                "C2",
+                f"index_vector_dim {at} is no dimension of the indices",
+                f"It must be in [0, {indices.rank}]; the last stands for a dimension of size 1.",
+            )
+        components = (*indices.dimensions, 1)[at]
+        if len(mapped) != components:
+            self.refuse_attribute(
+                "C3",
+                f"{numbers._fields[2]} has {len(mapped)} entries, index vectors have {components}",
+                "Give the operand dimension of each component, or move index_vector_dim.",
+            )
+        named = [*mapped, *numbers[4]]
+        if len(set(named)) != len(named) or any(not 0 <= each < operand.rank for each in mapped):
+            self.refuse_attribute(
+                "C4",
+                f"{numbers._fields[2]} must name different dimensions of the operand, none of "
+                f"them in {numbers._fields[4]}",
+                f"Entries must be in [0, {operand.rank}).",
+            )
+
+    def _check_ascending(self, label: str, field: int, rank: int) -> None:
+        listed = self.dimension_numbers[field]
+        if list(listed) != sorted(set(listed)) or any(not 0 <= each < rank for each in listed):
+            name = self.dimension_numbers._fields[field]
+            self.refuse_attribute(
+                label,
+                f"{name} must ascend, without repeats, within [0, {rank})",
+                "Sort the dimensions; where their order matters, transpose the array.",
+            )
+
+    def _check_batching(self, operand: Shape, indices: Shape) -> None:
+        numbers: IndexNumbers = self.dimension_numbers
+        own, name, listed = numbers._fields[4], numbers._fields[5], numbers[5]
+        in_range = all(0 <= each < indices.rank for each in listed)
+        if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
+            self.refuse_attribute(
+                "C8",
+                f"{name} must name different dimensions of the indices, not index_vector_dim",
+                f"Entries must be in [0, {indices.rank}).",
+            )
+        sizes = [operand.dimensions[each] for each in numbers[4]]
+        if sizes != [indices.dimensions[each] for each in listed]:
+            self.refuse(
+                "C9",
+                f"{own} and {name} differ in number or in size",
+                "Each batching dimension of the operand goes with one of the indices.",
+            )
+
+    def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
+        """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""
+        if shape.element_type.bits >= 8:
+            return name, shape
+        wide = shape.with_element_type(element_type("s32"))
+        (name,) = emit.operation("stablehlo.convert", [name], [shape], [wide])
+        return name, wide
+
+
+def window_starts(
+    indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers
+) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """Where windows start, as NumPy has it.
+
+    Args:
+        indices: the array of index vectors.
+        dimensions: the operand's dimension sizes.
+        numbers: the dimension numbers.
+
+    Returns:
+        The sizes of the indices without index_vector_dim, and for each operand dimension the
+        starts as s64 of that rank, neither clamped nor repeated along what they do not depend on.
+        Starts too large for s64 are 2**62.
+    """
+    at = numbers.index_vector_dim
+    vectors = indices[..., None] if at == indices.ndim else np.moveaxis(indices, at, -1)
+    outer = vectors.shape[:-1]
+    starts = [np.zeros((1,) * len(outer), np.int64) for _ in dimensions]
+    for component, dimension in enumerate(numbers[2]):
+        starts[dimension] = _as_s64(vectors[..., component])
+    for dimension, along in zip(numbers[4], numbers[5], strict=True):
+        axis = along - (along > at)
+        sizes = [-1 if each == axis else 1 for each in range(len(outer))]
+        starts[dimension] = np.arange(dimensions[dimension]).reshape(sizes)
+    return outer, starts
+
+
+def element_places(
+    starts: dict[int, np.ndarray], inner: Sequence[int], sizes: Sequence[int]
+) -> list[np.ndarray]:
+    """Where the elements of windows are, for each dimension that has starts.
+
+    Args:
+        starts: what `window_starts` gives for some dimensions.
+        inner: the dimensions that a window's elements differ in.
+        sizes: the windows' size in each dimension.
+
+    Returns:
+        Arrays of the starts' dimensions, then one for each of `inner`, of size 1 where a place
+        does not depend on it.
+    """
+    places = []
+    for dimension, start in starts.items():
+        place = start.reshape((*start.shape, *[1] * len(inner)))
+        if dimension in inner:
+            after = len(inner) - inner.index(dimension) - 1
+            place = place + np.arange(sizes[dimension]).reshape(-1, *[1] * after)
+        places.append(place)
+    return places
+
+
+def _as_s64(indices: np.ndarray) -> np.ndarray:
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(2**62))
+    # Types of 2 and 4 bits have casts to bytes only.
+    elif indices.dtype.itemsize == 1 and indices.dtype.kind not in "iu":
+        indices = indices.astype(np.uint8 if indices.dtype.name.startswith("u") else np.int8)
+    return indices.astype(np.int64)

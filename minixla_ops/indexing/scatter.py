@@ -1,0 +1,237 @@
+"""Scatter: combines updates with windows of arrays, at places that an array of indices gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minixla.core.attributes import Flag, Instance, attribute
+from minixla.core.builders import named_like
+from minixla.core.errors import ShapeError, explain
+from minixla.core.graph import Graph
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import shape_of
+from minixla_ops.folds.fold import as_sequence
+from minixla_ops.indexing.index_numbers import (
+    NumbersAttribute,
+    ScatterDimensionNumbers,
+    batched_numbers,
+    outer_dimensions,
+    outer_place,
+    window_sizes,
+    without_vectors,
+)
+from minixla_ops.indexing.indexed_windows import IndexedWindows
+from minixla_ops.indexing.numpy_scatter import apply_updates, target_places
+from minixla_ops.indexing.scatter_computations import split
+from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_transpose, scatter_vjp
+from minixla_ops.indexing.scatter_programs import program_for_xla
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.computations import (
+    check_computation,
+    check_equal_dimensions,
+    computation_of,
+)
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple
+
+_ONE_EACH = "Give one array of updates for each operand, at least one."
+
+
+@register
+class Scatter(IndexedWindows):
+    """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter.
+
+    results = operands; then, for each index u of the updates, results[start(g) + window(u)] =
+    update_computation(results[start(g) + window(u)]..., updates[u]...): g, the entries of u that
+    are not in update_window_dims, selects an index vector of scatter_indices, whose component k is
+    the start in operand dimension scatter_dims_to_operand_dims[k]; starts in
+    operand_batching_dims are g's own entries, in the others 0. The entries of u in
+    update_window_dims index into the window, of which inserted_window_dims and
+    operand_batching_dims are left out. Elements outside of the operands are skipped.
+
+    The order of updates is open. Here, and on XLA:CPU, windows follow each other as index vectors
+    do. XLA skips windows that lie partly outside as a whole, where StableHLO skips elements; the
+    StableHLO form is such that XLA skips elements, too.
+
+    Args:
+        operands: an array, or a sequence of N arrays of equal dimensions.
+        scatter_indices: an array of integers that holds index vectors along one dimension.
+        updates: an array, or N arrays, of the operands' element types: a window for each index
+            vector.
+        update_computation: a Graph, or a function such as `add`, from N old values and N updates,
+            all scalars, to N new values. Old values come first.
+        dimension_numbers: a ScatterDimensionNumbers: how the arrays' dimensions belong together.
+        indices_are_sorted: a promise that the starts ascend; the result is open if they do not.
+        unique_indices: a promise that no element is updated twice; the result is open if one is.
+        indices_in_bounds: a promise that no element of a window is outside of the operands; it
+            saves the derivatives, and windows in which a start moves, the work that those need.
+
+    Returns:
+        An array like the operand, or a tuple of N.
+
+    Checks (windows are as IndexedWindows has them):
+        (C1) ... (C10) see IndexedWindows.
+        (C11) N >= 1 operands, the indices, N updates.
+        (C12) operands have equal dimensions.
+        (C13) updates have equal dimensions, and each the element type of its operand.
+        (C14) the updates' rank is that of the indices without index_vector_dim plus the number of
+            update_window_dims.
+        (C15) windows are no larger than the operand.
+        (C16) the other sizes of the updates are those of the indices without index_vector_dim.
+        (C17) update_computation takes and gives scalars of the operands' element types.
+
+    Raises:
+        TransformError: the function reads traced values of the enclosing function.
+    """
+
+    stablehlo_name = "scatter"
+    operands = "operands...", "scatter_indices", "updates..."
+    dimension_numbers: ScatterDimensionNumbers = attribute(
+        NumbersAttribute(ScatterDimensionNumbers), stablehlo="scatter_dimension_numbers"
+    )
+    update_computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+    indices_are_sorted: bool = attribute(Flag(), default=False)
+    unique_indices: bool = attribute(Flag(), default=False)
+    indices_in_bounds: bool = attribute(Flag(), default=False, stablehlo=None, hlo=None)
+
+    @classmethod
+    def operand_labels(cls, count):
+        half = count // 2
+        operands = [f"operands[{index}]" for index in range(half)]
+        return [*operands, "scatter_indices", *(f"updates[{i}]" for i in range(count - half - 1))]
+
+    def is_linear_in(self, variables):
+        # Of which update computations this is true its transpose rule knows.
+        return not variables[len(variables) // 2]
+
+    def shape(self, *shapes):
+        operands, indices, updates = split(self.array_shapes(shapes))
+        if len(operands) != len(updates) or not operands:
+            problem = f"{len(operands)} operands and {len(updates)} updates"
+            self.refuse("C11", problem, _ONE_EACH)
+        check_equal_dimensions(self, "C12", "operands", operands)
+        check_equal_dimensions(self, "C13", "updates", updates)
+        for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
+            if update.element_type is not operand.element_type:
+                self.refuse(
+                    "C13",
+                    f"operands[{index}] and updates[{index}] differ in element type",
+                    "Convert one of them with convert_element_type.",
+                )
+        self.check_numbers(operands[0], indices)
+        self._check_updates(operands[0], indices, updates[0])
+        scalars = [Shape(operand.element_type) for operand in operands]
+        computation, name = self.update_computation, "update_computation"
+        check_computation(self, "C17", name, computation, scalars * 2, scalars)
+        return as_results(operands)
+
+    def _check_updates(self, operand: Shape, indices: Shape, updates: Shape) -> None:
+        numbers = self.dimension_numbers
+        outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
+        window_dims = numbers.update_window_dims
+        if updates.rank != len(outer) + len(window_dims):
+            self.refuse(
+                "C14",
+                f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}",
+                "They have a dimension for each one of the indices but index_vector_dim, and for "
+                "each one in update_window_dims.",
+            )
+        for at, size in enumerate(window_sizes(operand.dimensions, updates.dimensions, numbers)):
+            inserted = at in numbers.inserted_window_dims or at in numbers.operand_batching_dims
+            if size > operand.dimensions[at] and not inserted:
+                self.refuse(
+                    "C15",
+                    f"windows have size {size} in dimension {at} of size {operand.dimensions[at]}",
+                    "Windows must be no larger than the operand.",
+                )
+        for at, size in zip(outer_dimensions(updates.rank, numbers), outer, strict=True):
+            if updates.dimensions[at] != size:
+                self.refuse(
+                    "C16",
+                    f"dimension {at} of the updates has size {updates.dimensions[at]}, not {size}",
+                    "There must be a window for each index vector.",
+                )
+
+    def reference(self, *arrays):
+        operands, indices, updates = split(arrays)
+        numbers, sizes = self.dimension_numbers, operands[0].shape
+        windows = window_sizes(sizes, updates[0].shape, numbers)
+        places, inside = target_places(indices, sizes, numbers, windows)
+        order = [*outer_dimensions(updates[0].ndim, numbers), *numbers.update_window_dims]
+        results = [operand.flatten() for operand in operands]
+        values = [update.transpose(order)[inside] for update in updates]
+        apply_updates(self.update_computation, results, places[inside], values)
+        return as_results([result.reshape(sizes) for result in results])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        program = program_for_xla(self, tuple(shapes))
+        if program is not None:
+            return Call(program).stablehlo(emit, operands, shapes, results)
+        names, types, at = list(operands), list(shapes), len(results)
+        names[at], types[at] = self.stablehlo_indices(emit, names[at], shapes[at])
+        return super().stablehlo(emit, names, types, results)
+
+    def jvp(self, primals, tangents, results):
+        return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))
+
+    def transpose(self, cotangents, operands, linear):
+        return scatter_transpose(self, as_tuple(cotangents), operands, linear)
+
+    def vjp(self, cotangents, operands, results, active):
+        return scatter_vjp(self, as_tuple(cotangents), operands, as_tuple(results), active)
+
+    def batch(self, operands, dimensions):
+        numbers, size = self.dimension_numbers, batch_size(operands, dimensions)
+        arrays, indices, updates = split(operands)
+        of_arrays, indices_at, of_updates = split(dimensions)
+        operand_at, updates_at = (
+            next((at for at in part if at is not None), 0) for part in (of_arrays, of_updates)
+        )
+        rank, updates_rank = (
+            array_shape(part[0]).rank - (places[0] is not None)
+            for part, places in ((arrays, of_arrays), (updates, of_updates))
+        )
+        ranks = rank, updates_rank
+        updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
+        arrays, updates = (
+            [move_batch(each, at, to, size) for each, at in zip(part, places, strict=True)]
+            for part, places, to in (
+                (arrays, of_arrays, operand_at),
+                (updates, of_updates, updates_at),
+            )
+        )
+        results = self(
+            *arrays,
+            indices,
+            *updates,
+            dimension_numbers=batched_numbers(numbers, operand_at, indices_at, updates_at),
+            indices_are_sorted=self.indices_are_sorted and indices_at is None,
+        )
+        return results, as_results([operand_at] * len(arrays))
+
+
+def _scatter(
+    operands: Any,
+    scatter_indices: Any,
+    updates: Any,
+    update_computation: Graph | Callable[..., Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    indices_in_bounds: bool = False,
+) -> Any:
+    operands, updates = as_sequence(operands), as_sequence(updates)
+    if not operands or len(operands) != len(updates):
+        problem = f"(C11) {len(operands)} operands and {len(updates)} updates"
+        raise explain(ShapeError, "scatter", problem, advice=_ONE_EACH)
+    values = [*operands, scatter_indices, *updates]
+    shapes = Scatter.array_shapes([shape_of(value) for value in values])
+    scalars = [Shape(shape.element_type) for shape in shapes[: len(operands)]]
+    graph = computation_of(update_computation, [*scalars, *scalars], "scatter")
+    promises = indices_are_sorted, unique_indices, indices_in_bounds
+    return Scatter(dimension_numbers, graph, *promises)(*values)
+
+
+scatter = named_like(_scatter, Scatter)

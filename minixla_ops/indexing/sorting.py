@@ -1,0 +1,274 @@
+"""Sort and TopK: the elements along one dimension put into order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
+from minixla.core.builders import builder, named_like
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla_ops.elementwise.comparisons import total_order
+from minixla_ops.folds.fold import as_sequence
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.indexing.numpy_sorting import key_of, order_by_key, order_by_merging
+from minixla_ops.movement.slicing import slice_in_dim
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.computations import (
+    check_computation,
+    check_equal_dimensions,
+    computation_of,
+)
+from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
+from minixla_ops.vocabulary.casting import cast, widened
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
+
+_PRED, _S32 = Shape("pred"), Shape("s32")
+
+
+@register
+class Sort(Operation):
+    """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort.
+
+    All arrays are permuted together, and each row along the dimension by itself. Of elements at
+    i < j of a result either comparator(v[i], v[j]) holds or neither that nor
+    comparator(v[j], v[i]): `lt` sorts ascending. The comparator must be a strict weak order; with
+    another one (such as `lt` of floats where there is a NaN) the result is some permutation.
+
+    Args:
+        operands: an array, or a list or tuple of N arrays of equal dimensions.
+        comparator: a Graph or a function of 2 N scalars, two of each operand in turn (left and
+            right of the first, left and right of the second ...), that gives a pred: whether the
+            left ones come first. `minixla_ops.lt` sorts one operand in ascending order.
+        dimension: along which dimension; -1 is the last.
+        is_stable: whether elements that are equal to the comparator keep their order.
+
+    Returns:
+        The sorted array; for N > 1 a tuple of N arrays, all permuted together.
+
+    Checks:
+        (C1) at least one operand, all of equal dimensions.
+        (C2) dimension is one of theirs.
+        (C3) the comparator takes two scalars of each operand's element type and gives a pred.
+
+    Derivatives are permuted as the values are; the comparator decides on the values alone.
+
+    Raises:
+        TransformError: the comparator reads a traced value of the enclosing function.
+    """
+
+    stablehlo_name = "sort"
+    operands = ("operands...",)
+    dynamic_operands = EVERY_OPERAND
+    comparator: Graph = attribute(Instance(Graph), hlo="to_apply")
+    dimension: int = attribute(Dimension(), hlo="dimensions")
+    is_stable: bool = attribute(Flag(), default=False)
+
+    def shape(self, *operands):
+        shapes = self.array_shapes(operands)
+        if not shapes:
+            self.refuse("C1", "there is no operand", "Give at least one array.")
+        check_equal_dimensions(self, "C1", "operands", shapes)
+        if not 0 <= self.dimension < shapes[0].rank:
+            problem = f"there is no dimension {self.dimension}"
+            advice = f"dimension must be in [0, {shapes[0].rank}), or -1 for the last."
+            self.refuse_attribute("C2", problem, advice)
+        check_computation(self, "C3", "comparator", self.comparator, _parameters(shapes), [_PRED])
+        return as_results(shapes)
+
+    def reference(self, *operands):
+        rows = [np.moveaxis(operand, self.dimension, -1) for operand in operands]
+        order = order_by_key(rows, self.comparator)
+        if order is None:
+            order = order_by_merging(rows, self.comparator)
+        taken = [np.take_along_axis(row, order, -1) for row in rows]
+        return as_results([np.moveaxis(row, -1, self.dimension) for row in taken])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if any(shape.element_type in _CARRIERS for shape in shapes):
+            return emit.expand(_carried(self, shapes), operands)
+        # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
+        # strict weak order; std::stable_sort does not.
+        key = key_of(self.comparator)
+        is_safe = key is not None and (
+            key.in_total_order or not shapes[key.operand].element_type.is_inexact
+        )
+        record = self if is_safe else self.replace(is_stable=True)
+        return Operation.stablehlo(record, emit, operands, shapes, results)
+
+    def forward(self, primals, tangents):
+        # The positions are sorted along, and say where tangents go.
+        shape = array_shape(primals[0])
+        positions = ops.iota(Shape("s32", shape.dimensions), self.dimension)
+        *results, order = self(*primals, positions, comparator=_with_positions(self.comparator))
+        moved = [None if t is None else _taken(t, order, self.dimension) for t in tangents]
+        return as_results(results), as_results(moved)
+
+    def batch(self, operands, dimensions):
+        aligned, at = align_batches(operands, dimensions)
+        results = self(*aligned, dimension=self.dimension + (at <= self.dimension))
+        return results, as_results([at] * len(operands))
+
+
+def _sort(
+    operands: Any,
+    comparator: Graph | Callable[..., Any],
+    dimension: int = -1,
+    is_stable: bool = False,
+) -> Any:
+    values = as_sequence(operands)
+    shapes = Sort.array_shapes([shape_of(value, "sort") for value in values])
+    graph = computation_of(comparator, _parameters(shapes), "sort")
+    if dimension == -1 and shapes:
+        dimension = shapes[0].rank - 1
+    return Sort(graph, dimension, is_stable)(*values)
+
+
+sort = named_like(_sort, Sort)
+
+
+def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    return tuple([scalar for shape in shapes for scalar in [Shape(shape.element_type)] * 2])
+
+
+def _with_positions(comparator: Graph) -> Graph:
+    """The comparator where one more operand, of s32, is sorted along."""
+    shapes = (*comparator.input_shapes, _S32, _S32)
+
+    def compare(*scalars: Any) -> Any:
+        return evaluate_graph(comparator, scalars[:-2])
+
+    given = compare, shapes, "sort", comparator.name
+    return comparator.remembered("with_positions", closed_graph, *given)
+
+
+def _taken(operand: Any, indices: Any, dimension: int) -> Any:
+    """Along a dimension of `operand` the elements at `indices`, row by row."""
+    shape = array_shape(indices)
+    if not array_shape(operand).size:
+        return zeros(array_shape(operand).with_dimensions(shape.dimensions))
+    others = [each for each in range(shape.rank) if each != dimension]
+    numbers = GatherDimensionNumbers((), (dimension,), (dimension,), shape.rank, others, others)
+    return ops.gather(operand, indices, numbers, [1] * shape.rank)
+
+
+# Types that XLA:CPU does not sort rightly, each with the type whose bits or values are sorted
+# instead. XLA converts short floats on the way, which changes NaN and the order of the least
+# f8e5m2fnuz, and it loses elements of two bits.
+_CARRIERS = {
+    ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier]
+    for name, carrier in [
+        ("s2", "s8"),
+        ("u2", "u8"),
+        *[(name, f"u{name[1]}") for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")],
+    ]
+}
+
+
+def _carried(operation: Sort, shapes: Sequence[AnyShape]) -> Graph:
+    """The program that sorts operands of such types as carriers."""
+    comparator = operation.comparator
+    kinds = [array_shape(shape).element_type for shape in shapes]
+
+    def compare(*scalars: Any) -> Any:
+        own = [array_shape(shape).element_type for shape in comparator.input_shapes]
+        return evaluate_graph(comparator, list(map(_converted, scalars, own)))[0]
+
+    def function(*operands: Any) -> list[Any]:
+        carriers = [_CARRIERS.get(kind, kind) for kind in kinds]
+        given = list(map(_converted, operands, carriers))
+        results = as_sequence(sort(given, compare, operation.dimension, operation.is_stable))
+        return list(map(_converted, results, kinds))
+
+    return closed_graph(function, shapes, "sort", "sort")
+
+
+def _converted(value: Any, kind: ElementType) -> Any:
+    own = array_shape(value).element_type
+    if own is kind:
+        return value
+    convert = (
+        ops.convert_element_type if own.is_integer and kind.is_integer else ops.bitcast_convert_type
+    )
+    return convert(value, kind)
+
+
+@register
+class TopK(Composed):
+    """The k greatest or least elements of the last dimension, and where they are. XLA: TopK.
+
+    Of equal elements those of lower index come first. Floats are in the total order, in which -NaN
+    is the least and +NaN the greatest, and -0 less than +0.
+
+    Args:
+        operand: an array of at least one dimension, not complex.
+        k: how many, at most the size of the last dimension.
+        largest: whether the greatest, in falling order, or the least, in rising order.
+
+    Returns:
+        Values and s32 indices, both with k elements in the last dimension.
+
+    Checks:
+        (C1) operand has a last dimension, of at least k elements.
+        (C2) its element type has an order: it is not complex.
+    """
+
+    hlo_name = "topk"
+    operands = ("operand",)
+    k: int = attribute(Integer(minimum=0))
+    largest: bool = attribute(Boolean(), default=True)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        if not operand.rank or self.k > operand.dimensions[-1]:
+            advice = "k must not exceed the size of the last dimension."
+            self.refuse("C1", f"there are no {self.k} elements in a row", advice)
+        if operand.element_type.is_complex:
+            advice = "Take the real parts, or sort by a comparator."
+            self.refuse("C2", "complex numbers have no order", advice)
+        sizes = (*operand.dimensions[:-1], self.k)
+        return operand.with_dimensions(sizes), Shape("s32", sizes)
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
+        ranks = ~ranks if self.largest else ranks
+        indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
+        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
+
+    def composition(self, operand):
+        # XLA knows this form, and does not sort the whole array.
+        shape = array_shape(operand)
+        last = shape.rank - 1
+        positions = ops.iota(Shape("s32", shape.dimensions), last)
+        comparator = _is_greater if self.largest else _is_less
+        ordered = sort([operand, positions], comparator, last, True)
+        return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
+
+    def jvp(self, primals, tangents, results):
+        indices = results[1]
+        return _taken(tangents[0], indices, array_shape(indices).rank - 1), None
+
+    def batch(self, operands, dimensions):
+        (operand,), at = operands, dimensions[0] or 0
+        if at == array_shape(operand).rank - 1:
+            operand, at = move_dimension(operand, at, 0), 0
+        return self(operand), (at, at)
+
+
+top_k = builder(TopK)
+
+
+def _is_greater(x: Any, y: Any, i: Any, j: Any) -> Any:
+    return ops.gt_total_order(x, y)
+
+
+def _is_less(x: Any, y: Any, i: Any, j: Any) -> Any:
+    return ops.lt_total_order(x, y)

@@ -1,0 +1,1 @@
+"""Cholesky, triangular systems, LAPACK's calls and Fourier transforms."""

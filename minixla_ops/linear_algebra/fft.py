@@ -1,0 +1,150 @@
+"""Fft: discrete Fourier transforms over the last dimensions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Enumeration, Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
+
+_FORMS = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
+_REALS = [ELEMENT_TYPES[name] for name in ("f32", "f64")]
+_COMPLEX = [each.complex for each in _REALS]
+
+
+@register
+class Fft(Operation):
+    """The discrete Fourier transform over the last one to three dimensions. XLA: Fft.
+
+    Along one dimension of length N, FFT gives y[k] = sum over n of x[n] exp(-2 pi i k n / N), and
+    IFFT its inverse, x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N). RFFT is FFT of real
+    numbers without the elements above N / 2, which are the conjugates of those below; IRFFT, its
+    inverse, takes that symmetry for granted and does not read the imaginary parts of elements 0
+    and N / 2. Several dimensions are transformed one after the other, the last one first by RFFT
+    and last by IRFFT: the others are complex.
+
+    Args:
+        operand: an array of c64 or c128, for RFFT of f32 or f64.
+        fft_type: FFT, IFFT, RFFT or IRFFT.
+        fft_length: the lengths N of the transformed dimensions, one to three, before RFFT and after
+            IRFFT. If one is 0, so is the size of the result.
+
+    Returns:
+        An array like operand; the last dimension has N // 2 + 1 elements after RFFT, N after
+        IRFFT, where N is the last length.
+
+    Checks:
+        (C1) one to three lengths, not more than operand has dimensions.
+        (C2) operand is of f32 or f64 for RFFT, of c64 or c128 for the others.
+        (C3) its last dimensions have the sizes fft_length, the very last one N // 2 + 1 for IRFFT
+            (or 0 where N is).
+    """
+
+    stablehlo_name = "fft"
+    operands = ("operand",)
+    fft_type: str = attribute(Enumeration(*_FORMS, mnemonic="fft_type"))
+    fft_length: tuple[int, ...] = attribute(Integers(minimum=0))
+    linear_operands = (0,)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        form, lengths = self.fft_type, self.fft_length
+        if not 1 <= len(lengths) <= min(3, operand.rank):
+            self.refuse_attribute(
+                "C1",
+                f"{len(lengths)} dimensions cannot be transformed",
+                "Give one to three lengths, those of the operand's last dimensions.",
+            )
+        kind, allowed = operand.element_type, _REALS if form == "RFFT" else _COMPLEX
+        if kind not in allowed:
+            names = " or ".join(each.name for each in allowed)
+            self.refuse("C2", f"{form} does not take {kind}", f"It takes {names}.")
+        sizes = operand.dimensions[-len(lengths) :]
+        wanted = (*lengths[:-1], lengths[-1] // 2 + 1) if form == "IRFFT" else lengths
+        if sizes != wanted and not (lengths[-1] == 0 and sizes == lengths):
+            self.refuse(
+                "C3",
+                f"the last dimensions have sizes {sizes}, not {wanted}",
+                "Pad or slice the operand, or give other lengths.",
+            )
+        return Shape(self._result_type(kind), self._result_sizes(operand.dimensions))
+
+    def _result_type(self, kind: ElementType) -> ElementType:
+        return {"RFFT": kind.complex, "IRFFT": kind.real}.get(self.fft_type, kind)
+
+    def _result_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        last = self.fft_length[-1]
+        kept = {"RFFT": last // 2 + 1 if last else 0, "IRFFT": last}
+        return (*sizes[:-1], kept.get(self.fft_type, sizes[-1]))
+
+    def reference(self, operand):
+        dtype = self._result_type(element_type(operand.dtype)).dtype
+        if 0 in self.fft_length:
+            return np.zeros(self._result_sizes(operand.shape), dtype)
+        wide = operand.astype(np.float64 if self.fft_type == "RFFT" else np.complex128)
+        dimensions = range(-len(self.fft_length), 0)
+        return _FORMS[self.fft_type](wide, self.fft_length, dimensions).astype(dtype)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if self.fft_type == "IRFFT" and len(self.fft_length) > 1 and emit.platform != "cpu":
+            (shape,) = self.array_shapes(shapes)
+            return emit.expand(_one_after_the_other(shape, self.fft_length), operands)
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def transpose(self, cotangents, operands, linear):
+        # FFT and IFFT are symmetric. Where one element stands for two, it counts twice.
+        if self.fft_type in ("FFT", "IFFT"):
+            return (self(cotangents),)
+        shape, lengths = array_shape(operands[0]), self.fft_length
+        if not array_shape(cotangents).size:
+            return (zeros(shape),)
+        if self.fft_type == "RFFT":
+            weights = _multiplicities(array_shape(cotangents), lengths[-1])
+            return (fft(conjugate(cotangents) / weights, "IRFFT", lengths) * prod(lengths),)
+        found = fft(cotangents, "RFFT", lengths)
+        return (conjugate(found) * _multiplicities(shape, lengths[-1]) / prod(lengths),)
+
+    def batch(self, operands, dimensions):
+        return self(move_dimension(operands[0], dimensions[0], 0)), 0
+
+
+def _multiplicities(shape: Shape, length: int) -> Any:
+    """How many elements of a whole transform each element of a half one stands for."""
+    count = shape.dimensions[-1]
+    half, row = Shape("s32", (count,)), Shape(shape.element_type, (count,))
+    position = ops.iota(half, 0)
+    is_alone = ops.or_(ops.eq(position, splat(0, half)), ops.eq(position * 2, splat(length, half)))
+    weights = ops.select(is_alone, splat(1, row), splat(2, row))
+    return ops.broadcast_in_dim(weights, shape.dimensions, (shape.rank - 1,))
+
+
+@lru_cache(maxsize=1024)
+def _one_after_the_other(shape: Shape, fft_length: tuple[int, ...]) -> Graph:
+    """IRFFT of several dimensions as IFFT of the outer ones, then IRFFT of the last.
+
+    XLA's GPU library takes the symmetry for granted along all of the dimensions.
+    """
+    last = shape.rank - 1
+    first = shape.rank - len(fft_length)
+
+    def function(operand: Any) -> Any:
+        moved = fft(move_dimension(operand, last, first), "IFFT", fft_length[:-1])
+        return fft(move_dimension(moved, first, last), "IRFFT", fft_length[-1:])
+
+    return kept_program(function, [shape], "fft")
+
+
+fft = builder(Fft)

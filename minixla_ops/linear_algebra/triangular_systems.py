@@ -1,0 +1,335 @@
+"""Cholesky and TriangularSolve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Enumeration, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.graph import Graph
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.linear_algebra.lapack_calls import lapack_call
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, move_dimension
+from minixla_ops.vocabulary.casting import cast, emit_converted, widened
+from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, full_like, zeros
+
+_F32 = ELEMENT_TYPES["f32"]
+
+
+class MatrixOperation(Operation):
+    """Base class: of stacks of matrices of floats or complex numbers, in two last dimensions.
+
+    Types narrower than f32 are computed in f32 and rounded once.
+
+    Attributes:
+        lapack_name: the routine of LAPACK that computes it.
+        has_info: whether that says for each matrix if there is no result.
+    """
+
+    lapack_name: ClassVar[str]
+    has_info: ClassVar[bool] = False
+
+    def check_matrix(self, a: Shape) -> None:
+        """Raises ShapeError unless `a` is a stack of square matrices of inexact numbers."""
+        if not a.element_type.is_inexact:
+            problem = f"{a.element_type} is neither a float nor a complex type"
+            self.refuse("C1", problem, "Convert with convert_element_type.")
+        if a.rank < 2 or a.dimensions[-1] != a.dimensions[-2]:
+            self.refuse(
+                "C1",
+                "a is not a square matrix, or a stack of such",
+                "The last two dimensions of a must be equal in size.",
+            )
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (result,) = self.array_shapes(results)
+        wide = _F32 if result.element_type.bits < 32 else result.element_type
+        wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
+        names = emit_converted(emit, operands, shapes, wides)
+        whole = result.with_element_type(wide)
+        write = super().stablehlo
+        if emit.platform == "cpu" and result.size:
+            write = self._lapack_stablehlo
+        return emit.expand(_finished(self, result, wide), write(emit, names, wides, [whole]))
+
+    def _lapack_stablehlo(
+        self, emit: Any, operands: Sequence[str], shapes: Sequence[Shape], results: list[Shape]
+    ) -> Sequence[str]:
+        """The routine of LAPACK: XLA:CPU's own loops take ten times as long."""
+        options = self.lapack_options()
+        if not self.has_info:
+            return lapack_call(emit, self.lapack_name, operands, shapes, results, **options)
+        (result,) = results
+        both = result, Shape("s32", result.dimensions[:-2])
+        found = lapack_call(emit, self.lapack_name, operands, shapes, both, **options)
+        return emit.expand(_result_or_nan(self, *both), found)
+
+    def lapack_options(self) -> dict[str, str]:
+        """The attributes as the routine's letters."""
+        raise NotImplementedError
+
+    def finish(self, result: Any) -> Any:
+        """The result, of what StableHLO's operation gives."""
+        return result
+
+
+@lru_cache(maxsize=1024)
+def _finished(operation: MatrixOperation, result: Shape, wide: ElementType) -> Graph:
+    def function(found: Any) -> Any:
+        return convert(operation.finish(found), result.element_type)
+
+    return kept_program(function, [result.with_element_type(wide)], operation.builder_name)
+
+
+@lru_cache(maxsize=1024)
+def _result_or_nan(operation: MatrixOperation, result: Shape, info: Shape) -> Graph:
+    """NaN for matrices of which LAPACK says that they have no result."""
+
+    def function(found: Any, failed: Any) -> Any:
+        is_found = ops.eq(failed, zeros(info))
+        is_found = ops.broadcast_in_dim(is_found, result.dimensions, range(info.rank))
+        return ops.select(is_found, found, full_like(found, math.nan))
+
+    return kept_program(function, [result, info], operation.builder_name)
+
+
+def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
+    """One triangle of matrices, with or without the diagonal; zeros elsewhere."""
+    shape = array_shape(value)
+    square = Shape("s32", shape.dimensions[-2:])
+    row, column = ops.iota(square, 0), ops.iota(square, 1)
+    pair = (column, row) if lower else (row, column)
+    mask = ops.lt(*pair) if strict else ops.le(*pair)
+    mask = ops.broadcast_in_dim(mask, shape.dimensions, (shape.rank - 2, shape.rank - 1))
+    return ops.select(mask, value, zeros(shape))
+
+
+def _transposed(value: Any) -> Any:
+    rank = array_shape(value).rank
+    return ops.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _applied(value: Any, transpose_a: str) -> Any:
+    """op(value), as TriangularSolve has it."""
+    if transpose_a == "NO_TRANSPOSE":
+        return value
+    return _transposed(conjugate(value) if transpose_a == "ADJOINT" else value)
+
+
+def _product(lhs: Any, rhs: Any) -> Any:
+    """The products of stacks of matrices."""
+    rank = array_shape(lhs).rank
+    batch = range(rank - 2)
+    numbers = DotDimensionNumbers((rank - 1,), (rank - 2,), batch, batch)
+    return ops.dot_general(lhs, rhs, numbers, "HIGHEST")
+
+
+@register
+class Cholesky(MatrixOperation):
+    """The Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky.
+
+    lower: a = l l^H with l lower triangular; else a = u^H u with u upper triangular. Only that
+    triangle of `a` is read, and only the real parts of its diagonal. The result's other triangle
+    is zero; where a matrix is not positive definite, its triangle is NaN (XLA: the last element,
+    if that alone has no root).
+
+    Args:
+        a: an array [..., n, n] of floats or complex numbers, of which one triangle is read.
+        lower: whether that is the lower one, and a = l l^H; else a = u^H u.
+
+    Returns:
+        l or u, the other triangle zero; NaN where a matrix is not positive definite.
+
+    Checks:
+        (C1) a has a float or complex type, and two last dimensions of equal size.
+    """
+
+    stablehlo_name = "cholesky"
+    lapack_name = "potrf"
+    has_info = True
+    operands = ("a",)
+    lower: bool = attribute(Boolean(), default=True)
+
+    def shape(self, a):
+        (a,) = self.array_shapes([a])
+        self.check_matrix(a)
+        return a
+
+    def reference(self, a):
+        kind = element_type(a.dtype)
+        wide = cast(a, widened(kind, in_double=True))
+        if not self.lower:
+            wide = wide.swapaxes(-1, -2).conj()
+        factor = _cholesky(wide)
+        if not self.lower:
+            factor = factor.swapaxes(-1, -2).conj()
+        return cast(factor, kind)
+
+    def finish(self, result):
+        return _triangle(result, self.lower)
+
+    def lapack_options(self):
+        return {"uplo": "L" if self.lower else "U"}
+
+    def jvp(self, primals, tangents, results):
+        # l' = l phi(l^-1 a' l^-H), where phi halves the diagonal of the lower triangle (Murray,
+        # "Differentiation of the Cholesky decomposition", 2016).
+        turned = "NO_TRANSPOSE" if self.lower else "ADJOINT"
+        factor, half = _applied(results, turned), _half(_applied(tangents[0], turned))
+        inner = triangular_solve(factor, half + _applied(half, "ADJOINT"), True, True)
+        inner = triangular_solve(factor, inner, False, True, False, "ADJOINT")
+        return _applied(_product(factor, _half(inner)), turned)
+
+    def batch(self, operands, dimensions):
+        return self(move_dimension(operands[0], dimensions[0], 0)), 0
+
+
+def _half(value: Any) -> Any:
+    """The lower triangle with half of the diagonal."""
+    return (_triangle(value, True) + _triangle(value, True, strict=True)) * 0.5
+
+
+def _cholesky(a: np.ndarray) -> np.ndarray:
+    """The factors of stacked matrices; NaN in the lower triangle where there is none."""
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        if a.ndim == 2:
+            return np.tril(np.full_like(a, np.nan))
+        return np.stack([_cholesky(each) for each in a])
+
+
+@register
+class TriangularSolve(MatrixOperation):
+    """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve.
+
+    Args:
+        a: an array [..., m, m] of floats or complex numbers, of which one triangle is read.
+        b: an array of the same type, [..., m, k] with `left_side`, else [..., k, m].
+        left_side: whether op(a) stands left of x.
+        lower: whether a is lower triangular, else upper.
+        unit_diagonal: whether to take the diagonal of a as ones, and not read it.
+        transpose_a: op(a) is a (`NO_TRANSPOSE`), its transpose (`TRANSPOSE`) or its conjugate
+            transpose (`ADJOINT`).
+
+    Returns:
+        x, of the shape of b.
+
+    Checks:
+        (C1) a has a float or complex type, and two last dimensions of equal size.
+        (C2) b has the type, the rank and the batch dimensions of a.
+        (C3) b has as many rows (columns, without left_side) as a.
+    """
+
+    stablehlo_name = "triangular_solve"
+    lapack_name = "trsm"
+    operands = "a", "b"
+    left_side: bool = attribute(Boolean())
+    lower: bool = attribute(Boolean())
+    unit_diagonal: bool = attribute(Boolean(), default=False)
+    transpose_a: str = attribute(
+        Enumeration("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", mnemonic="transpose"),
+        default="NO_TRANSPOSE",
+    )
+    linear_operands = (1,)
+
+    def shape(self, a, b):
+        a, b = self.array_shapes([a, b])
+        self.check_matrix(a)
+        types, batches = (a.element_type, b.element_type), (a.dimensions[:-2], b.dimensions[:-2])
+        if types[0] is not types[1] or a.rank != b.rank or batches[0] != batches[1]:
+            self.refuse(
+                "C2",
+                "a and b differ in type or batch dimensions",
+                "All dimensions but the last two must be equal.",
+            )
+        if b.dimensions[-2 if self.left_side else -1] != a.dimensions[-1]:
+            self.refuse(
+                "C3",
+                "a and b do not fit each other",
+                "b must have as many rows as a, or columns without left_side.",
+            )
+        return b
+
+    def reference(self, a, b):
+        kind, lower = element_type(b.dtype), self.lower
+        a, b = (cast(each, widened(kind, in_double=True)) for each in (a, b))
+        if self.transpose_a == "ADJOINT":
+            a = a.conj()
+        if not self.left_side:
+            b = b.swapaxes(-1, -2)
+        if (self.transpose_a != "NO_TRANSPOSE") == self.left_side:
+            a, lower = a.swapaxes(-1, -2), not lower
+        # Now a x = b, in either case.
+        x, size = b.copy(), a.shape[-1]
+        with np.errstate(all="ignore"):
+            for row in range(size) if lower else reversed(range(size)):
+                known = slice(0, row) if lower else slice(row + 1, size)
+                x[..., row, :] -= (a[..., row, None, known] @ x[..., known, :])[..., 0, :]
+                if not self.unit_diagonal:
+                    x[..., row, :] /= a[..., row, row, None]
+        return cast(x if self.left_side else x.swapaxes(-1, -2), kind)
+
+    def lapack_options(self):
+        return {
+            "diag": "U" if self.unit_diagonal else "N",
+            "side": "L" if self.left_side else "R",
+            "trans_x": {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}[self.transpose_a],
+            "uplo": "L" if self.lower else "U",
+        }
+
+    def jvp(self, primals, tangents, results):
+        # op(a) x' = b' - op(a') x
+        tangent = tangents[1]
+        if tangents[0] is not None:
+            moved = _applied(self._read(tangents[0]), self.transpose_a)
+            pair = (moved, results) if self.left_side else (results, moved)
+            tangent = add_cotangents(tangent, -_product(*pair))
+        return self(primals[0], tangent)
+
+    def _read(self, a: Any) -> Any:
+        """The part of `a` that is read."""
+        return _triangle(a, self.lower, strict=self.unit_diagonal)
+
+    def transpose(self, cotangents, operands, linear):
+        a = conjugate(operands[0]) if self.transpose_a == "ADJOINT" else operands[0]
+        turned = "TRANSPOSE" if self.transpose_a == "NO_TRANSPOSE" else "NO_TRANSPOSE"
+        return None, self(a, cotangents, transpose_a=turned)
+
+    def vjp(self, cotangents, operands, results, active):
+        of_b = self.transpose(cotangents, operands, (False, True))[1]
+        if not active[0]:
+            return None, of_b
+        moved = _transposed(results)
+        product = _product(of_b, moved) if self.left_side else _product(moved, of_b)
+        of_a = self._read(_applied(-product, self.transpose_a))
+        return of_a, of_b if active[1] else None
+
+    def batch(self, operands, dimensions):
+        (a, b), (a_at, b_at), size = operands, dimensions, batch_size(operands, dimensions)
+        if a_at is not None:
+            return self(move_dimension(a, a_at, 0), move_batch(b, b_at, 0, size)), 0
+        # More columns, or rows, for the same matrix.
+        at = array_shape(a).rank - (0 if self.left_side else 2)
+        b = move_dimension(b, b_at, at)
+        sizes = array_shape(b).dimensions
+        first = len(sizes) - (2 if self.left_side else 3)
+        merged = sizes[first] * sizes[first + 1]
+        joined = ops.reshape(b, (*sizes[:first], merged, *sizes[first + 2 :]))
+        return ops.reshape(self(a, joined), sizes), at
+
+
+cholesky = builder(Cholesky)
+triangular_solve = builder(TriangularSolve)

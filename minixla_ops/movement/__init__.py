@@ -1,0 +1,1 @@
+"""Arrays made, and elements moved: constants, broadcasts, reshapes, slices, padding, joins."""

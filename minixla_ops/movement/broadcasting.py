@@ -1,0 +1,316 @@
+"""Broadcasting: XLA's rule for binary builders, and the operations Broadcast and BroadcastInDim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.errors import ShapeError, explain
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import current_trace, host_array, shape_of
+from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, listed, splat
+
+
+def broadcast_operands(
+    operation: Operation, lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None
+) -> tuple[Any, Any]:
+    """The operands of a binary builder, broadcast to a common shape as XLA does (rule B).
+
+    Equal shapes and scalars need nothing; equal ranks stretch dimensions of size 1; other ranks
+    need `broadcast_dimensions`, which says for each dimension of the lower-rank operand which
+    dimension of the other it is.
+
+    Raises:
+        ShapeError: element types differ (B1), or the shapes or `broadcast_dimensions` do not fit
+            (E1 ... E9 of the broadcasting rules).
+    """
+    left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
+    if broadcast_dimensions is not None:
+        name = "broadcast_dimensions"
+        broadcast_dimensions = operation._canonical_value(name, broadcast_dimensions, Integers())
+    if left is right and not broadcast_dimensions:
+        return lhs, rhs
+    left, right = operation.array_shapes([left, right])
+    given = [f"lhs {left}", f"rhs {right}"]
+    if broadcast_dimensions is not None:
+        given.append(f"broadcast_dimensions {broadcast_dimensions}")
+
+    def reject(label: str, problem: str, advice: str) -> ShapeError:
+        return explain(ShapeError, operation.builder_name, f"({label}) {problem}", given, advice)
+
+    if left.element_type is not right.element_type:
+        raise reject(
+            "B1",
+            "the element types of lhs and rhs differ",
+            "XLA's operations do not promote types: convert one side with convert_element_type, "
+            "or use mx.numpy.",
+        )
+    if left.rank == right.rank:
+        identity = tuple(range(left.rank))
+        if broadcast_dimensions is not None and broadcast_dimensions not in (identity, ()):
+            raise reject(
+                "E8",
+                "operands of equal rank take only the identity as broadcast_dimensions",
+                f"Leave broadcast_dimensions out or give {identity}; transpose the operand first.",
+            )
+        sizes = _stretched(left.dimensions, right.dimensions, reject)
+        both = _in_dim(lhs, left, sizes, identity), _in_dim(rhs, right, sizes, identity)
+        return tuple(common_sizes(*both))
+    lower, higher = (left, right) if left.rank < right.rank else (right, left)
+    mapping = _checked_mapping(lower, higher, broadcast_dimensions, reject)
+    sizes = list(higher.dimensions)
+    for size, dimension in zip(lower.dimensions, mapping, strict=True):
+        sizes[dimension] = size if sizes[dimension] == 1 else sizes[dimension]
+    every = tuple(range(higher.rank))
+    first, second = (mapping, every) if lower is left else (every, mapping)
+    both = _in_dim(lhs, left, sizes, first), _in_dim(rhs, right, sizes, second)
+    return tuple(common_sizes(*both))
+
+
+def _in_dim(value: Any, shape: Shape, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
+    return value if shape.dimensions == tuple(sizes) else broadcast_in_dim(value, sizes, mapping)
+
+
+def _stretched(first: Sequence[int], second: Sequence[int], reject: Any) -> list[int]:
+    sizes = []
+    for dimension, (one, other) in enumerate(zip(first, second, strict=True)):
+        if one != other and 1 not in (one, other):
+            raise reject(
+                "E7",
+                f"dimension {dimension} has sizes {one} and {other}",
+                "Sizes must be equal or one of them 1.",
+            )
+        # Not the larger: against size 0 the degenerate side gives way.
+        sizes.append(other if one == 1 else one)
+    return sizes
+
+
+def _checked_mapping(
+    lower: Shape, higher: Shape, given: Sequence[int] | None, reject: Any
+) -> tuple[int, ...]:
+    if given is None:
+        if lower.rank == 0:
+            return ()
+        raise reject(
+            "E1",
+            "the ranks differ and broadcast_dimensions is not given",
+            "XLA does not align dimensions by itself: say for each dimension of the lower-rank "
+            "operand which dimension of the other it is, or use mx.numpy.",
+        )
+    mapping = tuple(given)
+    if len(mapping) != lower.rank:
+        label = "E9" if lower.rank == 0 else "E4"
+        raise reject(
+            label,
+            f"{len(mapping)} entries for an operand of rank {lower.rank}",
+            "Give one entry for each dimension of the lower-rank operand.",
+        )
+    if any(not 0 <= dimension < higher.rank for dimension in mapping):
+        raise reject("E5", "an entry is out of range", f"Entries must be in [0, {higher.rank}).")
+    for before, after in pairwise(mapping):
+        if before >= after:
+            label, what = ("E3", "repeats a dimension") if before == after else ("E2", "decreases")
+            raise reject(
+                label,
+                f"broadcast_dimensions {what}",
+                "Entries must increase strictly; transpose the operand first.",
+            )
+    for index, dimension in enumerate(mapping):
+        one, other = lower.dimensions[index], higher.dimensions[dimension]
+        if one != other and 1 not in (one, other):
+            raise reject(
+                "E6",
+                f"dimension {index} has size {one}, dimension {dimension} of the other has {other}",
+                "Tied sizes must be equal or one of them 1.",
+            )
+    return mapping
+
+
+@register
+class BroadcastInDim(Operation):
+    """Repeats an array along new dimensions and stretches dimensions of size 1.
+
+    out[j] = operand[i] with i[k] = j[broadcast_dimensions[k]], or 0 where operand's size is 1.
+    XLA: BroadcastInDim; HLO calls it broadcast (where size-1 dimensions are reshaped away first).
+
+    Args:
+        operand: an array.
+        out_dim_size: the result's dimension sizes.
+        broadcast_dimensions: for each operand dimension the result's dimension that it becomes.
+
+    Returns:
+        An array of those sizes.
+
+    Checks:
+        (C1) one entry of broadcast_dimensions for each operand dimension, none repeated.
+        (C2) each entry is a dimension of the result.
+        (C3) operand sizes are 1 or the size of the result's dimension.
+    """
+
+    hlo_name = "broadcast"
+    stablehlo_name = "broadcast_in_dim"
+    operands = ("operand",)
+    out_dim_size: Sequence[int] = attribute(Integers(minimum=0))
+    broadcast_dimensions: Sequence[int] = attribute(Integers())
+    linear_operands = (0,)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        sizes, mapping = self.out_dim_size, self.broadcast_dimensions
+        if not len(set(mapping)) == len(mapping) == operand.rank:
+            self.refuse_attribute(
+                "C1",
+                f"broadcast_dimensions must name {operand.rank} different dimensions",
+                "Give one entry for each dimension of operand.",
+            )
+        for index, (size, dimension) in enumerate(zip(operand.dimensions, mapping, strict=True)):
+            if not 0 <= dimension < len(sizes):
+                self.refuse_attribute(
+                    "C2",
+                    f"entry {dimension} of broadcast_dimensions is no dimension of the result",
+                    f"Entries must be in [0, {len(sizes)}).",
+                )
+            if size not in (1, sizes[dimension]):
+                self.refuse(
+                    "C3",
+                    f"dimension {index} of size {size} cannot become {sizes[dimension]}",
+                    "A size must be kept, unless it is 1.",
+                )
+        return operand.with_dimensions(sizes)
+
+    def reference(self, operand):
+        order = np.argsort(self.broadcast_dimensions, kind="stable")
+        spread = [1] * len(self.out_dim_size)
+        for index in order:
+            spread[self.broadcast_dimensions[index]] = operand.shape[index]
+        aligned = operand.transpose(order) if operand.ndim else operand
+        return np.broadcast_to(aligned.reshape(spread), self.out_dim_size)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        name = emit.name()
+        emit.line(
+            f"{name} = stablehlo.broadcast_in_dim {operands[0]}, "
+            f"dims = [{', '.join(map(str, self.broadcast_dimensions))}]"
+            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
+        )
+        return [name]
+
+    def hlo(self, emit, operands, shapes, result):
+        # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
+        (operand,), (shape,) = operands, self.array_shapes(shapes)
+        kept = self._kept(shape)
+        if len(kept) != shape.rank:
+            squeezed = shape.with_dimensions([self.out_dim_size[dimension] for dimension in kept])
+            operand = emit.instruction("reshape", [operand], squeezed)
+        return emit.instruction("broadcast", [operand], result, dimensions=tuple(kept))
+
+    def _kept(self, operand: Shape) -> list[int]:
+        """Where those dimensions of the operand that are not stretched are in the result."""
+        pairs = zip(operand.dimensions, self.broadcast_dimensions, strict=True)
+        return [dimension for size, dimension in pairs if size == self.out_dim_size[dimension]]
+
+    def transpose(self, cotangents, operands, linear):
+        operand = array_shape(operands[0])
+        kept = self._kept(operand)
+        total = sum_over(cotangents, set(range(len(self.out_dim_size))).difference(kept))
+        if kept != sorted(kept):
+            total = ops.transpose(total, list(map(sorted(kept).index, kept)))
+        if array_shape(total).dimensions == operand.dimensions:
+            return (total,)
+        return (ops.reshape(total, operand.dimensions),)
+
+    def batch(self, operands, dimensions):
+        size = batch_size(operands, dimensions)
+        operand = move_dimension(operands[0], dimensions[0] or 0, 0)
+        mapping = (0, *[dimension + 1 for dimension in self.broadcast_dimensions])
+        return broadcast_in_dim(operand, (size, *self.out_dim_size), mapping), 0
+
+
+def broadcast_in_dim(
+    operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
+) -> Any:
+    """Repeats `operand` along new dimensions and stretches dimensions of size 1.
+
+    Args:
+        operand: an array.
+        out_dim_size: the result's dimension sizes.
+        broadcast_dimensions: for each operand dimension the result's dimension that it becomes.
+
+    Raises:
+        AttributeValueError, ShapeError: see BroadcastInDim.
+    """
+    operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
+    is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
+    if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
+        return _broadcast_constant(operation, operand)
+    if not shape_of(operand, operation.builder_name).is_dynamic:
+        return operation(operand)
+    # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
+    return on_bounds(operation, operand, operation.broadcast_dimensions)
+
+
+def _broadcast_constant(operation: BroadcastInDim, operand: Any) -> Any:
+    # One repeated value stays one repeated value: no instruction but a constant is needed.
+    given = array_shape(operand)
+    shape: Any = operation.infer((given,), {})[0]
+    array = host_array(operand, given, operation.builder_name)
+    value = array[(0,) * array.ndim] if array.size else 0
+    return current_trace().lift(splat(value, shape))
+
+
+@register
+class Broadcast(Operation):
+    """Repeats an array along new leading dimensions. XLA: Broadcast.
+
+    out[i..., j...] = operand[j...].
+
+    Args:
+        operand: an array.
+        broadcast_sizes: the sizes of the new dimensions, which come first.
+
+    Returns:
+        An array of the sizes broadcast_sizes and, behind them, those of operand.
+
+    Raises:
+        AttributeValueError: a size is negative.
+    """
+
+    stablehlo_name = "broadcast"
+    operands = ("operand",)
+    broadcast_sizes: tuple[int, ...] = attribute(Integers(minimum=0))
+    linear_operands = dynamic_operands = (0,)
+
+    def shape(self, operand):
+        (operand,) = self.array_shapes([operand])
+        sizes = (*self.broadcast_sizes, *operand.dimensions)
+        dynamic = (*[False] * len(self.broadcast_sizes), *operand.dynamic)
+        return Shape(operand.element_type, sizes, dynamic)
+
+    def reference(self, operand):
+        return np.broadcast_to(operand, (*self.broadcast_sizes, *operand.shape))
+
+    def hlo_attributes(self, shapes):
+        (operand,) = self.array_shapes(shapes)
+        first = len(self.broadcast_sizes)
+        return {"dimensions": tuple(range(first, first + operand.rank))}
+
+    def transpose(self, cotangents, operands, linear):
+        return (sum_over(cotangents, range(len(self.broadcast_sizes))),)
+
+    def batch(self, operands, dimensions):
+        (at,) = dimensions
+        assert at is not None
+        return self(*operands), at + len(self.broadcast_sizes)
+
+
+broadcast = builder(Broadcast)

@@ -1,0 +1,116 @@
+"""Operations that make arrays from nothing: Constant and Iota."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from minixla.core.attributes import (
+    REQUIRED,
+    Integer,
+    Literal,
+    LiteralAttribute,
+    ShapeAttribute,
+    attribute,
+)
+from minixla.core.builders import builder
+from minixla.core.operation import Operation, register
+from minixla.core.roles import fill_role
+from minixla.core.shapes import Shape
+from minixla.core.tracing import current_trace
+
+
+@register
+class Constant(Operation):
+    """The array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral).
+
+    Args:
+        literal: a NumPy array, a number, or a Literal.
+
+    Raises:
+        AttributeValueError: it is none of these, or of a type that XLA does not have.
+    """
+
+    stablehlo_name = "constant"
+    literal: Literal = attribute(LiteralAttribute())
+    zero_derivative = "it has no operands"
+    is_elementwise = True
+
+    def __new__(cls, literal: Any = REQUIRED) -> Self:
+        """The constant of a literal: a new one, since programs make these most of all."""
+        if type(literal) is not Literal:
+            return super().__new__(cls, literal)
+        record = cls._blank()
+        record.__dict__["literal"] = literal
+        return record
+
+    def shape(self):
+        return self.literal.shape
+
+    def run(self):
+        # Not a program of its own: the engine would keep every literal alive.
+        return current_trace().lift(self.literal.data)
+
+    def reference(self):
+        return self.literal.array
+
+    def stablehlo(self, emit, operands, shapes, results):
+        return [emit.constant(self.literal)]
+
+    def hlo(self, emit, operands, shapes, result):
+        return emit.constant(self.literal)
+
+
+@register
+class Iota(Operation):
+    """Counts 0, 1, 2, ... along one dimension. XLA: Iota.
+
+    out[i...] = i[iota_dimension], counted in integers and then converted.
+
+    Args:
+        shape: the result's shape.
+        iota_dimension: the dimension to count along.
+
+    Returns:
+        An array of that shape.
+
+    Checks:
+        (C1) the shape is an array of a type other than pred.
+        (C2) iota_dimension is one of its dimensions.
+    """
+
+    stablehlo_name = "iota"
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
+    iota_dimension: int = attribute(Integer(minimum=0))
+    zero_derivative = "it has no operands"
+
+    def shape(self):
+        shape = self.output_shape
+        if not isinstance(shape, Shape) or shape.element_type.kind == "pred":
+            self.refuse("C1", "it cannot count in this shape", "Give a numeric array shape.")
+        if self.iota_dimension >= shape.rank:
+            self.refuse_attribute(
+                "C2",
+                "iota_dimension is no dimension of the shape",
+                f"It must be in [0, {shape.rank}); a scalar has no dimension.",
+            )
+        return shape
+
+    def reference(self):
+        sizes, at = self.output_shape.dimensions, self.iota_dimension
+        with np.errstate(over="ignore"):  # past the largest f16, infinity is right
+            counted = np.arange(sizes[at]).astype(self.output_shape.dtype)
+        spread = [1] * len(sizes)
+        spread[at] = sizes[at]
+        return np.broadcast_to(counted.reshape(spread), sizes)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        name = emit.name()
+        emit.line(f"{name} = stablehlo.iota dim = {self.iota_dimension} : {results[0].stablehlo}")
+        return [name]
+
+
+constant = builder(Constant)
+iota = builder(Iota, output_shape="shape")
+fill_role("constant", Constant)

@@ -1,0 +1,1 @@
+"""Sums of products: dot products, and convolutions."""

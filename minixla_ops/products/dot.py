@@ -1,0 +1,279 @@
+"""Products that sum over dimensions: DotGeneral, and the builder Dot for vectors and matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import TypeAttribute, attribute
+from minixla.core.builders import named_like
+from minixla.core.element_types import ElementType
+from minixla.core.errors import ShapeError, explain
+from minixla.core.operation import register
+from minixla.core.shapes import Shape
+from minixla.core.tracing import Tracer, shape_of
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.products.dot_dimensions import (
+    DotDimensionNumbers,
+    DotDimensions,
+    batched_numbers,
+    transposed_numbers,
+)
+from minixla_ops.products.product import (
+    Precision,
+    Precisions,
+    Product,
+    SumOfProducts,
+    in_common_type,
+    is_too_narrow,
+    matrix_product,
+    reordered,
+)
+from minixla_ops.vocabulary.casting import emit_widened
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+class Dot(SumOfProducts):
+    """Base class of the operations that have DotDimensionNumbers.
+
+    Checks:
+        (C1), (C2) see SumOfProducts.
+        (C3) as many contracting dimensions of lhs as of rhs, and as many batch dimensions.
+        (C4) each is a dimension of its operand.
+        (C5) no dimension of an operand is named twice.
+        (C6) paired batch dimensions are equal in size.
+        (C7) paired contracting dimensions are equal in size.
+    """
+
+    dimension_numbers: Any = attribute(DotDimensions())
+    precision_config: Precision | None = attribute(
+        Precisions(), default=None, hlo="operand_precision"
+    )
+    preferred_element_type: ElementType | None = attribute(TypeAttribute(), default=None, hlo=None)
+
+    def dot_shape(
+        self,
+        lhs: Shape,
+        rhs: Shape,
+        numbers: DotDimensionNumbers,
+        preferred_element_type: ElementType | None,
+    ) -> Shape:
+        """The shape of the product: batch dimensions, those kept of lhs, those kept of rhs."""
+        kind = self.result_type(lhs, rhs, preferred_element_type)
+        self._check_names("lhs", lhs, [*numbers[0], *numbers[2]])
+        self._check_names("rhs", rhs, [*numbers[1], *numbers[3]])
+        self._check_pairs("C6", "batch", lhs, rhs, numbers[2:])
+        self._check_pairs("C7", "contracting", lhs, rhs, numbers[:2])
+        kept = [
+            (lhs, numbers.lhs_batch_dimensions),
+            (lhs, numbers.free(0, lhs.rank)),
+            (rhs, numbers.free(1, rhs.rank)),
+        ]
+        sizes = [shape.dimensions[each] for shape, named in kept for each in named]
+        return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
+
+    def _check_names(self, name: str, shape: Shape, named: Sequence[int]) -> None:
+        for dimension in named:
+            if not 0 <= dimension < shape.rank:
+                self.refuse_attribute(
+                    "C4",
+                    f"{name} has no dimension {dimension}",
+                    f"Dimensions of {name} must be in [0, {shape.rank}).",
+                )
+            if named.count(dimension) > 1:
+                self.refuse_attribute(
+                    "C5",
+                    f"dimension {dimension} of {name} is named twice",
+                    "A dimension is contracting, batch, or kept.",
+                )
+
+    def _check_pairs(
+        self, label: str, role: str, lhs: Shape, rhs: Shape, named: Sequence[Sequence[int]]
+    ) -> None:
+        if len(named[0]) != len(named[1]):
+            self.refuse_attribute(
+                "C3",
+                f"lhs and rhs differ in the number of {role} dimensions",
+                f"Each {role} dimension of lhs is paired with one of rhs.",
+            )
+        for one, other in zip(*named, strict=True):
+            size, other_size = lhs.dimensions[one], rhs.dimensions[other]
+            if size != other_size:
+                self.refuse(
+                    label,
+                    f"{role} dimensions differ in size: dimension {one} of lhs has size {size}, "
+                    f"dimension {other} of rhs has size {other_size}",
+                    "Paired dimensions must be equal in size; pair others.",
+                )
+
+
+@register
+class DotGeneral(Dot, Product):
+    """Sum of products over contracting dimensions, separately for each batch index.
+
+    out[b..., i..., j...] = sum over k... of lhs[b, i, k] * rhs[b, j, k]: the result has the batch
+    dimensions, then those of lhs that are neither batch nor contracting, then those of rhs.
+    Integers wrap, pred is an or of ands. XLA: DotGeneral and Dot.
+
+    Args:
+        lhs: an array of any element type.
+        rhs: an array of the same element type.
+        dimension_numbers: a DotDimensionNumbers, or JAX's
+            ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
+        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
+        preferred_element_type: the type to accumulate in and to return; default: the operands'.
+
+    Returns:
+        An array: the batch dimensions, the other dimensions of lhs that are not contracted, then
+        those of rhs.
+
+    Checks: see Dot.
+    """
+
+    hlo_name = "dot"
+    stablehlo_name = "dot_general"
+    spec_names = ("Dot", "DotGeneral")
+    dynamic_operands = (0, 1)
+
+    def shape(self, lhs, rhs):
+        lhs, rhs = self.array_shapes([lhs, rhs])
+        return self.dot_shape(lhs, rhs, self.dimension_numbers, self.preferred_element_type)
+
+    def reference(self, lhs, rhs):
+        lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self.dimension_numbers
+        lhs_free, rhs_free = map(self.dimension_numbers.free, (0, 1), (lhs.ndim, rhs.ndim))
+        named = [*lhs_contracting, *lhs_batch], [*rhs_contracting, *rhs_batch]
+        for one, other in zip(*named, strict=True):  # where one is dynamic, they may differ
+            size = min(lhs.shape[one], rhs.shape[other])
+            lhs = lhs[(np.s_[:],) * one + (np.s_[:size],)]
+            rhs = rhs[(np.s_[:],) * other + (np.s_[:size],)]
+        batch = [lhs.shape[each] for each in lhs_batch]
+        rows = [lhs.shape[each] for each in lhs_free]
+        inner = [lhs.shape[each] for each in lhs_contracting]
+        columns = [rhs.shape[each] for each in rhs_free]
+        left = lhs.transpose(*lhs_batch, *lhs_free, *lhs_contracting)
+        right = rhs.transpose(*rhs_batch, *rhs_contracting, *rhs_free)
+        product = matrix_product(
+            left.reshape(prod(batch), prod(rows), prod(inner)),
+            right.reshape(prod(batch), prod(inner), prod(columns)),
+            self.preferred_element_type,
+        )
+        return product.reshape([*batch, *rows, *columns])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.platform == "cpu" and is_too_narrow(shapes):
+            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
+        name = emit.name()
+        emit.line(
+            f"{name} = stablehlo.dot_general {operands[0]}, {operands[1]}, {self._attributes_text}"
+            f" : ({shapes[0].stablehlo}, {shapes[1].stablehlo}) -> {results[0].stablehlo}"
+        )
+        return [name]
+
+    @cached_property
+    def _attributes_text(self) -> str:
+        """The attributes in StableHLO's short form."""
+        text = str(self.dimension_numbers)
+        names = self.precision_config
+        return f"{text}, precision = [{', '.join(names)}]" if names else text
+
+    def cotangent(self, index, cotangent, operands):
+        own, other = array_shape(operands[index]), operands[1 - index]
+        shape = array_shape(other)
+        is_reversed, numbers, permutation = transposed_numbers(
+            self.dimension_numbers,
+            (own.rank, shape.rank),
+            index,
+            shape.size > array_shape(cotangent).size,
+        )
+        is_converted = self.preferred_element_type is not None
+        if is_converted:
+            cotangent, other = in_common_type(cotangent, other)
+        # The cotangent takes the operand's place, and with it the operand's precision.
+        result = dot_general(
+            other if is_reversed else cotangent,
+            cotangent if is_reversed else other,
+            numbers,
+            reordered(self.precision_config, is_reversed != bool(index)),
+        )
+        if is_converted:
+            result = convert(result, own.element_type)
+        return result if permutation is None else ops.transpose(result, permutation)
+
+    def batch(self, operands, dimensions):
+        lhs, rhs = operands
+        ranks = array_shape(lhs).rank, array_shape(rhs).rank
+        numbers, dimension = batched_numbers(self.dimension_numbers, ranks, tuple(dimensions))
+        others = self.precision_config, self.preferred_element_type
+        return dot_general(lhs, rhs, numbers, *others), dimension
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """See DotGeneral, whose documentation this function gets."""
+    operation = DotGeneral(dimension_numbers, precision_config, preferred_element_type)
+    numbers = operation.dimension_numbers
+    if numbers.rhs_batch_dimensions and isinstance(rhs, Tracer):  # arrays have static sizes
+        lhs = _with_batch_sizes(lhs, rhs, numbers)
+    return operation(lhs, rhs)
+
+
+named_like(dot_general, DotGeneral)
+
+
+def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:
+    """lhs, its batch dimensions dynamic where those of rhs are."""
+    right, left = shape_of(rhs), shape_of(lhs, "dot_general")
+    if not isinstance(left, Shape) or not isinstance(right, Shape) or not right.is_dynamic:
+        return lhs
+    for one, other in zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=False):
+        is_dimension = one < left.rank and other < right.rank  # else DotGeneral's shape refuses it
+        if is_dimension and right.dynamic[other] > left.dynamic[one]:
+            lhs = ops.set_dimension_size(lhs, ops.get_dimension_size(rhs, other), one)
+    return lhs
+
+
+_MATRIX_PRODUCT = DotDimensionNumbers((1,), (0,))
+_VECTOR_PRODUCT = DotDimensionNumbers((0,), (0,))
+
+
+def dot(
+    lhs: Any, rhs: Any, precision_config: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The product of two vectors, of a matrix and a vector, or of two matrices (a DotGeneral).
+
+    Args:
+        lhs: a vector [k] or a matrix [m, k].
+        rhs: a vector [k], or, if lhs is a matrix, a vector [k] or a matrix [k, n].
+        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
+        preferred_element_type: the type to accumulate in and to return; default: the operands'.
+
+    Returns:
+        A scalar, a vector [m] or a matrix [m, n].
+
+    Raises:
+        ShapeError: other ranks (D1); see DotGeneral for the rest.
+    """
+    left, right = shape_of(lhs), shape_of(rhs)
+    ranks = tuple(each.rank if isinstance(each, Shape) else -1 for each in (left, right))
+    if ranks not in ((1, 1), (2, 1), (2, 2)):
+        raise explain(
+            ShapeError,
+            "dot",
+            "(D1) there is no product of these ranks",
+            [f"lhs {left}", f"rhs {right}"],
+            "It takes vector and vector, matrix and vector, or matrix and matrix; dot_general "
+            "takes all others.",
+        )
+    numbers = _VECTOR_PRODUCT if ranks[0] == 1 else _MATRIX_PRODUCT
+    return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)

@@ -1,0 +1,180 @@
+"""What dot products and convolutions share: types, precision, and matrix products in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.attributes import Attribute
+from minixla.core.element_types import F32, ElementType, element_type
+from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary.shorthand import array_shape
+
+Precision = tuple[str, str]
+
+_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
+_KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
+
+
+class Precisions(Attribute):
+    """DEFAULT, HIGH or HIGHEST for both operands, or a pair of them (rule P).
+
+    It says how exactly hardware that multiplies in a narrower type (a TPU, TF32 on a GPU) shall
+    imitate the operands' type; it does not change what the operation means.
+    """
+
+    is_ambiguous = False
+
+    description = "DEFAULT, HIGH or HIGHEST, or a pair of them, one for each operand"
+
+    def canonical(self, value: Any) -> Precision:
+        """The names for lhs and rhs; members of an enumeration give theirs."""
+        names = value if isinstance(value, (tuple, list)) else (value, value)
+        first, second = (str(getattr(name, "name", name)).upper() for name in names)
+        for name in (first, second):
+            if name not in _PRECISIONS:
+                raise ValueError(f"must be one of {', '.join(_PRECISIONS)}, not {name!r}")
+        return first, second
+
+    def stablehlo(self, value: Precision) -> str:
+        """`[#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]`."""
+        return f"[{', '.join([f'#stablehlo<precision {name}>' for name in value])}]"
+
+    def hlo(self, value: Precision) -> str | None:
+        """`{high,default}`; None where both are the default."""
+        is_default = value == ("DEFAULT", "DEFAULT")
+        return None if is_default else f"{{{','.join(value).lower()}}}"
+
+
+def reordered(precision: Precision | None, is_reversed: bool) -> Precision | None:
+    """The precision of the operands in the other order, where `is_reversed` says so."""
+    return (precision[1], precision[0]) if precision and is_reversed else precision
+
+
+class SumOfProducts(Operation):
+    """Base class of the operations that sum products of elements of lhs and rhs.
+
+    Integers wrap; pred is an or of ands. Types narrower than f32 are accumulated in f32 and
+    rounded once.
+
+    Checks:
+        (C1) lhs and rhs have one element type.
+        (C2) preferred_element_type goes neither from complex to real nor from float to integer or
+            pred, and makes integers no narrower.
+    """
+
+    def result_type(
+        self, lhs: Shape, rhs: Shape, preferred_element_type: ElementType | None
+    ) -> ElementType:
+        """The result's element type, for operands that pass the checks above."""
+        own, preferred = lhs.element_type, preferred_element_type
+        if own is not rhs.element_type:
+            self.refuse(
+                "C1",
+                "the element types of lhs and rhs differ",
+                "Convert one side with convert_element_type; preferred_element_type sets the "
+                "type of the result.",
+            )
+        if preferred is None or preferred is own:
+            return own
+        is_narrower = _KINDS[preferred.kind] < 2 and preferred.bits < own.bits
+        if _KINDS[preferred.kind] < _KINDS[own.kind] or is_narrower:
+            self.refuse_attribute(
+                "C2",
+                f"a product of {own} cannot be accumulated in {preferred}",
+                "Leave preferred_element_type out and convert the result.",
+            )
+        return preferred
+
+
+class Product(SumOfProducts):
+    """Base class of those that are linear in lhs and in rhs, and have no other operands."""
+
+    operands = "lhs", "rhs"
+    linear_operands = (0, 1)
+    jointly_linear = False
+
+    def cotangent(self, index: int, cotangent: Any, operands: Sequence[Any]) -> Any:
+        """The cotangent of operand `index`, or None for zero.
+
+        Args:
+            index: 0 for lhs, 1 for rhs.
+            cotangent: that of the result.
+            operands: the values of lhs and rhs; of operand `index` only the shape counts.
+        """
+        raise NotImplementedError(f"{self.name} has no transpose rule")
+
+    def transpose(self, cotangents, operands, linear):
+        return [
+            self.cotangent(index, cotangents, operands) if wanted else None
+            for index, wanted in enumerate(linear)
+        ]
+
+    def vjp(self, cotangents, operands, results, active):
+        return self.transpose(cotangents, operands, active)
+
+
+def is_too_narrow(shapes: Sequence[Any]) -> bool:
+    """Whether XLA:CPU lacks products of such elements, or accumulates them in no other type."""
+    return shapes[0].element_type.bits < 8 and shapes[0].element_type.kind != "pred"
+
+
+def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
+    """Two values of inexact types, converted to a type that holds both where they differ."""
+    one, other = array_shape(first).element_type, array_shape(second).element_type
+    if one is other:
+        return first, second
+    wide = summing_type(one, other)
+    return convert(first, wide), convert(second, wide)
+
+
+def summing_type(own: ElementType, result: ElementType) -> ElementType:
+    """The type in which products of elements of type `own` are summed to one of type `result`."""
+    if not result.is_inexact:
+        return result
+    # Integers that a float type accumulates are rounded to it first.
+    kinds = [F32 if each.bits < 32 else each for each in (own, result) if each.is_inexact]
+    return element_type(np.result_type(*(each.dtype for each in kinds)))
+
+
+def matrix_product(
+    lhs: np.ndarray, rhs: np.ndarray, preferred_element_type: ElementType | None
+) -> np.ndarray:
+    """The product of stacks of matrices [..., m, k] and [..., k, n] of one XLA type, in NumPy.
+
+    Integers are exact modulo their size; pred is an or of ands; types narrower than f32 are
+    computed in f32 and rounded once; so is what is accumulated in a wider type.
+    """
+    own = element_type(lhs.dtype)
+    result = preferred_element_type or own
+    with np.errstate(all="ignore"):
+        if result.is_inexact:
+            wide = summing_type(own, result).dtype
+            product = _contiguous(lhs, wide) @ _contiguous(rhs, wide)
+            return product.astype(result.dtype, copy=False)
+        if result.kind == "pred":
+            return _contiguous(lhs, np.float32) @ _contiguous(rhs, np.float32) > 0
+        return _integer_product(lhs, rhs).astype(result.dtype)
+
+
+def _contiguous(array: np.ndarray, dtype: Any) -> np.ndarray:
+    # BLAS takes no zero-stride views; NumPy's own loops are slow.
+    return np.ascontiguousarray(array.astype(dtype, copy=False))
+
+
+def _integer_product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The product modulo 2**64; by BLAS in f64 where every sum is exact there."""
+    if _magnitude(lhs) * _magnitude(rhs) * lhs.shape[-1] < 2.0**53:
+        return (_contiguous(lhs, np.float64) @ _contiguous(rhs, np.float64)).astype(np.int64)
+    return np.matmul(_contiguous(lhs, np.int64), _contiguous(rhs, np.int64))
+
+
+def _magnitude(array: np.ndarray) -> float:
+    if array.size == 0:
+        return 0.0
+    wide = array if array.dtype.kind in "iub" else array.astype(np.int8)
+    return max(abs(float(wide.max())), abs(float(wide.min())))

@@ -1,0 +1,248 @@
+"""RaggedDot: products in which groups of rows, of different sizes, have their own operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import Attribute, Integers, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.operation import register
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.products.dot import Dot, DotGeneral
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.vocabulary.shorthand import array_shape, zeros
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """Which dimensions of the operands are summed over, shared, or cut into groups.
+
+    Attributes:
+        dot_dimension_numbers: a DotDimensionNumbers, or JAX's pair of pairs.
+        lhs_ragged_dimensions: the one dimension of lhs that is cut into groups.
+        rhs_group_dimensions: the dimension of rhs that numbers the groups, where the ragged one
+            is neither a contracting nor a batch dimension.
+    """
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int] = ()
+
+
+class RaggedDimensions(Attribute):
+    """The RaggedDotDimensionNumbers, ours or JAX's."""
+
+    is_ambiguous = False
+    description = "RaggedDotDimensionNumbers"
+
+    def canonical(self, value: Any) -> RaggedDotDimensionNumbers:
+        """The RaggedDotDimensionNumbers, its fields DotDimensionNumbers and tuples of integers."""
+        names = RaggedDotDimensionNumbers._fields
+        if not all(hasattr(value, name) for name in names):
+            raise TypeError(f"must be RaggedDotDimensionNumbers, not {value!r}")
+        numbers, *lists = (getattr(value, name) for name in names)
+        dot = DotDimensions().canonical(numbers)
+        return RaggedDotDimensionNumbers(dot, *map(Integers().canonical, lists))
+
+    def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Any]:
+        """`lhs_contracting_dims={1}, ..., lhs_ragged_dims={0}, rhs_group_dims={0}`."""
+        numbers, ragged, groups = value
+        own = {"lhs_ragged_dims": ragged, "rhs_group_dims": groups or None}
+        return {**DotDimensions().hlo(numbers), **own}
+
+
+@register
+class RaggedDot(Composed, Dot):
+    """DotGeneral by groups of neighbours along a ragged dimension of lhs. XLA: RaggedDot.
+
+    With sizes group_sizes[g], group 0 comes first. Elements behind the last group belong to none.
+
+    - The ragged dimension m is kept: [b..., m..., k...] x [g, b..., k..., n...] -> [b..., m...,
+      n...], each group of rows times its own rhs; rows of no group are zero.
+    - It is a contracting dimension k: [b..., m..., k...] x [b..., k..., n...] -> [g, b..., m...,
+      n...], a sum for each group.
+    - It is a batch dimension: DotGeneral; groups make no difference, as in JAX.
+
+    group_sizes is [g], or [p..., g] where sizes differ along the batch dimensions (up to the
+    ragged one) and the kept or contracting dimensions of lhs listed before the ragged one.
+
+    Args:
+        lhs: an array of any element type, one dimension of which is ragged.
+        rhs: an array of the same element type.
+        group_sizes: integers, how many neighbours along the ragged dimension are in each group.
+        dimension_numbers: a RaggedDotDimensionNumbers.
+        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
+        preferred_element_type: the type to accumulate in and to return; default: the operands'.
+
+    Returns:
+        An array as `dot_general` gives it, without the group dimension of rhs; with a leading
+        dimension of groups where the ragged dimension is a contracting one.
+
+    Checks:
+        (C1) ... (C7) see Dot.
+        (C8) there is one ragged dimension, and it is one of lhs.
+        (C9) one group dimension where the ragged one is kept: a kept one of rhs, with one element
+            for each group; else none.
+        (C10) group_sizes are integers, [g] or [p..., g].
+    """
+
+    operands = "lhs", "rhs", "group_sizes"
+    dimension_numbers: RaggedDotDimensionNumbers = attribute(RaggedDimensions())
+
+    def shape(self, lhs, rhs, group_sizes):
+        lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])
+        numbers, ragged, groups = self.dimension_numbers
+        whole = self.dot_shape(lhs, rhs, numbers, self.preferred_element_type)
+        if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:
+            problem = "there is not one ragged dimension of lhs"
+            self.refuse_attribute("C8", problem, f"It must be in [0, {lhs.rank}).")
+        it = _Ragged(self.dimension_numbers, lhs.rank, rhs.rank)
+        prefix = tuple([lhs.dimensions[each] for each in it.prefix])
+        sizes = group_sizes.dimensions
+        if not group_sizes.element_type.is_integer or sizes[:-1] not in ((), prefix) or not sizes:
+            advice = f"They must be integers, [g] or [{', '.join(map(str, prefix))}, g]."
+            self.refuse("C10", "group_sizes do not fit lhs", advice)
+        if not it.is_kept and not groups:
+            dimensions = whole.dimensions
+            return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
+        counts = [rhs.dimensions[each] for each in groups if each in numbers.free(1, rhs.rank)]
+        if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
+            self.refuse(
+                "C9",
+                "the group dimension of rhs does not fit",
+                "It numbers the groups where the ragged dimension of lhs is neither contracting "
+                "nor batch.",
+            )
+        return whole.without_dimension(it.group_place)
+
+    def reference(self, lhs, rhs, group_sizes):
+        it = _Ragged(self.dimension_numbers, lhs.ndim, rhs.ndim)
+        numbers = self.dimension_numbers[0]
+        counts = group_sizes.astype(np.int64)[..., None, :]
+        ends = np.cumsum(counts, -1)
+        positions = np.arange(lhs.shape[it.ragged])[:, None]
+        members = (ends - counts <= positions) & (positions < ends)
+        places = it.places(members.ndim)
+        if it.is_summed:
+            numbers = _with_groups(numbers)
+            lhs, rhs = (
+                _only(members, [*[each + 1 for each in at], 0], array[None])
+                for array, at in ((lhs, places), (rhs, it.partners(places)))
+            )
+        whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
+        if not it.is_kept:
+            return whole
+        own = _only(members, [*it.result_places(places), it.group_place], whole)
+        return np.add.reduce(own, it.group_place, whole.dtype)
+
+    def composition(self, lhs, rhs, group_sizes):
+        it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
+        numbers = self.dimension_numbers[0]
+        others = self.precision_config, self.preferred_element_type
+        if not it.is_kept and not it.is_summed:
+            return ops.dot_general(lhs, rhs, numbers, *others)
+        members = _members(group_sizes, array_shape(lhs).dimensions[it.ragged])
+        places = it.places(array_shape(members).rank)
+        if it.is_summed:
+            # Both sides, so that no infinity meets the zeros of the other groups.
+            lhs = _by_group(lhs, members, places)
+            rhs = _by_group(rhs, members, it.partners(places))
+            return ops.dot_general(lhs, rhs, _with_groups(numbers), *others)
+        # Each row times all groups' operands; the right ones are kept.
+        whole = ops.dot_general(lhs, rhs, numbers, *others)
+        shape, at = array_shape(whole), it.group_place
+        mask = ops.broadcast_in_dim(members, shape.dimensions, [*it.result_places(places), at])
+        return sum_over(ops.select(mask, whole, zeros(shape)), [at])
+
+
+class _Ragged:
+    """What follows from the dimension numbers.
+
+    Attributes:
+        ragged: the ragged dimension of lhs.
+        is_kept, is_summed: whether it is neither a contracting nor a batch dimension; whether it
+            is a contracting one.
+        prefix: the dimensions of lhs along which group sizes may differ.
+        group_place: where DotGeneral puts the group dimension of rhs, if there is one.
+    """
+
+    def __init__(
+        self, dimension_numbers: RaggedDotDimensionNumbers, lhs_rank: int, rhs_rank: int
+    ) -> None:
+        numbers, (self.ragged,), groups = dimension_numbers
+        self._numbers = numbers
+        lhs_contracting, _, lhs_batch, _ = numbers
+        free, others = numbers.free(0, lhs_rank), numbers.free(1, rhs_rank)
+        self.is_kept, self.is_summed = self.ragged in free, self.ragged in lhs_contracting
+        own = free if self.is_kept else lhs_contracting if self.is_summed else lhs_batch
+        before = own[: own.index(self.ragged)]
+        self.prefix = (*lhs_batch, *before) if self.is_kept or self.is_summed else before
+        first = lhs_rank - len(lhs_contracting)
+        self.group_place = first + others.index(groups[0]) if set(groups) & set(others) else -1
+
+    def places(self, rank: int) -> list[int]:
+        """The dimensions of lhs that a mask [p..., ragged, g] of `rank` has, without the last."""
+        return [*(self.prefix if rank > 2 else ()), self.ragged]
+
+    def partners(self, places: Sequence[int]) -> list[int]:
+        """The dimensions of rhs that contracting and batch dimensions of lhs are paired with."""
+        lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self._numbers
+        pairs = zip((*lhs_contracting, *lhs_batch), (*rhs_contracting, *rhs_batch), strict=True)
+        partner = dict(pairs)
+        return [partner[each] for each in places]
+
+    def result_places(self, places: Sequence[int]) -> Sequence[int]:
+        """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""
+        last = len(self.prefix)
+        return range(last + 1) if len(places) > 1 else [last]
+
+
+def _with_groups(numbers: DotDimensionNumbers) -> DotDimensionNumbers:
+    """The numbers for operands with one more batch dimension in front."""
+    contracting, batch = (
+        [[each + 1 for each in named] for named in pair] for pair in (numbers[:2], numbers[2:])
+    )
+    return DotDimensionNumbers(*contracting, *[(0, *each) for each in batch])
+
+
+def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
+    """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
+    others = [each for each in range(array.ndim) if each not in places]
+    placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
+    return np.where(placed, array, np.zeros((), array.dtype))
+
+
+def _members(group_sizes: Any, size: int) -> Any:
+    """Whether an index along the ragged dimension is in a group: pred[p..., size, g]."""
+    counts = convert(group_sizes, ELEMENT_TYPES["s32"])
+    shape = array_shape(counts)
+    *outer, groups = shape.dimensions
+    ones, last = [1] * shape.rank, [*[(0, 0)] * len(outer), (max(groups - 1, 0), 0)]
+    ends = counts
+    if groups > 1:
+        ends = ops.reduce_window(counts, 0, ops.add, [*ones[1:], groups], ones, last)
+    sizes = (*outer, size, groups)
+    kept = (*range(len(outer)), len(outer) + 1)
+    position = ops.iota(shape.with_dimensions(sizes), len(outer))
+    first, end = (ops.broadcast_in_dim(each, sizes, kept) for each in (ends - counts, ends))
+    return ops.and_(ops.ge(position, first), ops.lt(position, end))
+
+
+def _by_group(value: Any, members: Any, places: Sequence[int]) -> Any:
+    """[g, *sizes] of `value`: zero where an element is not in the group."""
+    *_, groups = array_shape(members).dimensions
+    sizes = (groups, *array_shape(value).dimensions)
+    mapping = [*[each + 1 for each in places], 0]
+    order = sorted(range(len(mapping)), key=mapping.__getitem__)
+    mask = ops.broadcast_in_dim(ops.transpose(members, order), sizes, sorted(mapping))
+    spread = ops.broadcast_in_dim(value, sizes, range(1, len(sizes)))
+    return ops.select(mask, spread, zeros(array_shape(spread)))
+
+
+ragged_dot = builder(RaggedDot)

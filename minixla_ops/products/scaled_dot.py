@@ -1,0 +1,130 @@
+"""ScaledDot: a product of operands that have scales, as those of few bits do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.builders import named_like
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.operation import register
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.products.dot import Dot, DotGeneral
+from minixla_ops.products.product import summing_type
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+@register
+class ScaledDot(Composed, Dot):
+    """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot.
+
+    A scale has the rank of its operand. In each dimension its size is the operand's or divides
+    it, and its element i is that of a block of neighbours: operand[j] is multiplied by
+    scale[j // (operand size / scale size)]. A scalar scales all elements alike. Products are
+    computed and summed in the result's type, but at least in f32.
+
+    Args:
+        lhs: an array of floats.
+        lhs_scale: a scalar, or an array with a float for each block of lhs.
+        rhs: an array of the type of lhs.
+        rhs_scale: the same for rhs.
+        dimension_number: see `dot_general`; the attribute's name is dimension_numbers.
+        precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
+        preferred_element_type: the type to return; default: that of lhs and rhs, but f32 where it
+            has fewer than 16 bits, which could not hold what they multiply to.
+
+    Returns:
+        An array as `dot_general` gives it.
+
+    Checks:
+        (C1) ... (C7) see Dot.
+        (C8) all operands are of floating-point types.
+        (C9) the sizes of a scale divide those of its operand, unless it is a scalar.
+    """
+
+    operands = "lhs", "lhs_scale", "rhs", "rhs_scale"
+
+    def shape(self, *operands):
+        shapes = lhs, lhs_scale, rhs, rhs_scale = self.array_shapes(operands)
+        for name, each in zip(self.operands, shapes, strict=True):
+            if not each.element_type.is_float:
+                problem = f"{name} is of type {each.element_type}"
+                self.refuse("C8", problem, "It takes floating-point types.")
+        for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
+            if scale.rank and not _divides(scale.dimensions, whole.dimensions):
+                problem = f"the sizes of {name}_scale do not divide those of {name}"
+                self.refuse("C9", problem, "A scale is a scalar or has one element a block.")
+        return self.dot_shape(lhs, rhs, self.dimension_numbers, self._result_type(lhs.element_type))
+
+    def reference(self, *operands):
+        own = element_type(operands[0].dtype)
+        kind = self._result_type(own)
+        wide = summing_type(own, kind)
+        lhs, lhs_scale, rhs, rhs_scale = (cast(each, wide) for each in operands)
+        with np.errstate(all="ignore"):
+            lhs, rhs = lhs * _repeated(lhs_scale, lhs.shape), rhs * _repeated(rhs_scale, rhs.shape)
+            return cast(DotGeneral(self.dimension_numbers).reference(lhs, rhs), kind)
+
+    def composition(self, *operands):
+        own = array_shape(operands[0]).element_type
+        kind = self._result_type(own)
+        wide = summing_type(own, kind)
+        lhs, lhs_scale, rhs, rhs_scale = (convert(each, wide) for each in operands)
+        lhs = lhs * _spread(lhs_scale, array_shape(lhs).dimensions)
+        rhs = rhs * _spread(rhs_scale, array_shape(rhs).dimensions)
+        product = ops.dot_general(lhs, rhs, self.dimension_numbers, self.precision_config)
+        return convert(product, kind)
+
+    def hlo(self, emit, operands, shapes, result):
+        lhs, lhs_scale, rhs, rhs_scale = operands  # HLO has the scales last
+        return super().hlo(emit, [lhs, rhs, lhs_scale, rhs_scale], shapes, result)
+
+    def _result_type(self, own: ElementType) -> ElementType:
+        default = own if own.bits >= 16 else ELEMENT_TYPES["f32"]
+        return self.preferred_element_type or default
+
+
+def _divides(blocks: Sequence[int], sizes: Sequence[int]) -> bool:
+    return len(blocks) == len(sizes) and all(
+        count == size or (count > 0 and size % count == 0)
+        for count, size in zip(blocks, sizes, strict=True)
+    )
+
+
+def _repeated(scale: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    for dimension, count in enumerate(scale.shape):
+        if count not in (0, 1):
+            scale = np.repeat(scale, sizes[dimension] // count, dimension)
+    return scale
+
+
+def _spread(scale: Any, sizes: Sequence[int]) -> Any:
+    """A scale repeated to the sizes of its operand."""
+    counts = array_shape(scale).dimensions
+    if not counts:
+        return ops.broadcast_in_dim(scale, sizes, ())
+    pairs = zip(counts, sizes, strict=True)
+    split = [each for n, size in pairs for each in (n, size // n if n else 1)]
+    return ops.reshape(ops.broadcast_in_dim(scale, split, range(0, 2 * len(counts), 2)), sizes)
+
+
+def scaled_dot(
+    lhs: Any,
+    lhs_scale: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    dimension_number: Any,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """See ScaledDot, whose documentation this function gets."""
+    operation = ScaledDot(dimension_number, precision_config, preferred_element_type)
+    return operation(lhs, lhs_scale, rhs, rhs_scale)
+
+
+named_like(scaled_dot, ScaledDot)

@@ -1,0 +1,1 @@
+"""Programs inside operations: calls, computations of scalars, and how NumPy evaluates them."""

@@ -1,0 +1,114 @@
+"""Call: a program inside a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minixla.core.attributes import Instance, attribute
+from minixla.core.derived import batched_graph, call_vjp_graphs, entered_graph, vjp_graphs
+from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.roles import fill_role
+from minixla.core.tracing import shape_of
+from minixla_ops.programs.computations import computation_of
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import RunsPrograms
+from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, without_tuples
+
+
+@register
+class Call(RunsPrograms):
+    """Runs a computation on its operands and gives its results. XLA: Call.
+
+    A call whose computation has side effects is never dropped.
+
+    Attributes:
+        computation: the Graph.
+
+    Checks:
+        (C1) as many operands as the computation has inputs.
+        (C2) each operand has the shape of its input.
+    """
+
+    operands = ("operands...",)
+    dynamic_operands = EVERY_OPERAND
+    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+
+    def shape(self, *operands):
+        wanted = self.computation.input_shapes
+        if len(wanted) != len(operands):
+            self.refuse(
+                "C1",
+                f"{len(operands)} operands for a computation of {len(wanted)} inputs",
+                f"Give one operand for each input: {', '.join(map(str, wanted)) or 'none'}.",
+            )
+        for index, (operand, shape) in enumerate(zip(operands, wanted, strict=True)):
+            if operand is not shape:
+                self.refuse(
+                    "C2",
+                    f"operand {index} has shape {operand}, the computation takes {shape}",
+                    "Convert or reshape the operand.",
+                )
+        return self.computation.output_shapes
+
+    def reference(self, *operands):
+        return tuple(reference_graph(self.computation, operands))
+
+    def stablehlo(self, emit, operands, shapes, results):
+        if emit.calls_host and self.computation.is_inlined:
+            return emit.expand(self.computation, operands)
+        return super().stablehlo(emit, operands, shapes, results)
+
+    def write(self, emit, operands, shapes, results, is_threaded):
+        names = [emit.name() for _ in results]
+        target = f"{', '.join(names)} = " if names else ""
+        types = ", ".join(shape.stablehlo for shape in shapes)
+        outcome = ", ".join(shape.stablehlo for shape in results)
+        symbol = emit.function(self.computation)
+        emit.line(f"{target}func.call {symbol}({', '.join(operands)}) : ({types}) -> ({outcome})")
+        return names
+
+    def entered(self, trace, known):
+        made = entered_graph(self.computation, trace, known)
+        return self.of_derived(made.graph), known, made.known
+
+    def linearize(self, operands, active):
+        graphs = vjp_graphs(self.computation, tuple(active))
+        results, pullback = call_vjp_graphs(graphs, len(self.computation.outputs), list(operands))
+        return tuple(results), pullback
+
+    def batch_of(self, size, operands, dimensions):
+        batched = batched_graph(self.computation, tuple(dimensions), size)
+        return self.of_derived(batched.graph)(*operands), batched.dimensions
+
+    def of_derived(self, computation: Graph) -> Operation:
+        """The call of a program that is made of the computation."""
+        return self.replace(computation=computation)
+
+
+def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, ...]:
+    """The results of a computation as a Python tuple.
+
+    Args:
+        computation: a Graph, or a function of the operands that is traced to one.
+        operands: values of the shapes of its inputs, tuples and tokens included.
+
+    Raises:
+        ShapeError: the operands do not fit (C1, C2).
+        TransformError: the function reads traced values of the enclosing function.
+    """
+    if not isinstance(computation, Graph):
+        shapes = [shape_of(operand, "call") for operand in operands]
+        computation = computation_of(computation, shapes, "call")
+    flat = without_tuples(computation)
+    operation = Call(computation)
+    if flat is computation:
+        return operation(*operands)
+    operation.infer(tuple(map(shape_of, operands)), {})
+    leaves = [leaf for operand in operands for leaf in tuple_leaves(operand)]
+    results = iter(Call(flat)(*leaves))
+    return tuple([from_leaves(shape, results) for shape in computation.output_shapes])
+
+
+fill_role("call", call)

@@ -1,0 +1,203 @@
+"""CompositeCall: a named program that may stand for one operation; and OptimizationBarrier."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minixla.core.attributes import Int32, Text, attribute
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.stablehlo_text import quoted, real_text
+from minixla.core.tracing import shape_of
+from minixla_ops.programs.call import Call
+from minixla_ops.programs.computations import computation_of
+from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of, members
+from minixla_ops.vocabulary.tuple_operations import without_tuples
+
+
+@register
+class CompositeCall(Call):
+    """A call that a backend may replace by an operation of the given name. XLA: CompositeCall.
+
+    The computation, its decomposition, says what it means; derivatives and batches are those of it.
+
+    Attributes:
+        computation: the Graph.
+        composite_name: a dotted name, `namespace.operation`.
+        composite_attributes: a dictionary in MLIR's notation, `{n = 1 : i32}`.
+        version: raised when the meaning of the name changes.
+
+    Checks:
+        (C1), (C2) as Call has them.
+        (C3) the name is words joined by dots, two at least, the first an identifier.
+        (C4) the attributes are in braces.
+    """
+
+    stablehlo_name = "composite"
+    composite_name: str = attribute(Text())
+    composite_attributes: str = attribute(Text(), default="{}")
+    version: int = attribute(Int32(0), default=0)
+
+    def shape(self, *operands):
+        if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
+            advice = "Give a namespace and a name, such as my_library.my_operation."
+            self.refuse_attribute(
+                "C3", f"the name {self.composite_name!r} is not a dotted name", advice
+            )
+        if not re.fullmatch(r"\{.*\}", self.composite_attributes, re.DOTALL):
+            advice = "Give a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python one."
+            self.refuse_attribute("C4", "the attributes are no dictionary", advice)
+        return super().shape(*operands)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        return RunsPrograms.stablehlo(self, emit, operands, shapes, results)
+
+    def write(self, emit, operands, shapes, results, is_threaded):
+        return emit.operation(
+            "stablehlo.composite",
+            operands,
+            shapes,
+            results,
+            name=quoted(self.composite_name),
+            composite_attributes=self.composite_attributes,
+            decomposition=emit.function(self.computation),
+            version=f"{self.version} : i32",
+        )
+
+    def hlo(self, emit, operands, shapes, result):
+        texts = [
+            f"composite.name={quoted(self.composite_name)}",
+            f"composite.attributes={self.composite_attributes}",
+            f'composite.version="{self.version}"',
+        ]
+        return emit.instruction(
+            "call",
+            operands,
+            result,
+            to_apply=self.computation,
+            is_composite=True,
+            frontend_attributes=f"{{{','.join(texts)}}}",
+        )
+
+    def of_derived(self, computation):
+        return Call(computation)
+
+
+def composite_call(
+    computation: Graph | Callable[..., Any],
+    *operands: Any,
+    name: str,
+    attributes: str | Mapping[str, str | int | float | bool] | None = None,
+    version: int = 0,
+) -> Any:
+    """The results of a computation that a backend may replace by an operation of its own.
+
+    Args:
+        computation: the decomposition: a Graph, or a function of the operands.
+        *operands: values of the shapes of its inputs.
+        name: a dotted name, `namespace.operation`.
+        attributes: a dictionary in MLIR's notation, or a Python one, whose numbers become i64 and
+            f64.
+        version: raised when the meaning of the name changes.
+
+    Returns:
+        What the computation gives: one value, or a Python tuple where it gives several.
+
+    Raises:
+        ShapeError, AttributeValueError: see CompositeCall.
+        TransformError: the function reads traced values of the enclosing function.
+    """
+    shapes = [shape_of(operand) for operand in operands]
+    graph = computation_of(computation, shapes, CompositeCall.builder_name)
+    operation = CompositeCall(graph, name, _dictionary_text(attributes), version)
+    operation.infer(tuple(shapes), {})
+    results = operation(*leaves_of(operands), computation=without_tuples(graph))
+    values = as_given(graph.output_shapes, results)
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _dictionary_text(attributes: Any) -> str:
+    """A dictionary in MLIR's notation and order; text is in that already, None is an empty one."""
+    if isinstance(attributes, str):
+        return attributes
+    attributes = {} if attributes is None else attributes
+    if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
+        advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
+        raise _not_written("attributes are no dictionary of names", attributes, advice)
+    return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in sorted(attributes.items()))}}}"
+
+
+def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
+    given = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
+    return explain(AttributeValueError, "composite_call", f"(C4) {problem}", given, advice)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII) else quoted(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() < 64:
+        return f"{value} : i64"
+    if isinstance(value, float):
+        return f"{real_text(value)} : f64"
+    advice = "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
+    raise _not_written("an attribute has no notation", value, advice)
+
+
+@register
+class OptimizationBarrier(Operation):
+    """The operands, across which no compiler moves computation. XLA: OptimizationBarrier.
+
+    All of them are computed before anything that reads one of the results.
+    """
+
+    stablehlo_name = "optimization_barrier"
+    hlo_name = "opt-barrier"
+    operands = ("operand...",)
+    linear_operands = EVERY_OPERAND
+
+    def shape(self, *operand):
+        return operand
+
+    def reference(self, *operand):
+        return operand
+
+    def hlo(self, emit, operands, shapes, result):
+        return emit.instruction(self.hlo_name, [emit.pack(operands, shapes)], result)
+
+    def jvp(self, primals, tangents, results):
+        return self._of_given(tangents)
+
+    def transpose(self, cotangents, operands, linear):
+        return self._of_given(cotangents)
+
+    def _of_given(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The barrier for those values that are not None."""
+        found = iter(self(*[each for each in values if each is not None]))
+        return tuple(None if each is None else next(found) for each in values)
+
+    def batch(self, operands, dimensions):
+        return self(*operands), tuple(dimensions)
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """The operand, across which no compiler moves computation.
+
+    Args:
+        operand: an array, a tuple, or a Python sequence of such: all are computed before anything
+            that reads one of the results.
+
+    Returns:
+        The same values, in the form of `operand` (for a sequence, a Python tuple).
+    """
+    results = OptimizationBarrier()(*leaves_of(operand))
+    values = as_given([shape_of(each) for each in members(operand)], results)
+    return tuple(values) if isinstance(operand, (list, tuple)) else values[0]

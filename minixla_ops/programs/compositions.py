@@ -1,0 +1,76 @@
+"""Operations that run as a program of other operations, and have that program's derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from minixla.core.derived import batched_graph, jvp_graph
+from minixla.core.graph import Graph
+from minixla.core.linear import spread
+from minixla.core.operation import Operation
+from minixla.core.shapes import AnyShape
+from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla_ops.programs.call import Call
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
+
+
+class Composed(Operation):
+    """Base class of operations that are one instruction in a graph, and a function when they run.
+
+    Members give `composition`.
+    """
+
+    def composition(self, *operands: Any) -> Any:
+        """The result (or tuple of results), computed by builders of other operations."""
+        raise NotImplementedError(f"{self.name} has no composition")
+
+    def stablehlo(self, emit, operands, shapes, results):
+        return Call(program_of(self, tuple(shapes))).stablehlo(emit, operands, shapes, results)
+
+    def jvp(self, primals, tangents, results):
+        shapes = tuple(map(shape_of, primals))
+        active = tuple([tangent is not None for tangent in tangents])
+        graph, flags = _derivative(self, shapes, active)
+        given = [tangent for tangent in tangents if tangent is not None]
+        tangents_out = tuple(spread(flags, evaluate_graph(graph, [*primals, *given])))
+        return tangents_out if type(results) is tuple else tangents_out[0]
+
+    def batch(self, operands, dimensions):
+        shapes = member_shapes(operands, dimensions)
+        size = batch_size(operands, dimensions)
+        graph, places = batched_graph(program_of(self, shapes), tuple(dimensions), size)
+        results = evaluate_graph(graph, operands)
+        is_single = type(self.infer(shapes, {})[0]) is not tuple
+        return (results[0], places[0]) if is_single else (tuple(results), places)
+
+
+@lru_cache(maxsize=1024)
+def program_of(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
+    """The composition as a graph."""
+    return kept_program(operation.composition, shapes, operation.builder_name)
+
+
+@lru_cache(maxsize=1024)
+def _derivative(
+    operation: Composed, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
+) -> tuple[Graph, tuple[bool, ...]]:
+    """The graph from operands and tangents to tangents, and which results have one."""
+    derived = jvp_graph(program_of(operation, shapes), active)
+    graph = derived.graph
+    tangents = graph.outputs[len(derived.active_outputs) :]
+    pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
+    return without_lines(pruned), derived.active_outputs
+
+
+def kept_program(function: Callable[..., Any], shapes: Sequence[AnyShape], name: str) -> Graph:
+    """A function of values of `shapes` as the graph `name`, as it is kept for every caller."""
+    return without_lines(closed_graph(function, shapes, name, name).pruned())
+
+
+def without_lines(graph: Graph) -> Graph:
+    """The graph, its instructions without source lines, as it is kept for every caller."""
+    for instruction in graph.instructions:
+        instruction.source = None
+    return graph

@@ -1,0 +1,305 @@
+"""Computations: the scalar programs that reductions, windows, scatters and collectives apply."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
+from minixla.core.element_types import ElementType
+from minixla.core.errors import ShapeError, explain
+from minixla.core.graph import Graph
+from minixla.core.operation import REGISTRY, Operation
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
+from minixla_ops.vocabulary.shorthand import array_shape, splat
+
+#: What the operation set's own builders become, by function and shapes: they never change.
+_TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
+
+
+def computation_of(
+    computation: Graph | Callable[..., Any], shapes: Sequence[AnyShape], subject: str
+) -> Graph:
+    """The Graph of a computation that an operation was given.
+
+    Args:
+        computation: a Graph, or a function that is traced on inputs of `shapes`.
+        shapes: the shapes of its inputs.
+        subject: the builder's name, for errors.
+
+    Raises:
+        TransformError: the function reads traced values of the enclosing function.
+        ShapeError: it is neither a Graph nor a function.
+    """
+    if isinstance(computation, Graph):
+        return computation
+    key = (computation, tuple(shapes))
+    try:
+        found = _TRACED.get(key)
+    except TypeError:  # a callable object that cannot be hashed
+        found = None
+    if found is None:
+        if not callable(computation):
+            raise explain(
+                ShapeError,
+                subject,
+                f"the computation is of type {type(computation).__name__}",
+                [repr(computation)[:200]],
+                "Give a Graph or a function of scalars, such as minixla_ops.add.",
+            )
+        _check_arity(computation, len(shapes), subject)
+        name = getattr(computation, "__name__", "computation")
+        found = closed_graph(computation, shapes, subject, name).pruned()
+        if _is_builder(computation):
+            for instruction in found.instructions:
+                instruction.source = None  # it stands for every caller's line
+            _TRACED[key] = found
+    return found
+
+
+def _check_arity(computation: Callable[..., Any], count: int, subject: str) -> None:
+    try:
+        signature = inspect.signature(computation)
+    except (TypeError, ValueError):  # of a function that is not Python's
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        name = getattr(computation, "__name__", repr(computation))
+        raise explain(
+            ShapeError,
+            subject,
+            f"the computation {name} does not take {count} arguments",
+            [f"{name}{signature}: {error}"],
+            f"It must be a function of {count} scalars.",
+        ) from None
+
+
+def _is_builder(function: Callable[..., Any]) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    if module.partition(".")[0] not in ("minixla_ops", "minixla"):
+        return False
+    return getattr(sys.modules.get(module), function.__name__, None) is function
+
+
+def program_of(
+    operation: Operation,
+    computation: Graph,
+    shapes: Sequence[AnyShape],
+    function: Callable[..., Any],
+    name: str,
+) -> Graph:
+    """An operation as a program of others, kept with one of its computations.
+
+    Args:
+        operation: which one.
+        computation: what it is kept with.
+        shapes: those of the operands.
+        function: computes the results.
+        name: the program's.
+    """
+
+    def make() -> Graph:
+        return closed_graph(function, shapes, operation.builder_name, name).pruned()
+
+    return computation.remembered((operation, shapes), make)
+
+
+def pulled_program(
+    program: Graph, operands: Sequence[Any], cotangents: Sequence[Any], active: Sequence[bool]
+) -> Sequence[Any]:
+    """The cotangents of a program's operands marked in `active`, from those of its results.
+
+    None stands for zero on both sides.
+    """
+    graphs = vjp_graphs(program, tuple(active))
+    _, pullback = call_vjp_graphs(graphs, len(program.outputs), list(operands))
+    return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
+
+
+class Monoid(NamedTuple):
+    """An associative and commutative operation of two numbers that has an identity.
+
+    Attributes:
+        ufunc: NumPy's.
+        identity: from an element type's dtype to the identity.
+        of_pred: the monoid that it is for pred.
+    """
+
+    ufunc: np.ufunc
+    identity: Callable[[Any], np.ndarray]
+    of_pred: str
+
+
+def _all_bits(dtype: np.dtype) -> np.ndarray:
+    return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
+
+
+#: Monoids by what `monoid_of` calls them: the name of the operation in small letters.
+MONOIDS = {
+    "add": Monoid(np.add, lambda dtype: np.zeros((), dtype), "or"),
+    "mul": Monoid(np.multiply, lambda dtype: np.ones((), dtype), "and"),
+    "max": Monoid(np.maximum, lambda dtype: extreme_of(dtype, lowest=True), "or"),
+    "min": Monoid(np.minimum, lambda dtype: extreme_of(dtype, lowest=False), "and"),
+    "and": Monoid(np.bitwise_and, _all_bits, "and"),
+    "or": Monoid(np.bitwise_or, lambda dtype: np.zeros((), dtype), "or"),
+    "xor": Monoid(np.bitwise_xor, lambda dtype: np.zeros((), dtype), "xor"),
+}
+
+
+def monoid_of(computation: Graph) -> str | None:
+    """`add`, `mul`, `max`, `min`, `and`, `or` or `xor` where the computation is just that.
+
+    On pred, add and max are `or`, mul and min are `and`. None for every other computation.
+    """
+    return computation.remembered("monoid", _find_monoid, computation)
+
+
+def _find_monoid(computation: Graph) -> str | None:
+    instructions = computation.pruned().instructions
+    if len(instructions) != 1 or len(computation.inputs) != 2 or len(computation.outputs) != 1:
+        return None
+    (only,) = instructions
+    operands = [id(operand) for operand in only.operands]
+    if computation.outputs[0] is not only.results[0]:
+        return None
+    if sorted(operands) != sorted(id(value) for value in computation.inputs):
+        return None
+    name, shape = only.op.name.lower(), computation.outputs[0].shape
+    kind = shape.element_type.kind if isinstance(shape, Shape) else ""
+    if name not in MONOIDS or only.op.name != name.capitalize():
+        return None
+    if kind == "complex" and name in ("max", "min"):
+        return None  # of two numbers in lexicographic order, which NumPy's ufuncs do not follow
+    return MONOIDS[name].of_pred if kind == "pred" else name
+
+
+def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
+    """The identity of a monoid in an element type, as a NumPy scalar array."""
+    return MONOIDS[monoid].identity(dtype)
+
+
+@cache
+def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
+    """The lowest or highest value of an element type, infinite where it has infinities."""
+    if dtype == np.bool_:
+        return np.array(not lowest)
+    if "int" in dtype.name:
+        integers = ml_dtypes.iinfo(dtype)
+        return np.asarray(integers.min if lowest else integers.max).astype(dtype)
+    floats = ml_dtypes.finfo(dtype)
+    finite = floats.min if lowest else floats.max
+    with np.errstate(all="ignore"):
+        infinite = np.asarray(-np.inf if lowest else np.inf).astype(dtype)
+    # Types without infinities saturate or give NaN.
+    return infinite if np.isinf(infinite) else np.asarray(finite).astype(dtype)
+
+
+def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
+    """The identity of a monoid in an element type, as a scalar constant for traces."""
+    return splat(identity_of(monoid, kind.dtype).item(), Shape(kind))
+
+
+def is_identity(monoid: str, value: Any) -> bool:
+    """Whether a scalar is known to be the identity of a monoid while the program is traced."""
+    known = _known_scalar(value)
+    return known is not None and bool(known == identity_of(monoid, known.dtype))
+
+
+def _known_scalar(value: Any) -> np.ndarray | None:
+    if isinstance(value, Tracer):
+        literal = value._value.literal if type(value) is GraphTracer else None
+        return None if literal is None else literal.array
+    try:
+        return np.asarray(value)
+    except TypeError:  # an array that is itself being traced, by JAX
+        return None
+
+
+def short_form(computation: Graph) -> str | None:
+    """`stablehlo.add`, where the computation is one operation on its inputs in order; else None."""
+    if monoid_of(computation) is None:
+        return None
+    (only,) = computation.pruned().instructions
+    in_order = list(map(id, only.operands)) == list(map(id, computation.inputs))
+    return f"stablehlo.{only.op.stablehlo_name}" if in_order else None
+
+
+def check_computation(
+    operation: Operation,
+    label: str,
+    name: str,
+    computation: Graph,
+    inputs: Sequence[AnyShape],
+    outputs: Sequence[AnyShape],
+) -> None:
+    """Rejects, for check `label`, a computation whose inputs or outputs have other shapes."""
+    if computation.input_shapes == tuple(inputs) and computation.output_shapes == tuple(outputs):
+        return
+    given = _signature(computation.input_shapes, computation.output_shapes)
+    operation.refuse(
+        label,
+        f"{name} has other inputs or outputs than it must have: {given}",
+        f"It must be {_signature(inputs, outputs)}.",
+    )
+
+
+def check_equal_dimensions(
+    operation: Operation, label: str, name: str, shapes: Sequence[Shape]
+) -> None:
+    """Rejects, for check `label`, arrays called `name[0]` and so on that differ in dimensions."""
+    for index, shape in enumerate(shapes):
+        if shape.dimensions != shapes[0].dimensions:
+            operation.refuse(
+                label,
+                f"{name}[0] and {name}[{index}] differ in dimensions",
+                f"All {name} must have the same dimensions.",
+            )
+
+
+def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:
+    return f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
+
+
+def apply_computation(computation: Graph, operands: Sequence[Any]) -> list[Any]:
+    """A computation of scalars applied to whole values of equal dimensions, element by element.
+
+    Args:
+        computation: takes one scalar for each operand.
+        operands: values of the current trace.
+    """
+    sizes = array_shape(operands[0]).dimensions
+    if not sizes:
+        return evaluate_graph(computation, operands)
+    size = array_shape(operands[0]).size
+    batched = batched_graph(computation, (0,) * len(operands), size)
+    results = evaluate_graph(batched.graph, [ops.reshape(operand, (size,)) for operand in operands])
+    return [
+        ops.broadcast_in_dim(result, sizes, ()) if at is None else ops.reshape(result, sizes)
+        for result, at in zip(results, batched.dimensions, strict=True)
+    ]
+
+
+def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
+    """The sum over `dimensions`, which the result no longer has."""
+    listed = tuple(sorted(dimensions))
+    if not listed:
+        return value
+    operation, zero = _sum_of(array_shape(value).element_type, listed)
+    return operation(value, zero)
+
+
+@lru_cache(maxsize=4096)
+def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+    """Reduce and its initial value for sums of an element type: rules sum often."""
+    scalar = Shape(kind)
+    computation = computation_of(ops.add, [scalar] * 2, "reduce")
+    return type(REGISTRY["Reduce"])(computation, dimensions), splat(0, scalar)

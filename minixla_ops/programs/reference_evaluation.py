@@ -1,0 +1,50 @@
+"""Evaluation of graphs by their operations' reference rules, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minixla.core.derived import batched_graph
+from minixla.core.graph import Graph
+from minixla.core.nesting import nested
+
+
+def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
+    with nested():
+        return _evaluated(graph, operands)
+
+
+def _evaluated(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    values: dict[int, Any] = {
+        id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
+    }
+    for instruction in graph.instructions:
+        arguments = [values[id(value)] for value in instruction.operands]
+        outcome = instruction.op.reference(*arguments, **instruction.attributes)
+        outcomes = (outcome,) if instruction.single else outcome
+        for value, each in zip(instruction.results, outcomes, strict=True):
+            # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.
+            values[id(value)] = np.asarray(each) if isinstance(each, np.generic) else each
+    return [values[id(value)] for value in graph.outputs]
+
+
+def apply_elementwise(computation: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """A computation of scalars applied to whole arrays of equal dimensions, element by element."""
+    sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
+    if all(each.op.is_elementwise for each in computation.instructions):
+        results = reference_graph(computation, operands)
+        return [np.broadcast_to(result, sizes) for result in results]
+    flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]
+    size = flat[0].size
+    batched = batched_graph(computation, (0,) * len(flat), size)
+    results = reference_graph(batched.graph, flat)
+    return [
+        np.broadcast_to(result, (size,)).reshape(sizes)
+        if at is None
+        else np.asarray(result).reshape(sizes)
+        for result, at in zip(results, batched.dimensions, strict=True)
+    ]

@@ -1,0 +1,261 @@
+"""Random samples: RngUniform and RngNormal, which draw anew each time that they run.
+
+They are not functions of their operands, so that no transformation may repeat, merge, drop or
+reorder them. `random.rng_bit_generator` is a function of a state, and what to prefer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+import minixla_ops as ops
+from minixla.core.attributes import ShapeAttribute, attribute
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.linear import add_cotangents
+from minixla.core.operation import Operation, register
+from minixla.core.shapes import Shape
+from minixla_ops.elementwise.families import ALL, FLOATS
+from minixla_ops.programs.compositions import kept_program
+from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
+from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like
+
+
+class _Generator(threading.local):
+    """Each thread's own source of samples for the reference."""
+
+    def __init__(self) -> None:
+        self.start(None)
+
+    def start(self, number: int | None) -> None:
+        self.numpy = np.random.default_rng(number)
+        self.state = int.from_bytes(self.numpy.bytes(16), "little")
+
+
+_GENERATOR = _Generator()
+
+
+def seed(number: int | None = None) -> None:
+    """Starts this thread's samples of the reference anew (`minixla.reference.seed`).
+
+    Args:
+        number: equal numbers give equal samples; None: others each time, as at the start.
+    """
+    _GENERATOR.start(number)
+
+
+def next_state(delta: int) -> np.ndarray:
+    """The 128 bits of this thread's counter as u64[2], which then moves on by `delta`."""
+    state = _GENERATOR.state
+    _GENERATOR.state = (state + delta) % 2**128
+    return np.array([state % 2**64, state >> 64], np.uint64)
+
+
+class _Samples(Operation):
+    """Base class of the distributions: independent samples of two scalar parameters.
+
+    Under vmap every member gets samples of its own.
+
+    Checks:
+        (C1) the parameters are scalars of one element type.
+        (C2) shape is a static array's, of that type.
+        (C3) the element type is one of `element_types`.
+
+    Members give `draw`, `scaled`, a jvp and the names.
+    """
+
+    stablehlo_name = "rng"
+    output_shape: Any = attribute(ShapeAttribute())
+    has_side_effect = True
+    element_types: ClassVar[frozenset[ElementType]]
+    distribution: ClassVar[str]
+    #: The types that XLA draws in, widest last; it dies of others.
+    drawn_types: ClassVar[tuple[str, ...]] = ("f32", "f64")
+
+    def shape(self, first, second):
+        first, second = self.array_shapes([first, second])
+        shape, kind = self.output_shape, first.element_type
+        if first is not second or first.rank:
+            self.refuse(
+                "C1",
+                "the parameters are not two scalars of one type",
+                "Give scalars; scale and shift the samples for parameters that differ.",
+            )
+        if not isinstance(shape, Shape) or shape.is_dynamic or shape.element_type is not kind:
+            self.refuse_attribute(
+                "C2",
+                f"there are no samples of type {kind} in {shape}",
+                "shape must be a static array shape of the parameters' element type.",
+            )
+        if kind not in self.element_types:
+            listed = ", ".join(n for n, each in ELEMENT_TYPES.items() if each in self.element_types)
+            self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
+        return shape
+
+    def draw(self, first: Any, second: Any, kind: ElementType, sizes: Sequence[int]) -> np.ndarray:
+        """The samples in a type that they may be rounded from."""
+        raise NotImplementedError
+
+    def reference(self, first, second):
+        kind = element_type(first.dtype)
+        return cast(self.draw(first, second, kind, self.output_shape.dimensions), kind)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape,) = self.array_shapes(results)
+        kind = shape.element_type
+        name = "f32" if kind.is_inexact else "s32"
+        drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
+        scalar = Shape(drawn)
+        if drawn is not kind:
+            operands = [
+                *emit.operation("stablehlo.convert", operands[:1], shapes[:1], [scalar]),
+                *emit.operation("stablehlo.convert", operands[1:], shapes[1:], [scalar]),
+            ]
+        name, sizes = emit.name(), list(shape.dimensions)
+        text = f"dense<{sizes if sizes else ''}> : tensor<{len(sizes)}xi64>"
+        emit.line(f"{name} = stablehlo.constant {text}")
+        samples = emit.operation(
+            "stablehlo.rng",
+            [*operands, name],
+            [scalar, scalar, Shape("s64", (len(sizes),))],
+            [shape.with_element_type(drawn)],
+            rng_distribution=f"#stablehlo<rng_distribution {self.distribution.upper()}>",
+        )
+        return emit.expand(_rounding(self, drawn), [*samples, *operands])
+
+    def rounded(self, samples: Any, first: Any, second: Any) -> Any:
+        """Samples drawn in another type as those of the result's."""
+        return ops.convert_element_type(samples, self.output_shape.element_type)
+
+    def hlo_attributes(self, shapes):
+        return {"distribution": f"rng_{self.distribution}"}
+
+    def batch_within(self, trace, operands, dimensions):
+        whole = self.output_shape.with_dimension(0, trace.size)
+        if all(each is None for each in dimensions):
+            return self(*operands, output_shape=whole), 0
+        if not whole.element_type.is_inexact:
+            return batch_by_loop(self, operands, dimensions, {})
+        zero, one = (np.asarray(each).astype(whole.dtype) for each in (0, 1))
+        first, second = (
+            ops.broadcast_in_dim(each, whole.dimensions, range(array_shape(each).rank))
+            for each in operands
+        )
+        return self.scaled(self(zero, one, output_shape=whole), first, second), 0
+
+    def scaled(self, sample: Any, first: Any, second: Any) -> Any:
+        """Samples of the parameters from those of parameters 0 and 1."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=256)
+def _rounding(operation: _Samples, drawn: ElementType) -> Any:
+    """The program that rounds samples to their element type; none where they have it."""
+    shapes = [operation.output_shape.with_element_type(drawn), Shape(drawn), Shape(drawn)]
+    return kept_program(operation.rounded, shapes, "rng")
+
+
+@register
+class RngUniform(_Samples):
+    """Samples uniform on [a, b), a + (b - a) u, others at every run. XLA: RngUniform.
+
+    Where b <= a they are a in the reference, elsewhere unspecified. Floating-point samples have
+    the derivatives 1 - u and u with respect to a and b.
+
+    Args:
+        a: the lower limit, a scalar of any type that has an order.
+        b: the upper limit, of the same type; it is not among the samples.
+        shape: the Shape of the result, of that type.
+
+    Returns:
+        An array of that shape.
+
+    Checks:
+        (C1), (C2), (C3) see _Samples; complex types have no order.
+    """
+
+    hlo_name = "rng"
+    operands = "a", "b"
+    distribution = "uniform"
+    element_types = frozenset(each for each in ALL if not each.is_complex)
+    drawn_types = ("f32", "f64", "s32", "u32", "s64", "u64")
+
+    def draw(self, first, second, kind, sizes):
+        random = _GENERATOR.numpy
+        if kind.is_inexact:
+            low, high = first.astype(np.float64), second.astype(np.float64)
+            samples = low + (high - low) * random.random(sizes)
+            # Rounding may reach the upper limit, which is exclusive.
+            return np.where(cast(samples, kind).astype(np.float64) < high, samples, low)
+        if int(second) <= int(first):
+            return np.full(sizes, first)
+        wide = np.uint64 if kind.kind == "unsigned" else np.int64
+        return random.integers(int(first), int(second), sizes, wide)
+
+    def jvp(self, primals, tangents, results):
+        (low, high), (of_low, of_high) = primals, tangents
+        share = (results - low) / (high - low)
+        of_low = None if of_low is None else (1 - share) * of_low
+        return add_cotangents(of_low, None if of_high is None else share * of_high)
+
+    def rounded(self, samples, first, second):
+        kind = self.output_shape.element_type
+        if not kind.is_inexact:
+            return super().rounded(samples, first, second)
+        given = samples, first, second
+        result, low, high = (ops.convert_element_type(each, kind) for each in given)
+        return ops.select(
+            result < high, result, ops.broadcast_in_dim(low, array_shape(result).dimensions, ())
+        )
+
+    def scaled(self, sample, first, second):
+        result = first + (second - first) * sample
+        return ops.select(result < second, result, first)
+
+
+@register
+class RngNormal(_Samples):
+    """Samples of the normal distribution, others at every run. XLA: RngNormal.
+
+    They have the derivatives 1 and z with respect to mu and sigma; z is read off the sample, so
+    that sigma must not be 0 there.
+
+    Args:
+        mu: the mean, a floating-point scalar.
+        sigma: the standard deviation, of the same type.
+        shape: the Shape of the result, of that type.
+
+    Returns:
+        An array of that shape.
+
+    Checks:
+        (C1), (C2), (C3) see _Samples.
+    """
+
+    hlo_name = "rng"
+    operands = "mu", "sigma"
+    distribution = "normal"
+    element_types = FLOATS
+
+    def draw(self, first, second, kind, sizes):
+        sample = _GENERATOR.numpy.standard_normal(sizes)
+        return first.astype(np.float64) + second.astype(np.float64) * sample
+
+    def jvp(self, primals, tangents, results):
+        (mu, sigma), (of_mu, of_sigma) = primals, tangents
+        of_mu = None if of_mu is None else ones_like(results) * of_mu
+        of_sigma = None if of_sigma is None else (results - mu) / sigma * of_sigma
+        return add_cotangents(of_mu, of_sigma)
+
+    def scaled(self, sample, first, second):
+        return first + second * sample
+
+
+rng_normal = builder(RngNormal, output_shape="shape")
+rng_uniform = builder(RngUniform, output_shape="shape")

@@ -1,0 +1,1 @@
+"""What rules of every family are written in: splats, shapes, batch dimensions, casts, tuples."""

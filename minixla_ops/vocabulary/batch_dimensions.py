@@ -1,0 +1,146 @@
+"""The vocabulary of batching rules: moving, adding and aligning batch dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import minixla_ops as ops
+from minixla.core.operation import Operation
+from minixla.core.roles import fill_role
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import bind, shape_of
+from minixla_ops.vocabulary.shorthand import zeros
+
+
+def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
+    """The number of members of the batch."""
+    for operand, dimension in zip(operands, dimensions, strict=True):
+        if dimension is not None:
+            return shape_of(operand).dimensions[dimension]  # type: ignore[union-attr]
+    raise ValueError("no operand is batched")
+
+
+def member_shapes(
+    operands: Sequence[Any], dimensions: Sequence[int | None]
+) -> tuple[AnyShape, ...]:
+    """The shapes of one member's operands."""
+    shapes = zip(map(shape_of, operands), dimensions, strict=True)
+    return tuple([shape if at is None else shape.without_dimension(at) for shape, at in shapes])  # type: ignore[union-attr]  # batched: an array
+
+
+def move_dimension(value: Any, source: int, destination: int) -> Any:
+    """`value` with dimension `source` moved to `destination`, the others in order."""
+    if source == destination:
+        return value
+    shape = shape_of(value)
+    assert isinstance(shape, Shape)
+    order = [index for index in range(shape.rank) if index != source]
+    order.insert(destination, source)
+    return ops.transpose(value, tuple(order))
+
+
+def merge_dimension(value: Any, source: int, destination: int) -> Any:
+    """`value` with dimension `source` merged into another, as its slower part.
+
+    `destination` is the other's number when `source` is not counted.
+    """
+    moved = move_dimension(value, source, destination)
+    sizes = shape_of(moved).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
+    merged = sizes[destination] * sizes[destination + 1]
+    return ops.reshape(moved, (*sizes[:destination], merged, *sizes[destination + 2 :]))
+
+
+def split_dimension(value: Any, dimension: int, count: int) -> Any:
+    """`value` with `dimension` split into `count` and what remains, the slower part first."""
+    sizes = shape_of(value).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
+    parts = count, sizes[dimension] // count
+    return ops.reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
+
+
+def add_batch(value: Any, size: int, position: int) -> Any:
+    """`value` repeated `size` times along a new dimension at `position`."""
+    shape = shape_of(value)
+    assert isinstance(shape, Shape)
+    sizes = shape.dimensions
+    kept = tuple([index + (index >= position) for index in range(len(sizes))])
+    return ops.broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
+
+
+def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:
+    """`value` with its batch dimension at `destination`; an unbatched one is repeated."""
+    if source is None:
+        return add_batch(value, size, destination)
+    return move_dimension(value, source, destination)
+
+
+def to_front(operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[list[Any], int]:
+    """All operands with a leading batch dimension, and its size."""
+    size = batch_size(operands, dimensions)
+    return [move_batch(o, d, 0, size) for o, d in zip(operands, dimensions, strict=True)], size
+
+
+def align_batches(
+    operands: Sequence[Any], dimensions: Sequence[int | None]
+) -> tuple[Sequence[Any], int]:
+    """Operands of equal shape with one common batch dimension, and where it is."""
+    wanted = next(dimension for dimension in dimensions if dimension is not None)
+    if all(dimension == wanted for dimension in dimensions):
+        return operands, wanted
+    size = batch_size(operands, dimensions)
+    pairs = zip(operands, dimensions, strict=True)
+    return [move_batch(operand, at, wanted, size) for operand, at in pairs], wanted
+
+
+def batch_by_loop(
+    operation: Operation,
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+    attributes: dict[str, Any],
+) -> tuple[Any, Any]:
+    """The members of the batch one after the other, their results stacked in front.
+
+    Right for every operation; used where an operation gives no rule of its own.
+    """
+    size = batch_size(operands, dimensions)
+    if size == 0:
+        return _empty_batch(operation, operands, dimensions, attributes)
+    members = []
+    for index in range(size):
+        member = [batch_member(o, d, index) for o, d in zip(operands, dimensions, strict=True)]
+        members.append(bind(operation, *member, **attributes))
+    if type(members[0]) is not tuple:
+        return _stack(members), 0
+    stacked = tuple(_stack(column) for column in zip(*members, strict=True))
+    return stacked, (0,) * len(stacked)
+
+
+def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
+    """Member `index` of a batch; an operand without one is everybody's."""
+    if dimension is None:
+        return operand
+    sizes = shape_of(operand).dimensions  # type: ignore[union-attr]  # batched: an array
+    taken = ops.slice_in_dim(operand, index, index + 1, dimension)
+    return ops.reshape(taken, sizes[:dimension] + sizes[dimension + 1 :])
+
+
+def _stack(values: Sequence[Any]) -> Any:
+
+    return ops.concat_in_dim([add_batch(value, 1, 0) for value in values], 0)
+
+
+def _empty_batch(
+    operation: Operation,
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+    attributes: dict[str, Any],
+) -> tuple[Any, Any]:
+    results, _ = operation.infer(member_shapes(operands, dimensions), attributes)
+    if type(results) is tuple:
+        empty = tuple(zeros(each.with_dimensions((0, *each.dimensions))) for each in results)  # type: ignore[union-attr]
+        return empty, (0,) * len(empty)
+    return zeros(results.with_dimensions((0, *results.dimensions))), 0  # type: ignore[union-attr]
+
+
+fill_role("batch_by_loop", batch_by_loop)
+fill_role("move_batch", move_batch)

@@ -1,0 +1,98 @@
+"""The small vocabulary that derivative and batching rules are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minixla.core.builders import operand_list as operand_list
+from minixla.core.element_types import ElementType
+from minixla.core.linear import add_cotangents as add_cotangents
+from minixla.core.linear import instantiate as instantiate
+from minixla.core.linear import zeros_like as zeros_like
+from minixla.core.roles import fill_role
+from minixla.core.shapes import AnyShape, DeclaredArray, Shape
+from minixla.core.tracing import shape_of
+
+_SPLATS: dict[Any, np.ndarray] = {}
+_MOST_SPLATS = 4096
+
+
+def splat(value: Any, shape: Shape) -> np.ndarray:
+    """An array of `shape` that holds the Python number `value` everywhere, in no memory.
+
+    Traces record it as one constant; it is a read-only zero-stride NumPy array.
+    """
+    # 0 == -0.0 and 1 == 1.0 == True must not share an entry.
+    key = (value.__class__, value if value else repr(value), shape)
+    found = _SPLATS.get(key)
+    if found is None:
+        if len(_SPLATS) >= _MOST_SPLATS:
+            _SPLATS.clear()
+        with np.errstate(over="ignore"):
+            scalar = np.asarray(value).astype(shape.dtype)
+        found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
+    return found
+
+
+def array_shape(value: Any) -> Shape:
+    """The Shape of a value that is known to be an array."""
+    shape = shape_of(value)
+    assert isinstance(shape, Shape), f"{shape} is not an array"
+    return shape
+
+
+def holds(kind: ElementType, number: Any) -> bool:
+    """Whether a Python number is not too large for an integer type; every other type holds all."""
+    if not kind.is_integer:
+        return not isinstance(number, int) or number.bit_length() < 1024
+    info = ml_dtypes.iinfo(kind.dtype)
+    return bool(info.min <= number <= info.max)
+
+
+def listed(value: Any, depth: int = 1) -> Any:
+    """A list that a builder was given as a tuple, which can be hashed.
+
+    What is no list stays as it is: the attribute's declaration refuses it.
+
+    Args:
+        value: what was given.
+        depth: 2 for lists of lists.
+    """
+    try:
+        members = value if isinstance(value, (str, bytes)) else tuple(value)
+    except TypeError:
+        return value
+    return members if depth == 1 else tuple([listed(each, depth - 1) for each in members])
+
+
+def zeros(shape: AnyShape) -> np.ndarray:
+    """Zeros of an array shape."""
+    assert isinstance(shape, Shape), f"there are no zeros of shape {shape}"
+    return splat(0, shape)
+
+
+def full_like(value: Any, number: Any) -> np.ndarray:
+    """`number` everywhere, in the shape and element type of `value`."""
+    return splat(number, array_shape(value))
+
+
+def ones_like(value: Any) -> np.ndarray:
+    """Ones in the shape and element type of `value`."""
+    return splat(1, array_shape(value))
+
+
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    """The results of an operation, or what there is for each, as a tuple where there is one."""
+    return results if type(results) is tuple else (results,)
+
+
+def as_results(values: Sequence[Any]) -> Any:
+    """Results as an operation gives them: one alone, several in a tuple."""
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+fill_role("zeros", zeros)

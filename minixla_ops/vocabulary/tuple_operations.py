@@ -1,0 +1,162 @@
+"""Tuple and GetTupleElement: several values as one."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minixla.core.attributes import Int32, attribute
+from minixla.core.graph import Graph
+from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.roles import fill_role
+from minixla.core.shapes import AnyShape, TupleShape
+from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph
+from minixla.core.tuples import TupleValue
+from minixla_ops.vocabulary.shorthand import operand_list
+
+
+@register
+class Tuple(Operation):
+    """Several values of any shapes as one value of tuple shape. XLA: Tuple.
+
+    In a graph a tuple is a value like others; where nothing is staged it is a TupleValue, and in
+    `reference` a Python tuple. Tangents and cotangents of tuples are TupleValues everywhere, and
+    the batch dimension of one is a tuple of its members'.
+    """
+
+    stablehlo_name = "tuple"
+    operands = ("elements...",)
+    linear_operands = dynamic_operands = EVERY_OPERAND
+
+    def shape(self, *elements):
+        return TupleShape(elements)
+
+    def reference(self, *elements):
+        return elements
+
+    def run(self, *elements):
+        return TupleValue([current_trace().lift(element) for element in elements])
+
+    def jvp(self, primals, tangents, results):
+        return TupleValue(tangents)
+
+    def transpose(self, cotangents, operands, linear):
+        members = zip(cotangents.elements, linear, strict=True)
+        return [cotangent if wanted else None for cotangent, wanted in members]
+
+    def batch(self, operands, dimensions):
+        return self(*operands), (*dimensions,)
+
+
+def tuple(elements: Sequence[Any]) -> Any:
+    """The tuple of `elements`, values of any shapes; a Python tuple among them is one of those."""
+    return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
+
+
+def tuple_value(value: Any) -> Any:
+    """`value`, a Python tuple, as an operation with several results returns it, as one value."""
+    return tuple(value) if isinstance(value, builtins.tuple) else value
+
+
+@register
+class GetTupleElement(Operation):
+    """One member of a tuple. XLA: GetTupleElement.
+
+    Checks:
+        (C1) the operand is a tuple.
+        (C2) it has a member of that number.
+    """
+
+    stablehlo_name = "get_tuple_element"
+    operands = ("tuple_data",)
+    index: int = attribute(Int32())
+    linear_operands = (0,)
+
+    def shape(self, tuple_data):
+        if not isinstance(tuple_data, TupleShape):
+            self.refuse("C1", "the operand is not a tuple", "Make a tuple with ops.tuple.")
+        count = len(tuple_data.elements)
+        if not 0 <= self.index < count:
+            advice = f"index must be in [0, {count})."
+            self.refuse_attribute("C2", f"there is no member {self.index}", advice)
+        return tuple_data.elements[self.index]
+
+    def reference(self, tuple_data):
+        return tuple_data[self.index]
+
+    def run(self, tuple_data):
+        self.infer((shape_of(tuple_data),), {})
+        return tuple_data.elements[self.index]
+
+    def jvp(self, primals, tangents, results):
+        (tangent,) = tangents
+        return tangent.elements[self.index] if isinstance(tangent, TupleValue) else self(tangent)
+
+    def transpose(self, cotangents, operands, linear):
+        whole: Any = shape_of(operands[0])
+        members = [None] * len(whole.elements)
+        members[self.index] = cotangents
+        return (TupleValue(members),)
+
+    def batch(self, operands, dimensions):
+        return self(*operands), dimensions[0][self.index]  # type: ignore[index]  # a tuple's
+
+
+def get_tuple_element(tuple_data: Any, index: int) -> Any:
+    """Member `index` of a tuple, be it one value or a Python tuple of values.
+
+    Raises:
+        ShapeError, AttributeValueError: see GetTupleElement.
+    """
+    return GetTupleElement(index)(tuple_value(tuple_data))
+
+
+def tuple_leaves(value: Any) -> list[Any]:
+    """The members of a tuple, those of its members that are tuples in their place; else `value`."""
+    shape = shape_of(value)
+    if not isinstance(shape, TupleShape):
+        return [value]
+    members = [get_tuple_element(value, index) for index in range(len(shape.elements))]
+    return [leaf for member in members for leaf in tuple_leaves(member)]
+
+
+def from_leaves(shape: AnyShape, leaves: Iterator[Any]) -> Any:
+    """The value of `shape` whose leaves are the next ones of `leaves`."""
+    if not isinstance(shape, TupleShape):
+        return next(leaves)
+    return tuple([from_leaves(element, leaves) for element in shape.elements])
+
+
+def without_tuples(graph: Graph) -> Graph:
+    """The program with the leaves of its inputs and outputs in place of tuples.
+
+    Operations that run programs use it, so that derivative and batching rules see only arrays.
+    """
+    found = graph.memo.get("without_tuples")
+    if found is None:
+        given = [*graph.input_shapes, *graph.output_shapes]
+        has_tuples = any(isinstance(shape, TupleShape) for shape in given)
+        found = graph.memo["without_tuples"] = _flattened(graph) if has_tuples else graph
+    return found
+
+
+def _flattened(graph: Graph) -> Graph:
+    def function(*leaves: Any) -> list[Any]:
+        remaining = iter(leaves)
+        operands = [from_leaves(shape, remaining) for shape in graph.input_shapes]
+        outputs = evaluate_graph(graph, operands)
+        return [leaf for output in outputs for leaf in tuple_leaves(output)]
+
+    shapes = [leaf for shape in graph.input_shapes for leaf in leaf_shapes(shape)]
+    return trace_to_graph(function, shapes, graph.name)[0].pruned()
+
+
+def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
+    """The shapes of the arrays and tokens in it, in order."""
+    if not isinstance(shape, TupleShape):
+        return [shape]
+    return [leaf for element in shape.elements for leaf in leaf_shapes(element)]
+
+
+fill_role("tuple", Tuple)
