@@ -187,9 +187,7 @@ _TOOLS = {
     "cross_check": "minixla.tools.cross_check",
     "register_evaluator": "minixla.tools.evaluators",
 }
-_MODULES = {"ops": "minixla_ops"} | {
-    name: f"minixla.{name}" for name in ("core", "nn", "numpy", "reference")
-}
+_MODULES = {"ops": "minixla_ops"} | {name: f"minixla.{name}" for name in ("core", "nn", "numpy")}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 Each thread has a current process. Outside `mx.simulate` it is the only replica's only partition,
 which can meet nobody but has queues to and from the host; the processes of a simulation are in
-`minixla.reference.simulation`.
+`minixla.reference_evaluator.simulation`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from minixla.core.forward import ForwardTracer
 from minixla.core.reverse import LinearTracer, ReverseTracer
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import GraphTracer, Tracer
-from minixla.reference.trace import ReferenceTracer
+from minixla.reference_evaluator.trace import ReferenceTracer
 
 #: The classes of tracers; JAX looks classes up, not their bases.
 TRACERS = (

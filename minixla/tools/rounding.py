@@ -24,7 +24,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
 from minixla.core.tracing import default_trace
 from minixla.core.tuples import TupleValue
-from minixla.reference.trace import ReferenceTrace, ReferenceTracer
+from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.costs import operations_per_element
 from minixla.tools.graph_parts import is_inexact
 from minixla.tools.ulp import real_part_info, ulp_size, wide

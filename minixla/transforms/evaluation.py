@@ -25,7 +25,7 @@ from minixla.core.tracing import (
 from minixla.core.tuples import TupleValue
 from minixla.engine import random_keys
 from minixla.engine.float0 import flatten
-from minixla.reference.trace import ReferenceTrace, ReferenceTracer
+from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import checked_function, named_after, split_static
 from minixla.transforms.places import argument_places, leaf_shapes, structure_places
 from minixla.transforms.watching import watched

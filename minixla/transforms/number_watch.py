@@ -21,7 +21,7 @@ from minixla.core.source import reverse_source
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Tracer, _state
 from minixla.core.tuples import TupleValue
-from minixla.reference.trace import ReferenceTracer
+from minixla.reference_evaluator.trace import ReferenceTracer
 
 
 class Kind(NamedTuple):

@@ -290,7 +290,7 @@ class RngGetAndUpdateState(Internal):
     """The state of XLA's own generator, which then moves on. XLA: RngGetAndUpdateState.
 
     XLA makes it of RngUniform and RngNormal. The reference keeps a counter of 128 bits for each
-    thread, which `minixla.reference.seed` sets; StableHLO has random bits instead.
+    thread, which `minixla.reference_evaluator.seed` sets; StableHLO has random bits instead.
 
     Attributes:
         delta: how far the counter moves.

@@ -42,7 +42,7 @@ _GENERATOR = _Generator()
 
 
 def seed(number: int | None = None) -> None:
-    """Starts this thread's samples of the reference anew (`minixla.reference.seed`).
+    """Starts this thread's samples of the reference anew (`minixla.reference_evaluator.seed`).
 
     Args:
         number: equal numbers give equal samples; None: others each time, as at the start.

@@ -13,7 +13,7 @@ from minixla.core.errors import TransformError
 from minixla.core.shapes import Shape
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, current_trace, shape_of, trace_to_graph, under
-from minixla.reference.trace import ReferenceTrace
+from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 VECTOR, INTEGERS = Shape("f32", (3,)), Shape("s32", (3,))

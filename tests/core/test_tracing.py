@@ -40,7 +40,7 @@ from minixla.core.tracing import (
 )
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
-from minixla.reference.trace import ReferenceTrace
+from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 VECTOR = Shape("f32", (3,))

@@ -165,13 +165,6 @@ def test_results_are_the_callers():
     assert array[0] == X[0]
 
 
-def test_a_module_and_a_function():
-    import minixla.reference as module
-
-    assert mx.reference is module
-    assert module.ReferenceTrace.__module__ == "minixla.reference.trace"
-
-
 def test_jax_is_not_asked(monkeypatch):
     from minixla.engine import eager
 

@@ -14,7 +14,7 @@ import minixla as mx
 from minixla import AttributeValueError, Shape, ShapeError, TransformError, ops
 from minixla.core.operation import REGISTRY
 from minixla.core.tracing import closed_graph, trace_to_graph
-from minixla.reference import seed
+from minixla.reference_evaluator import seed
 from minixla_ops.inventory import ENTRIES
 from tests.harness import (
     check_batching,

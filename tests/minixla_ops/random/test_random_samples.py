@@ -16,7 +16,7 @@ from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]
 
 import minixla as mx
 from minixla import AttributeValueError, Shape, ShapeError, ops
-from minixla.reference import seed
+from minixla.reference_evaluator import seed
 from tests.harness import check_rejected, graph_of
 from tests.oracles.xla import run_xla
 

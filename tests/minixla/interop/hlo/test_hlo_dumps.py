@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 
 import minixla as mx
-from minixla.reference import seed
+from minixla.reference_evaluator import seed
 from tests.minixla.interop.hlo.hlo_programs import PROGRAMS, X, Y, check, dump, in_steps, whole_text
 
 ROOT = Path(__file__).parents[4]

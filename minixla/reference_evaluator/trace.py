@@ -22,7 +22,7 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
-from minixla.reference.widening import wide_type, widened
+from minixla.reference_evaluator.widening import wide_type, widened
 
 
 class ReferenceTracer(Tracer):
