@@ -233,7 +233,7 @@ def test_slices_of_arrays_and_stacks_of_results():
 
 def test_the_cotangent_of_a_stack_that_is_written_once_stays_as_it_is():
     graph = mx.make_graph(mx.grad(total(scan)))(np.ones((4, 3)), X)
-    backward = graph.instructions[-1].computations[0]
+    backward = graph.instructions[-1].op.computations[0]
     (loop,) = [each for each in backward.instructions if each.op.name == "While"]
     body = loop.op.body
     same = [str(a.shape) for a, b in zip(body.inputs, body.outputs, strict=True) if a is b]
