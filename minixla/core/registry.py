@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from minixla.core.operation import Operation
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 OperationClass = TypeVar("OperationClass", bound="Operation")
 
 _XLA = "xla"
-#: The classes of XLA's operations by XLA's name (`DotGeneral`).
-REGISTRY: dict[str, type[Operation]] = {}
+#: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: each has its own attributes.
+REGISTRY: dict[str, type[Any]] = {}
 #: The operations of each namespace by their names in it.
-NAMESPACES: dict[str, dict[str, type[Operation]]] = {_XLA: REGISTRY}
+NAMESPACES: dict[str, dict[str, type[Any]]] = {_XLA: REGISTRY}
 # The packages whose operations are XLA's.
 _OURS = ("minixla", "minixla_ops")
 
@@ -53,14 +53,14 @@ def register(cls: type[OperationClass]) -> type[OperationClass]:
     return cls
 
 
-def registered(name: str) -> list[type[Operation]]:
+def registered(name: str) -> list[type[Any]]:
     """The operation of a full name, or nothing."""
     space, _, plain = name.rpartition(".")
     found = NAMESPACES.get(space or _XLA, {}).get(plain)
     return [] if found is None else [found]
 
 
-def operation_named(name: str, module: str | None = None) -> type[Operation]:
+def operation_named(name: str, module: str | None = None) -> type[Any]:
     """The class of the registered operation of a name.
 
     Args:

@@ -85,8 +85,7 @@ def bitcast(step: Step) -> Sequence[Value]:
         for stage in into:
             x = _entered(mnp, x, stage)
         flat = Shape(result.element_type, (_count(out_of),))
-        bitcast: Any = REGISTRY["Bitcast"]
-        x = bitcast(flat)(mnp.reshape(x, -1))
+        x = REGISTRY["Bitcast"](flat)(mnp.reshape(x, -1))
         turned = out_of[-1]
         x = mnp.reshape(x, [turned.cut[at] for at in turned.order])
         for stage in reversed(out_of):
