@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
+from minixla.core.errors import AttributeValueError, MinixlaError, explain
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
 from minixla.core.snapshots import snapshot
 
@@ -21,7 +22,7 @@ REQUIRED: Any = object()
 
 
 class Attribute:
-    """The declaration of one attribute: its kind, constraint and default.
+    """A kind of attribute: which values it takes, and how they are written.
 
     A subclass defines `canonical`, which returns the value in one hashable form or raises
     ValueError or TypeError with a clause such as `must be >= 0, not -1`.
@@ -37,9 +38,6 @@ class Attribute:
     keeps_identity = False
     #: Whether values are programs, or hold some.
     holds_programs = False
-
-    def __init__(self, default: Any = REQUIRED) -> None:
-        self.default = default
 
     def canonical(self, value: Any) -> Any:
         """The canonical form of `value`."""
@@ -58,21 +56,46 @@ class Attribute:
         return value
 
 
+#: The name of an attribute in a text that is the attribute's own.
+_OWN_NAME = "="
+
+
 class Field(NamedTuple):
     """An attribute of an operation, as its class declares it; see `attribute`."""
 
     kind: Attribute
-    default: Any
-    stablehlo: str | None
-    hlo: str | None
+    default: Any = REQUIRED
+    stablehlo: str | None = _OWN_NAME
+    hlo: str | None = _OWN_NAME
+    name: str = ""
 
-    def canonical(self, value: Any) -> Any:
-        """The canonical form of a value, which may be the default."""
-        return value if value is self.default else self.kind.canonical(value)
+    def named(self, name: str) -> Field:
+        """The same of a name, which it has in the texts too that have no other for it."""
+        texts = (self.stablehlo, self.hlo)
+        stablehlo, hlo = (name if each == _OWN_NAME else each for each in texts)
+        return Field(self.kind, self.default, stablehlo, hlo, name)
 
+    def checked(self, subject: str, value: Any) -> Any:
+        """The canonical form of a value.
 
-#: The name of an attribute in a text that is the attribute's own.
-_OWN_NAME = "="
+        Raises:
+            AttributeValueError: of `subject`: it is none of the kind.
+        """
+        name, must_be = self.name, self.kind.description
+        if value is REQUIRED:
+            advice = f"Give {name}: {must_be}."
+            raise explain(AttributeValueError, subject, f"attribute {name} is missing", (), advice)
+        if value is self.default:
+            return value
+        try:
+            return self.kind.canonical(value)
+        except MinixlaError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            problem = f"attribute {name} has a value that it cannot take"
+            given = [f"{name} = {value!r}", str(error)]
+            advice = f"{name} must be {must_be}{', or None' if self.default is None else ''}."
+            raise explain(AttributeValueError, subject, problem, given, advice) from None
 
 
 def attribute(
@@ -94,12 +117,6 @@ def attribute(
         hlo: the same for HLO's text.
     """
     return Field(kind, default, stablehlo, hlo)
-
-
-def named_field(name: str, field: Field) -> Field:
-    """A declaration with its own name in the texts that have no other for it."""
-    written = [name if each == _OWN_NAME else each for each in (field.stablehlo, field.hlo)]
-    return Field(field.kind, field.default, *written)
 
 
 def exact(value: Any) -> Any:
@@ -133,10 +150,7 @@ class Integer(Attribute):
     takes = "int"
     is_ambiguous = False
 
-    def __init__(
-        self, minimum: int | None = None, maximum: int | None = None, default: Any = REQUIRED
-    ) -> None:
-        super().__init__(default)
+    def __init__(self, minimum: int | None = None, maximum: int | None = None) -> None:
         self.minimum = minimum
         self.maximum = maximum
 
@@ -229,8 +243,7 @@ class Enumeration(Attribute):
     takes = "str"
     is_ambiguous = False
 
-    def __init__(self, *names: str, mnemonic: str = "", default: Any = REQUIRED) -> None:
-        super().__init__(default)
+    def __init__(self, *names: str, mnemonic: str = "") -> None:
         self.names = names
         self.mnemonic = mnemonic
         self.description = "one of " + ", ".join(names)
@@ -251,8 +264,7 @@ class Instance(Attribute):
 
     is_ambiguous = False
 
-    def __init__(self, kind: type | Callable[[], type], default: Any = REQUIRED) -> None:
-        super().__init__(default)
+    def __init__(self, kind: type | Callable[[], type]) -> None:
         self._kind = kind
         self.keeps_identity = getattr(kind, "keeps_identity", not isinstance(kind, type))
         self.holds_programs = self.keeps_identity
@@ -284,8 +296,7 @@ class Function(Attribute):
 class Sequence(Attribute):
     """A tuple of values of one kind."""
 
-    def __init__(self, member: Attribute, default: Any = REQUIRED) -> None:
-        super().__init__(default)
+    def __init__(self, member: Attribute) -> None:
         self.member = member
         self.takes = f"Sequence[{member.takes}]"
         self.is_ambiguous = member.is_ambiguous
@@ -303,10 +314,8 @@ class Sequence(Attribute):
 class Integers(Sequence):
     """A tuple of integers; with `unique`, no two are equal."""
 
-    def __init__(
-        self, minimum: int | None = None, unique: bool = False, default: Any = REQUIRED
-    ) -> None:
-        super().__init__(Integer(minimum), default)
+    def __init__(self, minimum: int | None = None, unique: bool = False) -> None:
+        super().__init__(Integer(minimum))
         self.unique = unique
 
     def canonical(self, value: Any) -> tuple[int, ...]:
@@ -315,22 +324,6 @@ class Integers(Sequence):
         if self.unique and len(set(numbers)) != len(numbers):
             raise ValueError(f"must not repeat a number: {list(numbers)}")
         return numbers
-
-
-class Optional(Attribute):
-    """Another kind of attribute, or None, which is the default."""
-
-    def __init__(self, inner: Attribute) -> None:
-        super().__init__(None)
-        self.inner = inner
-        self.is_ambiguous = inner.is_ambiguous
-        self.keeps_identity = inner.keeps_identity
-        self.holds_programs = inner.holds_programs
-        self.description = f"{inner.description}, or None"
-
-    def canonical(self, value: Any) -> Any:
-        """None, or the inner kind's canonical form."""
-        return None if value is None else self.inner.canonical(value)
 
 
 class TypeAttribute(Attribute):

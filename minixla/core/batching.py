@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer, unknown_value
@@ -45,15 +44,12 @@ def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
     return whole.without_dimension(dimension)
 
 
-def _differs(operation: Operation, attributes: dict[str, Any]) -> bool:
+def _differs(operation: Operation) -> bool:
     """Whether members may differ where no operand does: random samples, programs that draw some."""
     if operation.batch_within is None:
         return False
-    if operation.has_side_effect:
-        return True
-    groups = [each if type(each) is tuple else (each,) for each in attributes.values()]
-    groups.append(tuple(operation.computations))
-    return any(type(g) is Graph and g.has_side_effect for group in groups for g in group)
+    programs = operation.computations
+    return operation.has_side_effect or any(graph.has_side_effect for graph in programs)
 
 
 class BatchTrace(Trace):
@@ -90,9 +86,7 @@ class BatchTrace(Trace):
         """See Trace."""
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation's batching rule, where an operand is batched."""
         values: list[Any] = []
         dimensions: list[int | None] = []
@@ -105,18 +99,18 @@ class BatchTrace(Trace):
             else:
                 values.append(operand)
                 dimensions.append(None)
-        if not is_batched and not _differs(operation, attributes):
-            return self.parent.process(operation, operands, attributes)
+        if not is_batched and not _differs(operation):
+            return self.parent.process(operation, operands)
         if operation.stage_operands is None:
             # Inference on one member checks the call as the user wrote it.
-            _, attributes = operation.infer(tuple(map(shape_of, operands)), attributes)
+            operation.infer(tuple(map(shape_of, operands)))
         previous = _state.trace
         _state.trace = self.parent
         try:
             if operation.batch_within is not None:
-                outcome = operation.batch_within(self, values, dimensions, **attributes)
+                outcome = operation.batch_within(self, values, dimensions)
             else:
-                outcome = operation.batch(values, dimensions, **attributes)
+                outcome = operation.batch(values, dimensions)
         finally:
             _state.trace = previous
         results, result_dimensions = outcome

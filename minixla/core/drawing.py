@@ -49,7 +49,7 @@ class _Drawing:
             for step in each.instructions:
                 inner = self.names.get(id(step))
                 if inner is not None:
-                    pending.extend([(graph, inner) for graph in step.computations])
+                    pending.extend([(graph, inner) for graph in step.op.computations])
 
     def own(self, graph: Graph) -> None:
         """Adds the instructions of a program itself."""

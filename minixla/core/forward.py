@@ -64,9 +64,7 @@ class ForwardTrace(Trace):
         values, is_moving = self.taken_apart(value)
         return [*values, zeros_like(values[0])] if known and not is_moving else values
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation on primals, and its jvp rule on tangents where there are any."""
         primals: list[Any] = []
         tangents: list[Any] = []
@@ -82,14 +80,14 @@ class ForwardTrace(Trace):
         parent = self.parent
         if not active:
             if operation.run is None:
-                return parent.process(operation, operands, attributes)
+                return parent.process(operation, operands)
             with under(parent):  # the function that it runs is not differentiated either
-                return parent.process(operation, operands, attributes)
+                return parent.process(operation, operands)
         primals = [parent.lift(primal, operation.builder_name) for primal in primals]
         previous = _state.trace
         _state.trace = parent
         try:
-            results, tangents_out = self.derive(operation, primals, tangents, attributes)
+            results, tangents_out = self.derive(operation, primals, tangents)
         finally:
             _state.trace = previous
         if type(results) is not tuple:
@@ -99,14 +97,10 @@ class ForwardTrace(Trace):
         return tuple(map(self._wrap, results, tangents_out))
 
     def derive(
-        self,
-        operation: Operation,
-        primals: list[Any],
-        tangents: list[Any],
-        attributes: dict[str, Any],
+        self, operation: Operation, primals: list[Any], tangents: list[Any]
     ) -> tuple[Any, Any]:
         """Results and their tangents (None for zero), under the parent."""
-        return jvp_of(operation, primals, tangents, attributes)
+        return jvp_of(operation, primals, tangents)
 
     def _wrap(self, primal: Any, tangent: Any) -> Any:
         return primal if tangent is None else ForwardTracer(self, primal, tangent)
@@ -120,22 +114,18 @@ def has_tangent(value: Any) -> bool:
     return isinstance(shape, TupleShape) and any(map(has_tangent, shape.elements))
 
 
-def jvp_of(
-    operation: Operation, primals: list[Any], tangents: list[Any], attributes: dict[str, Any]
-) -> tuple[Any, Any]:
+def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
     """Results and their tangents (None for zero) under the current trace."""
     if operation.forward is not None:
-        return operation.forward(primals, tangents, **attributes)
-    results = _state.trace.process(operation, tuple(primals), attributes)
-    refuse_without_derivative(operation, attributes)
+        return operation.forward(primals, tangents)
+    results = _state.trace.process(operation, tuple(primals))
+    refuse_without_derivative(operation)
     single = type(results) is not tuple
     inexact = has_tangent(results) if single else any(map(has_tangent, results))
     if operation.zero_derivative is not None or not inexact:
         return results, None
-    if operation.attributes:
-        _, attributes = operation.infer(tuple(map(shape_of, primals)), attributes)
     jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-    return results, tangents_like(jvp(primals, tangents, results, **attributes), results)
+    return results, tangents_like(jvp(primals, tangents, results), results)
 
 
 def tangents_like(tangents: Any, results: Any) -> Any:
@@ -145,15 +135,14 @@ def tangents_like(tangents: Any, results: Any) -> Any:
     return with_sizes_of(tangents, results)
 
 
-def refuse_without_derivative(operation: Operation, attributes: dict[str, Any]) -> None:
+def refuse_without_derivative(operation: Operation) -> None:
     """Raises DerivativeError where the operation says that it has no derivative."""
     if operation.no_derivative is not None:
-        given = {**operation.values, **attributes}
         raise explain(
             DerivativeError,
             operation.builder_name,
             f"it has no derivative: {operation.no_derivative}",
-            [f"{name} = {given[name]!r}" for name in operation.telling_attributes],
+            [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes],
             advice="Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
             "mx.custom_jvp or mx.custom_vjp.",
         )

@@ -45,28 +45,25 @@ class Instruction:
     """One application of an operation.
 
     Attributes:
-        op: the Operation.
+        op: the operation, which holds its attributes.
         operands: the Values that it reads.
-        attributes: its canonical attributes by name; not to be changed.
         results: its result Values, in the order of the operation's results.
         single: whether the operation gives one value rather than a tuple of values.
         source: the user's line, or None.
     """
 
-    __slots__ = ("attributes", "operands", "op", "results", "single", "source")
+    __slots__ = ("operands", "op", "results", "single", "source")
 
     def __init__(
         self,
         op: Operation,
         operands: tuple[Value, ...],
-        attributes: dict[str, Any],
         result_shapes: AnyShape | tuple[AnyShape, ...],
         source: Source | None,
     ) -> None:
         # Any: it has the attributes of its class.
         self.op: Any = op
         self.operands = operands
-        self.attributes = attributes
         self.source = source
         if isinstance(result_shapes, tuple):
             self.single = False
@@ -81,31 +78,12 @@ class Instruction:
         return tuple([result.shape for result in self.results])
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The attributes by name."""
-        return self.op.values if self.op.fields else self.attributes
-
-    @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
-        if self.op.is_plain:
+        op = self.op
+        if op.is_plain:
             return False
-        if self.op.has_side_effect or self.attributes.get("has_side_effect"):
-            return True
-        return any(graph.has_side_effect for graph in self.computations)
-
-    @property
-    def computations(self) -> list[Graph]:
-        """The programs among the attributes, those in tuples too."""
-        if self.op.is_plain:
-            return []
-        found: list[Graph] = list(self.op.computations)
-        for value in self.attributes.values():
-            if type(value) is Graph:
-                found.append(value)
-            elif type(value) is tuple:
-                found.extend([each for each in value if type(each) is Graph])
-        return found
+        return op.has_side_effect or any(graph.has_side_effect for graph in op.computations)
 
     def __repr__(self) -> str:
         return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
@@ -169,8 +147,7 @@ class Graph:
     @property
     def computations(self) -> list[Graph]:
         """The programs that its instructions run."""
-        running = [step for step in self.instructions if not step.op.is_plain]
-        return [each for step in running for each in step.computations]
+        return [each for step in self.instructions for each in step.op.computations]
 
     @property
     def depth(self) -> int:
@@ -258,11 +235,10 @@ class Graph:
         for step in self.instructions:
             shapes = step.results[0].shape if step.single else step.shapes
             operands = [number[id(value)] for value in step.operands]
-            kind = type(step.op) if step.op.fields else step.op
-            attributes = step.given
-            if step.computations:
-                attributes = _replaced(attributes, lambda graph: places[id(graph)])
-            steps.append((kind, operands, attributes, shapes))
+            op = step.op
+            if op.computations:
+                op = type(op), _replaced(op.values, lambda graph: places[id(graph)])
+            steps.append((op, operands, shapes))
             for value in step.results:
                 number[id(value)] = len(number)
         outputs = [number[id(value)] for value in self.outputs]
@@ -271,7 +247,7 @@ class Graph:
     def __hash__(self) -> int:
         if self._hash is None:
             for graph in innermost_first(self, lambda each: each._hash is not None):
-                steps = [(step.op.name, *step.computations) for step in graph.instructions]
+                steps = [(step.op.name, *step.op.computations) for step in graph.instructions]
                 graph._hash = hash((graph.input_shapes, graph.output_shapes, *steps))
         return self._hash  # type: ignore[return-value]  # the loop ends with this graph
 
@@ -299,11 +275,11 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     for input_shapes, steps, outputs, name in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
         values, instructions = [*inputs], []
-        for op, operands, attributes, shapes in steps:
-            attributes = _replaced(attributes, lambda place: made[place.number])
-            if isinstance(op, type):
-                op, attributes = op(**attributes), {}
-            step = Instruction(op, tuple([values[n] for n in operands]), attributes, shapes, None)
+        for op, operands, shapes in steps:
+            if type(op) is tuple:
+                kind, attributes = op
+                op = kind(**_replaced(attributes, lambda place: made[place.number]))
+            step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
             instructions.append(step)
             values.extend(step.results)
         made.append(Graph(inputs, instructions, [values[number] for number in outputs], name))
@@ -348,11 +324,11 @@ def _silenced(graph: Graph) -> Graph:
         if not step.results:
             continue
         operands = tuple([values.get(id(value), value) for value in step.operands])
-        is_silent = all(each.memo["silent"] is each for each in step.computations)
+        is_silent = all(each.memo["silent"] is each for each in step.op.computations)
         if not is_silent or any(map(operator.is_not, operands, step.operands)):
-            op, attributes = step.op.changed(_silent_attribute, step.attributes)
+            op = step.op.changed(_silent_attribute)
             shapes = step.results[0].shape if step.single else step.shapes
-            made = Instruction(op, operands, attributes, shapes, step.source)
+            made = Instruction(op, operands, shapes, step.source)
             values.update(zip(map(id, step.results), made.results, strict=True))
             step = made
         kept.append(step)
@@ -401,25 +377,20 @@ def _same_steps(first: Graph, second: Graph, pending: list[tuple[Graph, Graph]])
             return False
         if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
             return False
-        if not _same_attributes(one, other, pending):
+        if not _same_attributes(one.op, other.op, pending):
             return False
         match.update(zip(map(id, one.results), map(id, other.results), strict=True))
     return [match[id(value)] for value in first.outputs] == [id(each) for each in second.outputs]
 
 
-def _same_attributes(
-    one: Instruction, other: Instruction, pending: list[tuple[Graph, Graph]]
-) -> bool:
-    if one.op is other.op and one.attributes is other.attributes:
+def _same_attributes(one: Operation, other: Operation, pending: list[tuple[Graph, Graph]]) -> bool:
+    """The same for two operations of one class."""
+    if one is other:
         return True
-    if not one.op.fields and one.op is not other.op:
+    left, right = tuple(one.values.values()), tuple(other.values.values())
+    if one.is_ambiguous and spelling(left) != spelling(right):
         return False
-    given, others = one.given, other.given
-    if given.keys() != others.keys():
-        return False
-    if one.op.is_ambiguous and _spelling(given) != _spelling(others):
-        return False
-    pairs = [(value, others[name]) for name, value in given.items()]
+    pairs = list(zip(left, right, strict=True))
     while pairs:
         left, right = pairs.pop()
         if type(left) is Graph and type(right) is Graph:
@@ -429,10 +400,6 @@ def _same_attributes(
         elif left is not right and left != right:
             return False
     return True
-
-
-def _spelling(attributes: dict[str, Any]) -> Any:
-    return [spelling(attributes[name]) for name in sorted(attributes)]
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:

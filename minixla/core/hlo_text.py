@@ -151,7 +151,7 @@ class HloEmitter:
         shapes = [value.shape for value in instruction.operands]
         result = _joint_shape(instruction.shapes)
         operation = instruction.op
-        name = operation.hlo(self, operands, shapes, result, **instruction.attributes)
+        name = operation.hlo(self, operands, shapes, result)
         results = instruction.results
         if len(results) == 1:
             self._body.values[id(results[0])] = name

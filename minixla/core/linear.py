@@ -10,7 +10,7 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.tracer import is_dynamic
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import shape_of
 from minixla.core.tuples import TupleValue
 
 
@@ -92,12 +92,7 @@ def pullback_by(
     return pullback
 
 
-def linear_jvp(
-    operation: Operation,
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    attributes: dict[str, Any],
-) -> Any:
+def linear_jvp(operation: Operation, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The tangent of an operation that is linear in `linear_operands`."""
     linear = operation.linear_operands or ()
     _require_declared(operation, [tangent is not None for tangent in tangents])
@@ -106,32 +101,28 @@ def linear_jvp(
             instantiate(tangents[i], primals[i]) if i in linear else primal
             for i, primal in enumerate(primals)
         ]
-        return bind(operation, *mixed, **attributes)
+        return operation(*mixed)
     total = None
     for index in linear:
         if tangents[index] is not None:
             mixed = list(primals)
             mixed[index] = tangents[index]
-            total = add_cotangents(total, bind(operation, *mixed, **attributes))
+            total = add_cotangents(total, operation(*mixed))
     return total
 
 
 def linear_vjp(
-    operation: Operation,
-    cotangents: Any,
-    operands: Sequence[Any],
-    active: Sequence[bool],
-    attributes: dict[str, Any],
+    operation: Operation, cotangents: Any, operands: Sequence[Any], active: Sequence[bool]
 ) -> Sequence[Any]:
     """The cotangents of an operation that is linear in `linear_operands`."""
     _require_declared(operation, active)
     if operation.jointly_linear:
-        return operation.transpose(cotangents, operands, active, **attributes)
+        return operation.transpose(cotangents, operands, active)
     result: list[Any] = [None] * len(operands)
     for index, wanted in enumerate(active):
         if wanted:
             mask = [i == index for i in range(len(operands))]
-            result[index] = operation.transpose(cotangents, operands, mask, **attributes)[index]
+            result[index] = operation.transpose(cotangents, operands, mask)[index]
     return result
 
 

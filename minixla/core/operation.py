@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from minixla.core.attributes import Attribute, Function, spelling
 from minixla.core.errors import (
     AttributeValueError,
     DerivativeError,
@@ -19,7 +18,7 @@ from minixla.core.errors import (
     explain,
     too_large,
 )
-from minixla.core.records import Record, all_attributes, no_attribute
+from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered
 from minixla.core.registry import register as register
@@ -73,7 +72,6 @@ class Operation(Record):
         spec_names: the entries of XLA's operation semantics that it is; default: its name. Several
             builders may make one operation (`Dot` and `DotGeneral`).
         operands: their names; a last name ending in `...` is variadic.
-        attributes: the same, of classes whose rules get attributes as keywords.
         has_side_effect: never dropped or reordered. Operations where it depends on the call have
             an attribute of that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
@@ -91,17 +89,13 @@ class Operation(Record):
             evaluates it in these types even where it computes everything else in double.
     """
 
-    #: The one object of the class, made by `register`.
-    instance: ClassVar[Any] = None
     name: ClassVar[str] = ""
     namespace: ClassVar[str] = ""
     builder_name: ClassVar[str] = ""
     hlo_name: ClassVar[str] = ""
     stablehlo_name: ClassVar[str | None] = None
     spec_names: ClassVar[tuple[str, ...]] = ()
-    operands: ClassVar[Any] = ()
-    operand_names: ClassVar[tuple[str, ...]] = ()
-    attributes: ClassVar[dict[str, Attribute]] = {}
+    operands: ClassVar[Sequence[str]] = ()
     is_plain: ClassVar[bool] = True
     is_elementwise: ClassVar[bool] = False
     # Of a record: the result shapes by operand shapes.
@@ -125,18 +119,14 @@ class Operation(Record):
         """
         operation = self.replace(**changed) if changed else self
         try:
-            return _state.trace.process(operation, operands, {})
+            return _state.trace.process(operation, operands)
         except Exception as error:
             hide_frames(error)
             raise
 
-    def changed(
-        self, change: Callable[[Any], Any], attributes: dict[str, Any]
-    ) -> tuple[Operation, dict[str, Any]]:
-        """The operation and its attributes as keywords, each attribute passed through `change`."""
-        if self.fields:
-            return self.replace(**{name: change(each) for name, each in self.values.items()}), {}
-        return self, {name: change(each) for name, each in attributes.items()}
+    def changed(self, change: Callable[[Any], Any]) -> Operation:
+        """The operation with each attribute passed through `change`."""
+        return self.replace(**{name: change(each) for name, each in self.values.items()})
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -148,37 +138,25 @@ class Operation(Record):
             cls.builder_name = "_".join(_words(name)).lower()
         if "hlo_name" not in cls.__dict__:
             cls.hlo_name = "-".join(_words(name)).lower()
-        if "operands" in cls.__dict__:
-            cls.operand_names = cls.operands
-        cls._declare()
-
-    @classmethod
-    def _declare(cls) -> None:
-        super()._declare()
-        kinds = [*(field.kind for field in cls.fields.values()), *cls.attributes.values()]
-        cls.is_ambiguous = any(kind.is_ambiguous for kind in kinds)
-        cls.keeps_identity = any(kind.keeps_identity for kind in kinds)
-        cls.is_unique = any(isinstance(kind, Function) for kind in kinds)
         #: Whether no instruction of it runs a program, has a side effect or spans devices.
         cls.is_plain = not (
             cls.has_side_effect
-            or any(kind.holds_programs for kind in kinds)
+            or cls.runs_programs
             or cls.spans_devices
-            or "has_side_effect" in cls.attributes
             or "has_side_effect" in cls.fields
         )
 
     # Rules, in the order in which every class gives them.
 
-    def shape(self, *operands: Any, **attributes: Any) -> Shapes:
+    def shape(self, *operands: Any) -> Shapes:
         """The result shape (or a tuple of them) for operand shapes.
 
         Raises:
-            ShapeError, AttributeValueError: through `self.reject` or `self.reject_attribute`.
+            ShapeError, AttributeValueError: through `self.refuse` or `self.refuse_attribute`.
         """
         raise self._lacks(TransformError, "shape")
 
-    def reference(self, *operands: Any, **attributes: Any) -> Any:
+    def reference(self, *operands: Any) -> Any:
         """The meaning in NumPy: result array (or tuple) for operand arrays."""
         raise self._lacks(TransformError, "reference", "mx.reference needs it.")
 
@@ -189,15 +167,13 @@ class Operation(Record):
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
         /,
-        **attributes: Any,
     ) -> Sequence[str]:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
             raise self._lacks(TransformError, "stablehlo", "The engine and mx.jit need it.")
-        written = self._written(0) if self.fields else attributes
         regions = [emit.region(each) for each in self.computations]
         name = f"stablehlo.{self.stablehlo_name}"
-        return emit.operation(name, operands, shapes, results, regions, **written)
+        return emit.operation(name, operands, shapes, results, regions, **self._written(0))
 
     def _written(self, text: int) -> dict[str, Any]:
         """The attributes with their names and notation in StableHLO (0) or HLO (1)."""
@@ -223,7 +199,6 @@ class Operation(Record):
         shapes: Sequence[AnyShape],
         result: AnyShape,
         /,
-        **attributes: Any,
     ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
@@ -231,39 +206,31 @@ class Operation(Record):
         that HLO has in another form (as several instructions, or in other order) write that. Where
         there is not exactly one result, `result` is the shape of their tuple.
         """
-        texts = self.hlo_attributes(shapes, **attributes)
+        texts = self.hlo_attributes(shapes)
         return emit.instruction(self.hlo_name, operands, result, **texts)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /, **attributes: Any) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: Sequence[AnyShape], /) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
         the name of a computation; None leaves one out. The default gives what the attributes'
         declarations say.
         """
-        return self._written(1) if self.fields else attributes
+        return self._written(1)
 
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        results: Any,
-        /,
-        **attributes: Any,
-    ) -> Any:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
         """The tangent of the result (or a tuple of them); None stands for a zero tangent.
 
         Args:
             primals: the operands.
             tangents: a tangent or None for each operand; at least one is not None.
             results: what the operation gave for `primals`.
-            attributes: the operation's attributes.
         """
         if self.linear_operands is None:
             raise self._lacks(DerivativeError, "jvp", _DERIVATIVE_ADVICE)
         from minixla.core.linear import linear_jvp
 
-        return linear_jvp(self, primals, tangents, attributes)
+        return linear_jvp(self, primals, tangents)
 
     def transpose(
         self,
@@ -271,7 +238,6 @@ class Operation(Record):
         operands: Sequence[Any],
         linear: Sequence[bool],
         /,
-        **attributes: Any,
     ) -> Sequence[Any]:
         """The transpose of the operation as a linear map of the operands marked in `linear`.
 
@@ -279,7 +245,6 @@ class Operation(Record):
             cotangents: that of the result (or a tuple, with None for zero).
             operands: the values of the others; for linear ones only the shape may be used.
             linear: which operands are variables.
-            attributes: the operation's attributes.
 
         Returns:
             A cotangent or None for each operand.
@@ -293,7 +258,6 @@ class Operation(Record):
         results: Any,
         active: Sequence[bool],
         /,
-        **attributes: Any,
     ) -> Sequence[Any]:
         """The cotangents of the operands marked in `active` (None for the others).
 
@@ -302,17 +266,16 @@ class Operation(Record):
         """
         from minixla.core.linear import linear_vjp
 
-        return linear_vjp(self, cotangents, operands, active, attributes)
+        return linear_vjp(self, cotangents, operands, active)
 
     def batch(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], /, **attributes: Any
+        self, operands: Sequence[Any], dimensions: Sequence[int | None], /
     ) -> tuple[Any, Any]:
         """The operation over a batch.
 
         Args:
             operands: the operands, some with one more dimension.
             dimensions: for each operand where its batch dimension is, or None.
-            attributes: the operation's attributes.
 
         Returns:
             The result (or tuple of results) and its batch dimension (or tuple of them; None where
@@ -320,25 +283,25 @@ class Operation(Record):
         """
         from minixla.core.roles import role
 
-        return role("batch_by_loop")(self, operands, dimensions, attributes)
+        return role("batch_by_loop")(self, operands, dimensions)
 
     # Hooks for operations that hold programs: None, or a method of the class.
 
-    #: `run(*operands, **attributes)`: evaluates in Python instead of by the `reference` rule or
+    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or
     #: the engine, where the current trace evaluates.
     run = _NO_HOOK
     #: `stage_operands(operands) -> (operation, operands)`: both, as a graph holds them.
     stage_operands = _NO_HOOK
-    #: `forward(primals, tangents, **attributes) -> (results, tangents)`: result and jvp in one.
+    #: `forward(primals, tangents) -> (results, tangents)`: result and jvp in one.
     forward = _NO_HOOK
     #: `enter(trace, operands)`: its results, with the programs that it runs entered by a trace.
     enter = _NO_HOOK
-    #: `linearize(operands, active, **attributes) -> (results, pullback)`: result and vjp in one.
+    #: `linearize(operands, active) -> (results, pullback)`: result and vjp in one.
     linearize = _NO_HOOK
-    #: `dependent(variables, **attributes)`: which results depend on the marked operands, where a
+    #: `dependent(variables)`: which results depend on the marked operands, where a
     #: jvp rule may apply it to tangents beside values that they do not depend on.
     dependent = _NO_HOOK
-    #: `batch_within(trace, operands, dimensions, **attributes)`: `batch` for functions that may
+    #: `batch_within(trace, operands, dimensions)`: `batch` for functions that may
     #: read values of the batching trace, which is told.
     batch_within = _NO_HOOK
 
@@ -359,14 +322,10 @@ class Operation(Record):
 
     # What the framework calls.
 
-    def infer(
-        self, shapes: tuple[AnyShape, ...], attributes: dict[str, Any]
-    ) -> tuple[Shapes, dict[str, Any]]:
-        """The result shapes and canonical attributes; cached by shapes and attributes."""
-        if not self.attributes and not attributes:
-            found = self._inferred.get(shapes)
-            return (self._inference(shapes) if found is None else found), attributes
-        return self._infer_with(shapes, attributes)
+    def infer(self, shapes: tuple[AnyShape, ...]) -> Shapes:
+        """The result shapes for operand shapes, which are remembered."""
+        found = self._inferred.get(shapes)
+        return self._inference(shapes) if found is None else found
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
         self._check_count(len(shapes), shapes)
@@ -387,33 +346,6 @@ class Operation(Record):
         self._inferred[shapes] = found
         return found
 
-    def _infer_with(
-        self, shapes: tuple[AnyShape, ...], attributes: dict[str, Any]
-    ) -> tuple[Shapes, dict[str, Any]]:
-        key = (shapes, tuple(attributes.items())) if attributes else shapes
-        try:
-            if self.is_ambiguous:
-                key = (key, spelling(tuple(attributes.values())))
-            found = self._inferred.get(key)
-        except TypeError:  # an unhashable attribute, such as a list
-            attributes = self.canonical_attributes(attributes)
-            hash(tuple(attributes.values()))  # else this would not end
-            return self._infer_with(shapes, attributes)
-        if found is None:
-            attributes = self.canonical_attributes(attributes)
-            self._check_count(len(shapes), shapes)
-            self._refuse_dynamic(shapes)
-            try:
-                found = (self.shape(*shapes, **attributes), attributes)
-            except SizeError as error:
-                raise self._too_large(error, shapes) from None
-            if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
-                self._inferred.clear()
-            self._inferred[key] = found
-        elif self.keeps_identity:
-            return found[0], self.canonical_attributes(attributes)
-        return found
-
     def _too_large(self, error: SizeError, shapes: Sequence[AnyShape]) -> SizeError:
         """The error of a shape that cannot be, for this operation."""
         return too_large(self.builder_name, error.problem, self._operand_lines(shapes))
@@ -423,39 +355,8 @@ class Operation(Record):
         lines = [f"{name} {shape}" for name, shape in given]
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
-    def canonical_attributes(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Attributes in declared order and canonical form, defaults filled in.
-
-        Raises:
-            AttributeValueError: unknown or missing names, values that the declaration rejects.
-        """
-        if self.fields:
-            return self._canonical((), given)
-        unknown = [name for name in given if name not in self.attributes]
-        if unknown:
-            raise explain(
-                AttributeValueError,
-                self.builder_name,
-                no_attribute(unknown[0]),
-                [f"{unknown[0]} = {given[unknown[0]]!r}"],
-                all_attributes(self.attributes),
-            )
-        return {
-            name: self._canonical_value(name, given.get(name, kind.default), kind)
-            for name, kind in self.attributes.items()
-        }
-
-    def canonical_attribute(self, name: str, value: Any) -> Any:
-        """The canonical form of one attribute.
-
-        Raises:
-            AttributeValueError: the declaration rejects the value.
-        """
-        declared = self.fields[name] if self.fields else self.attributes[name]
-        return self._canonical_value(name, value, declared)
-
     def _check_count(self, count: int, shapes: Sequence[AnyShape]) -> None:
-        names = self.operand_names
+        names = self.operands
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
             raise explain(
@@ -508,16 +409,6 @@ class Operation(Record):
         shown = [name for name, f in fields if own.get(name, f.default) is not f.default]
         return [f"{name} {_shown(own[name])}" for name in shown]
 
-    def reject(self, label: str, problem: str, given: Sequence[str], advice: str) -> NoReturn:
-        """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring."""
-        raise explain(ShapeError, self.builder_name, f"({label}) {problem}", given, advice)
-
-    def reject_attribute(
-        self, label: str, problem: str, given: Sequence[str], advice: str
-    ) -> NoReturn:
-        """Raises AttributeValueError for the check `label` of the class's docstring."""
-        raise explain(AttributeValueError, self.builder_name, f"({label}) {problem}", given, advice)
-
     @classmethod
     def array_shapes(cls, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
         """`shapes`, each checked to be an array's.
@@ -539,29 +430,30 @@ class Operation(Record):
     @classmethod
     def operand_labels(cls, count: int) -> list[str]:
         """A name for each of `count` operands."""
-        names = list(cls.operand_names)
+        names = list(cls.operands)
         if names and names[-1].endswith("..."):
             stem = names.pop().removesuffix("...")
             names += [f"{stem}[{i}]" for i in range(count - len(names))]
         return names[:count]
 
-    def has_rule(self, rule: str) -> bool:
+    @classmethod
+    def has_rule(cls, rule: str) -> bool:
         """Whether the class defines `rule` itself or inherits it from a family."""
-        return getattr(type(self), rule) is not getattr(Operation, rule)
+        return getattr(cls, rule) is not getattr(Operation, rule)
 
     def __repr__(self) -> str:
         given = [f" {name}={_shown(self.__dict__.get(name))}" for name in self.fields]
         return f"<Operation {self.name}{''.join(given)}>"
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        if self.fields:
-            return type(self), tuple(self.values.values())
-        module = type(self).__module__
-        if self in registered(self.name):
-            return operation_named, (self.name, module)
-        # One that users do not build is a constant of its module.
-        names = [name for name, each in vars(sys.modules[module]).items() if each is self]
-        return names[0] if names else (type(self), ())
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind, values = type(self), tuple(self.values.values())
+        if kind in registered(self.name):
+            return _registered, (self.name, kind.__module__, values)
+        return kind, values
+
+
+def _registered(name: str, module: str, values: tuple[Any, ...]) -> Operation:
+    return operation_named(name, module)(*values)
 
 
 def _shown(value: Any) -> str:

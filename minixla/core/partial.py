@@ -15,14 +15,12 @@ class PartialTrace(GraphTrace):
     transformation = "linearize"
     __slots__ = ()
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation, recorded where an operand is unknown."""
         if any(map(self.is_own, operands)):
-            return super().process(operation, operands, attributes)
+            return super().process(operation, operands)
         with under(self.parent):
-            return self.parent.process(operation, operands, attributes)
+            return self.parent.process(operation, operands)
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """A tracer, or a value of the parent."""
@@ -44,17 +42,13 @@ class LinearizeTrace(ForwardTrace):
         super().__init__(self.recorder)
 
     def derive(
-        self,
-        operation: Operation,
-        primals: list[Any],
-        tangents: list[Any],
-        attributes: dict[str, Any],
+        self, operation: Operation, primals: list[Any], tangents: list[Any]
     ) -> tuple[Any, Any]:
         """Results, computed, and tangents, recorded."""
-        results, tangents_out = jvp_of(operation, primals, tangents, attributes)
+        results, tangents_out = jvp_of(operation, primals, tangents)
         if type(results) is tuple and any(map(self.recorder.is_own, results)):
             # One program gives both: the recorded one is run for tangents alone.
             known = self.recorder.parent
             with under(known):
-                results = known.process(operation, tuple(primals), attributes)
+                results = known.process(operation, tuple(primals))
         return results, tangents_out

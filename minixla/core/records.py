@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
+from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 from weakref import WeakValueDictionary
 
-from minixla.core.attributes import (
-    REQUIRED,
-    Attribute,
-    Field,
-    Integer,
-    attribute,
-    exact,
-    named_field,
-)
-from minixla.core.errors import AttributeValueError, MinixlaError, explain
+from minixla.core.attributes import Field, Function, Integer, attribute, exact
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.tracebacks import hide_frames
 
 if TYPE_CHECKING:
@@ -35,27 +28,25 @@ class Record:
     Attributes:
         fields: the declaration of each attribute by name, found in the class and its bases; what a
             member sets to a value is no attribute of it any more.
-        is_bare: whether no attribute is given, or none but None.
         computations: the programs among the attributes, those in tuples too.
         is_ambiguous: whether attributes that differ may be equal, such as 0.0 and -0.0.
         keeps_identity: whether some attribute counts by identity.
-        holds_programs: whether some do, all of which are programs.
+        runs_programs: whether some are programs, or hold some.
         is_unique: whether each has an object of its own, which nobody finds again.
     """
 
     builder_name: ClassVar[str] = ""
     fields: ClassVar[dict[str, Field]] = {}
-    attributes: ClassVar[dict[str, Attribute]] = {}
     computations: ClassVar[tuple[Graph, ...]] = ()
-    is_bare: ClassVar[bool] = True
     is_ambiguous: ClassVar[bool] = False
     keeps_identity: ClassVar[bool] = False
-    holds_programs: ClassVar[bool] = False
+    runs_programs: ClassVar[bool] = False
     is_unique: ClassVar[bool] = False
     # Whether what is given is told apart exactly, also 1 and True, which the kind refuses. In lists
     # of integers, which calls have most, this would take more time than all else.
     _is_exact: ClassVar[bool] = False
-    _runs_programs: ClassVar[bool] = False
+    # Whether all that count by identity are programs.
+    _counts_programs: ClassVar[bool] = False
     # By their attributes, while they live, and by what callers gave.
     _records: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
     _given: ClassVar[MutableMapping[Any, Any]] = {}
@@ -93,12 +84,12 @@ class Record:
         own = exact(tuple(canonical.values()))
         with _RECORDING:
             record = cls._records.get(own)
-            if record is None or cls.attributes:
+            if record is None:
                 record = cls._records[own] = cls._made(canonical)
             is_once = any(hasattr(each, "__next__") for each in (*values, *named.values()))
             # A program's key is its identity: it is that of the record, and lives as long.
-            is_kept = cls.holds_programs or not cls.keeps_identity
-            if key is not None and is_kept and not (is_once or cls.attributes):
+            is_kept = cls._counts_programs or not cls.keeps_identity
+            if key is not None and is_kept and not is_once:
                 if len(cls._given) >= _MOST_RECORDS:
                     cls._given.clear()
                 cls._given[key] = record
@@ -107,80 +98,36 @@ class Record:
     @classmethod
     def _made(cls, canonical: dict[str, Any]) -> Self:
         """A new object of attributes in canonical form."""
-        made = cls._blank()
+        made = object.__new__(cls)
         own = made.__dict__
         own.update(canonical)
-        if any(value is not None for value in canonical.values()):
-            own["is_bare"] = False
-        if cls._runs_programs:
+        own["_inferred"] = {}
+        if cls.runs_programs:
             own["computations"] = _programs_in(canonical.values())
         return made
 
     @classmethod
-    def _blank(cls) -> Self:
-        """An object without attributes: it stands for the operation where nothing applies it."""
-        blank = object.__new__(cls)
-        blank.__dict__["_inferred"] = {}
-        return blank
-
-    @classmethod
     def _canonical(cls, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Attributes in declared order and canonical form, defaults filled in."""
-        if len(values) > len(cls.fields):
-            raise explain(
-                AttributeValueError,
-                cls.builder_name,
-                f"{len(values)} attributes were given",
-                [repr(value)[:200] for value in values],
-                all_attributes(cls.fields),
-            )
-        given = dict(zip(cls.fields, values, strict=False))
-        for name, value in named.items():
-            if name not in cls.fields or name in given:
-                problem = "is given twice" if name in given else ""
-                problem = f"attribute {name} {problem}" if problem else no_attribute(name)
-                lines = [f"{name} = {value!r}"[:200]]
-                advice = all_attributes(cls.fields)
-                raise explain(AttributeValueError, cls.builder_name, problem, lines, advice)
-            given[name] = value
-        canonical = {}
-        for name, field in cls.fields.items():
-            value = given.get(name, field.default)
-            if value is not field.default or value is REQUIRED:
-                value = cls._canonical_value(name, value, field)
-            canonical[name] = value
-        return canonical
+        fields, subject = cls.fields, cls.builder_name
+        given = dict(zip(fields, values, strict=False))
+        wrong = next((name for name in named if name not in fields or name in given), None)
+        if wrong is not None or len(values) > len(fields):
+            problem, shown = f"{len(values)} attributes were given", list(map(repr, values))
+            if wrong is not None:
+                problem, shown = f"there is no attribute {wrong!r}", [f"{wrong} = {named[wrong]!r}"]
+            if wrong in given:
+                problem = f"attribute {wrong} is given twice"
+            advice = f"Its attributes are: {', '.join(fields) or 'none'}."
+            shown = [each[:200] for each in shown]
+            raise explain(AttributeValueError, subject, problem, shown, advice)
+        given.update(named)
+        return {
+            name: field.checked(subject, given.get(name, field.default))
+            for name, field in fields.items()
+        }
 
-    @classmethod
-    def _canonical_value(cls, name: str, value: Any, declared: Field | Attribute) -> Any:
-        kind = declared.kind if isinstance(declared, Field) else declared
-        if value is REQUIRED:
-            raise explain(
-                AttributeValueError,
-                cls.builder_name,
-                f"attribute {name} is missing",
-                advice=f"Give {name}: {kind.description}.",
-            )
-        if value is declared.default:
-            return value
-        try:
-            return kind.canonical(value)
-        except MinixlaError:
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            or_none = (
-                ", or None" if isinstance(declared, Field) and declared.default is None else ""
-            )
-            raise explain(
-                AttributeValueError,
-                cls.builder_name,
-                f"attribute {name} has a value that it cannot take",
-                [f"{name} = {value!r}", str(error)],
-                f"{name} must be {kind.description}{or_none}.",
-            ) from None
-
-    @classmethod
-    def _declare(cls) -> None:
+    def __init_subclass__(cls) -> None:
         """Collects the attributes."""
         fields: dict[str, Field] = {}
         for base in reversed(cls.__bases__):
@@ -192,17 +139,25 @@ class Record:
             inherited = {each for base in cls.__mro__[1:] for each in vars(base)}
             if name in inherited - {"has_side_effect"}:
                 raise ValueError(f"class {cls.__name__}: an operation has a {name!r} already")
-            fields[name] = named_field(name, value)
+            fields[name] = value.named(name)
             delattr(cls, name)
         cls.fields = fields
         kinds = [field.kind for field in fields.values()]
         by_identity = [kind for kind in kinds if kind.keeps_identity]
-        cls.holds_programs = bool(by_identity) and all(kind.holds_programs for kind in by_identity)
-        is_exact = any(kind.is_ambiguous or isinstance(kind, Integer) for kind in kinds)
-        cls._is_exact = is_exact or cls.holds_programs
-        cls._runs_programs = any(kind.holds_programs for kind in kinds)
+        cls.is_ambiguous = any(kind.is_ambiguous for kind in kinds)
+        cls.is_unique = any(isinstance(kind, Function) for kind in kinds)
+        cls.keeps_identity = bool(by_identity)
+        cls.runs_programs = any(kind.holds_programs for kind in kinds)
+        cls._counts_programs = cls.runs_programs and all(k.holds_programs for k in by_identity)
+        has_integers = any(isinstance(kind, Integer) for kind in kinds)
+        cls._is_exact = cls.is_ambiguous or has_integers or cls._counts_programs
         cls._records = WeakValueDictionary()
-        cls._given = WeakValueDictionary() if cls.holds_programs else {}
+        cls._given = WeakValueDictionary() if cls._counts_programs else {}
+
+    @cached_property
+    def is_bare(self) -> bool:
+        """Whether no attribute is given, or none but None."""
+        return all(value is None for value in self.values.values())
 
     @property
     def values(self) -> dict[str, Any]:
@@ -219,16 +174,6 @@ class Record:
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
-
-
-def no_attribute(name: str) -> str:
-    """What is wrong with a name that no attribute has."""
-    return f"there is no attribute {name!r}"
-
-
-def all_attributes(names: Iterable[str]) -> str:
-    """What to do about it."""
-    return f"Its attributes are: {', '.join(names) or 'none'}."
 
 
 def _programs_in(values: Iterable[Any]) -> tuple[Graph, ...]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from typing import TYPE_CHECKING, TypeVar
-
-from minixla.core.attributes import REQUIRED
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from minixla.core.operation import Operation
@@ -15,10 +13,10 @@ if TYPE_CHECKING:
 OperationClass = TypeVar("OperationClass", bound="Operation")
 
 _XLA = "xla"
-#: XLA's operations by XLA's name (`DotGeneral`).
-REGISTRY: dict[str, Operation] = {}
+#: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: each has its own attributes.
+REGISTRY: dict[str, type[Any]] = {}
 #: The operations of each namespace by their names in it.
-NAMESPACES: dict[str, dict[str, Operation]] = {_XLA: REGISTRY}
+NAMESPACES: dict[str, dict[str, type[Any]]] = {_XLA: REGISTRY}
 # The packages whose operations are XLA's.
 _OURS = ("minixla", "minixla_ops")
 
@@ -41,9 +39,7 @@ def _joined(space: str, name: str) -> str:
 
 
 def register(cls: type[OperationClass]) -> type[OperationClass]:
-    """Class decorator: makes the operation's one instance and puts it into its namespace.
-
-    The instance is the class's attribute `instance`.
+    """Class decorator: puts an operation into its namespace.
 
     Raises:
         ValueError: another operation of the namespace has the name, or the class has no docstring.
@@ -52,22 +48,20 @@ def register(cls: type[OperationClass]) -> type[OperationClass]:
         raise ValueError(f"an operation named {cls.name} is registered already")
     if not inspect.getdoc(cls):
         raise ValueError(f"operation {cls.name} has no docstring")
-    is_given = any(field.default is REQUIRED for field in cls.fields.values())
-    cls.instance = instance = cls._blank() if is_given else cls()
     space, _, name = cls.name.rpartition(".")
-    NAMESPACES.setdefault(space or _XLA, {})[name] = instance
+    NAMESPACES.setdefault(space or _XLA, {})[name] = cls
     return cls
 
 
-def registered(name: str) -> list[Operation]:
+def registered(name: str) -> list[type[Any]]:
     """The operation of a full name, or nothing."""
     space, _, plain = name.rpartition(".")
     found = NAMESPACES.get(space or _XLA, {}).get(plain)
     return [] if found is None else [found]
 
 
-def operation_named(name: str, module: str | None = None) -> Operation:
-    """The registered operation of a name.
+def operation_named(name: str, module: str | None = None) -> type[Any]:
+    """The class of the registered operation of a name.
 
     Args:
         name: with its namespace, `my.Name`; or without: XLA's operation of that name, else the

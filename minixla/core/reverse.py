@@ -108,9 +108,7 @@ class ReverseTrace(Trace):
         self.nodes.append(node)
         return node
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation under the parent; recorded where an operand depends on an input."""
         values: list[Any] = []
         targets: list[Target] = []
@@ -125,9 +123,9 @@ class ReverseTrace(Trace):
                 targets.append(None)
         if not is_active:
             if operation.run is None:
-                return self.parent.process(operation, operands, attributes)
+                return self.parent.process(operation, operands)
             with under(self.parent):  # the function that it runs is not differentiated either
-                return self.parent.process(operation, operands, attributes)
+                return self.parent.process(operation, operands)
         state = _state
         previous_trace, previous_source = state.trace, state.source
         source = state.source = previous_source or find_source(2)
@@ -135,7 +133,7 @@ class ReverseTrace(Trace):
         try:
             name = operation.builder_name
             values = [x if isinstance(x, Tracer) else parent.lift(x, name) for x in values]
-            return self._record(operation, values, targets, attributes, source)
+            return self._record(operation, values, targets, source)
         finally:
             state.trace = previous_trace
             state.source = previous_source
@@ -145,29 +143,26 @@ class ReverseTrace(Trace):
         operation: Operation,
         values: list[Any],
         targets: list[Target],
-        attributes: dict[str, Any],
         source: Source | None,
     ) -> Any:
         active = [target is not None for target in targets]
         if operation.linearize is not None:
-            results, pullback = operation.linearize(values, active, **attributes)
+            results, pullback = operation.linearize(values, active)
         elif operation.forward is not None:
-            return self._record_jvp(operation, values, targets, attributes, None)
+            return self._record_jvp(operation, values, targets, None)
         else:
-            if operation.attributes:  # rules get them in canonical form
-                _, attributes = operation.infer(tuple(map(shape_of, values)), attributes)
-            results = self.parent.process(operation, tuple(values), attributes)
-            refuse_without_derivative(operation, attributes)
+            results = self.parent.process(operation, tuple(values))
+            refuse_without_derivative(operation)
             if operation.zero_derivative is not None:
                 return results
             if operation.linear_operands is None and not operation.has_rule("vjp"):
-                return self._record_jvp(operation, values, targets, attributes, results)
+                return self._record_jvp(operation, values, targets, results)
             pullback = None
         single = type(results) is not tuple
         if not _any_tangent(results):
             return results
         if pullback is None:
-            pullback = _rule_pullback(operation, values, results, active, attributes)
+            pullback = _rule_pullback(operation, values, results, active)
         node = self.record(targets, pullback, single, source, operation)
         if single:
             return ReverseTracer(self, results, node, 0)
@@ -183,7 +178,6 @@ class ReverseTrace(Trace):
         operation: Operation,
         values: list[Any],
         targets: list[Target],
-        attributes: dict[str, Any],
         results: Any,
     ) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
@@ -198,10 +192,10 @@ class ReverseTrace(Trace):
         try:
             if results is None:
                 assert operation.forward is not None
-                results, tangents_out = operation.forward(values, tangents, **attributes)
+                results, tangents_out = operation.forward(values, tangents)
             else:
                 jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-                found = jvp(values, tangents, results, **attributes)
+                found = jvp(values, tangents, results)
                 tangents_out = tangents_like(found, results)
         finally:
             _state.trace = self.parent
@@ -282,18 +276,14 @@ def _any_tangent(results: Any) -> bool:
 
 
 def _rule_pullback(
-    operation: Operation,
-    operands: list[Any],
-    results: Any,
-    active: list[bool],
-    attributes: dict[str, Any],
+    operation: Operation, operands: list[Any], results: Any, active: list[bool]
 ) -> Pullback:
     are_dynamic = _any_dynamic(operands, results)
 
     def pullback(cotangents: Any) -> Sequence[Any]:
         if type(results) is tuple:
             cotangents = tuple([cotangents.get(i) for i in range(len(results))])
-        found = operation.vjp(cotangents, operands, results, active, **attributes)
+        found = operation.vjp(cotangents, operands, results, active)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
@@ -319,20 +309,18 @@ class LinearTrace(Trace):
         self.recorder = recorder
         self.operation = operation
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """Records an operation on tangents; computes one that has none under the parent."""
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
-            return self.parent.process(operation, operands, attributes)
+            return self.parent.process(operation, operands)
         require_linear(operation, linear)
         targets = [
             (each.node, each.index) if flag else None
             for each, flag in zip(operands, linear, strict=True)
         ]
         shapes = tuple(map(shape_of, operands))
-        results, attributes = operation.infer(shapes, attributes)
+        results = operation.infer(shapes)
         lift, name = self.parent.lift, operation.builder_name
         known = [
             shape if flag else lift(each, name)
@@ -344,7 +332,7 @@ class LinearTrace(Trace):
         def pullback(cotangents: Any) -> Sequence[Any]:
             if count is not None:
                 cotangents = tuple([cotangents.get(i) for i in range(count)])
-            found = operation.transpose(cotangents, known, linear, **attributes)
+            found = operation.transpose(cotangents, known, linear)
             return list(map(with_sizes_of, found, known)) if are_dynamic else found
 
         source = _state.source
@@ -354,13 +342,13 @@ class LinearTrace(Trace):
         tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
         if operation.dependent is None:
             return tangents
-        flags = operation.dependent(linear, **attributes)
+        flags = operation.dependent(linear)
         if all(flags):
             return tangents
         # Results that no tangent reaches are values, whatever stands for the tangents.
         point = [
             zeros_like(each) if flag else each for each, flag in zip(known, linear, strict=True)
         ]
-        values = self.parent.process(operation, tuple(point), attributes)
+        values = self.parent.process(operation, tuple(point))
         triples = zip(tangents, values, flags, strict=True)
         return tuple([tangent if flag else value for tangent, value, flag in triples])

@@ -19,7 +19,7 @@ def fill_role(name: str, function: Callable[..., Any]) -> None:
 
     Roles: `add(x, y)`, `zeros(shape)`, `constant` and `tuple` (classes of operations: of a
     Literal, and of no attribute), `call(graph, *operands)`,
-    `batch_by_loop(operation, operands, dimensions, attributes)`,
+    `batch_by_loop(operation, operands, dimensions)`,
     `move_batch(value, from, to, size)`, `resize(value, like)` (see `linear.with_sizes_of`).
     """
     _ROLES[name] = function

@@ -263,9 +263,7 @@ class Emitter:
             shapes = [value.shape for value in values]
             if has_locations:
                 self._location = self._location_of(instruction)
-            results = instruction.op.stablehlo(
-                self, operands, shapes, instruction.shapes, **instruction.attributes
-            )
+            results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
             if len(results) == len(instruction.results) == 1:
                 names[id(instruction.results[0])] = results[0]
                 continue

@@ -64,9 +64,7 @@ class Trace:
         self.parent: Any = parent
         self.alive = True
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result (or tuple of results) of applying `operation` to `operands`."""
         raise NotImplementedError
 
@@ -136,10 +134,8 @@ class _LoadEvaluator(Trace):
 
     __slots__ = ()
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
-        return default_trace().process(operation, operands, attributes)
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        return default_trace().process(operation, operands)
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         return default_trace().lift(value, subject)
@@ -168,16 +164,14 @@ def current_trace() -> Trace:
     return _state.trace
 
 
-def bind(operation: Operation, *operands: Any, **attributes: Any) -> Any:
-    """Applies `operation` under the current trace.
+def bind(operation: Operation, *operands: Any) -> Any:
+    """Applies `operation` under the current trace: `operation(*operands)`.
 
     Returns:
         The result, or the tuple of results where the operation has several.
     """
     try:
-        if attributes and operation.fields:
-            operation, attributes = type(operation)(**attributes), {}
-        return _state.trace.process(operation, operands, attributes)
+        return _state.trace.process(operation, operands)
     except Exception as error:
         hide_frames(error)
         raise
@@ -372,15 +366,13 @@ class GraphTrace(Trace):
         self.inputs.append(value)
         return GraphTracer(self, value)
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """Records the operation and returns tracers of its results."""
         if operation.stage_operands is not None:
             operation, operands = operation.stage_operands(operands)
             if any(self._lies_between(operand) for operand in operands):
                 # The function reads a value of the trace that passed the call on.
-                return _state.trace.process(operation, operands, attributes)
+                return _state.trace.process(operation, operands)
         values = tuple(
             [
                 operand._value
@@ -390,9 +382,9 @@ class GraphTrace(Trace):
             ]
         )
         shapes = tuple([value.shape for value in values])
-        result_shapes, attributes = operation.infer(shapes, attributes)
+        result_shapes = operation.infer(shapes)
         source = _state.source or find_source(2)
-        instruction = Instruction(operation, values, attributes, result_shapes, source)
+        instruction = Instruction(operation, values, result_shapes, source)
         self.instructions.append(instruction)
         if instruction.single:
             return GraphTracer(self, instruction.results[0])
@@ -479,7 +471,7 @@ class GraphTrace(Trace):
 
     def _record(self, operation: Any, operands: Sequence[Value], shape: AnyShape) -> Value:
         source = _state.source or find_source(5)
-        instruction = Instruction(operation, tuple(operands), {}, shape, source)
+        instruction = Instruction(operation, tuple(operands), shape, source)
         self.instructions.append(instruction)
         return instruction.results[0]
 
@@ -568,7 +560,7 @@ def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
         for instruction in graph.instructions:
             state.source = instruction.source
             arguments = tuple([values[id(value)] for value in instruction.operands])
-            outcome = process(instruction.op, arguments, instruction.attributes)
+            outcome = process(instruction.op, arguments)
             if instruction.single:
                 values[id(instruction.results[0])] = outcome
             else:

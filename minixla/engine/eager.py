@@ -43,16 +43,11 @@ class EngineTrace(Trace):
     def __reduce__(self) -> str:
         return "ENGINE"
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation's results as JAX arrays."""
         if operation.run is not None:
-            return operation.run(*operands, **attributes)
-        try:
-            compiled = _program_of(operation, attributes)
-        except TypeError:  # an unhashable attribute
-            compiled = _program_of(operation, operation.canonical_attributes(attributes))
+            return operation.run(*operands)
+        compiled = _program_of(operation)
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError):
@@ -182,25 +177,22 @@ def _make_room(cache: dict[Any, Any]) -> None:
         cache.clear()
 
 
-def _program_of(operation: Operation, attributes: dict[str, Any]) -> Callable[..., Any]:
-    if operation.fields and (operation.keeps_identity or operation.is_unique):
-        # Each call traces the programs among them anew: what counts is whether they are equal.
-        items = tuple(operation.values.items())
-        return _compiled(type(operation), items, spelling(items))
-    items = tuple(attributes.items())
-    return _compiled(operation, items, spelling(items) if operation.is_ambiguous else None)
+def _program_of(operation: Operation) -> Callable[..., Any]:
+    if not operation.keeps_identity and not operation.is_unique:
+        return _compiled(operation)
+    # Each call traces the programs among them anew: what counts is whether they are equal.
+    values = tuple(operation.values.values())
+    return _compiled(type(operation), values, spelling(values))
 
 
 @lru_cache(maxsize=8192)
 def _compiled(
-    operation: Operation | type[Operation], attributes: tuple[Any, ...], _: Any
+    kind: Operation | type[Operation], attributes: tuple[Any, ...] = (), _: Any = None
 ) -> Callable[..., Any]:
-    given = dict(attributes)
-    if isinstance(operation, type):
-        operation, given = operation(**given), {}
+    operation = kind(*attributes) if isinstance(kind, type) else kind
 
     def one_operation(*operands: Any) -> Any:
-        return current_trace().process(operation, operands, given)
+        return current_trace().process(operation, operands)
 
     one_operation.__name__ = operation.builder_name
     return jax.jit(stage_for_jax(one_operation))

@@ -69,9 +69,9 @@ def _is_ordered(graph: Graph) -> bool:
     """Whether a side effect must come in order with those of other programs."""
     for each in innermost_first(graph, lambda each: "is_ordered" in each.memo):
         each.memo["is_ordered"] = any(
-            any(map(_is_ordered, step.computations))
-            if step.computations
-            else step.has_side_effect and step.given.get("ordered", True)
+            any(map(_is_ordered, step.op.computations))
+            if step.op.computations
+            else step.has_side_effect and getattr(step.op, "ordered", True)
             for step in each.instructions
         )
     return graph.memo["is_ordered"]

@@ -179,7 +179,7 @@ def _check_depth(graph: Graph) -> None:
 def _levels(graph: Graph) -> int:
     """How many computations stand within each other in what XLA compiles."""
     for each in innermost_first(graph, lambda each: "levels" in each.memo):
-        inner = [(step, called) for step in each.instructions for called in step.computations]
+        inner = [(step, called) for step in each.instructions for called in step.op.computations]
         found = [_levels(called) + _own_levels(step, called) for step, called in inner]
         each.memo["levels"] = max(found, default=0)
     return graph.memo["levels"]
@@ -274,7 +274,7 @@ def _spans_devices(graph: Graph) -> bool:
 
 
 def _called(step: Instruction) -> list[Graph]:
-    return step.computations if step.op.hlo_name == "call" else []
+    return step.op.computations if step.op.hlo_name == "call" else []
 
 
 def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
@@ -306,7 +306,7 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
         given = [values[value] for value in step.operands]
         if step.op.spans_devices:
             assert step.op.run is not None, "what spans devices runs by itself"
-            outcome = step.op.run(*given, **step.attributes)
+            outcome = step.op.run(*given)
             outcome = (outcome,) if step.single else outcome
         else:
             flags = [value in weakly for value in step.results]
@@ -325,7 +325,7 @@ def _part(
     for step in steps:
         shapes = step.results[0].shape if step.single else step.shapes
         read = tuple([copies[v] for v in step.operands])
-        own.append(Instruction(step.op, read, step.attributes, shapes, step.source))
+        own.append(Instruction(step.op, read, shapes, step.source))
         copies.update(zip(step.results, own[-1].results, strict=True))
     return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 

@@ -27,11 +27,11 @@ _SMALL = 4096
 
 def _elementwise() -> dict[type, Operation]:
     by_name = {
-        f"stablehlo.{operation.stablehlo_name}": operation
-        for operation in REGISTRY.values()
-        if operation.stablehlo_name not in (None, "compare")
-        and isinstance(operation, (Unary, Binary))
-        and (isinstance(operation, FloatUnary) or not operation.fields)
+        f"stablehlo.{kind.stablehlo_name}": kind()
+        for kind in REGISTRY.values()
+        if kind.stablehlo_name not in (None, "compare")
+        and issubclass(kind, (Unary, Binary))
+        and (issubclass(kind, FloatUnary) or not kind.fields)
     }
     classes = {
         getattr(view, "OPERATION_NAME", ""): view
@@ -104,23 +104,22 @@ class Builder:
             return known[1]
         step = outer.instruction
         if step is not None and step.op.name == "Constant":
-            return self.apply(step.op, (), step.attributes)[0]
+            return self.apply(step.op, ())[0]
         inner = Value(outer.shape, None, -1)
         self.captured[id(outer)] = outer, inner
         return inner
 
     def apply(
         self,
-        operation: Operation,
+        operation: Operation | type[Operation],
         operands: Sequence[Value],
         attributes: dict[str, Any] | None = None,
     ) -> tuple[Value, ...]:
-        """The results of one more instruction."""
+        """The results of one more instruction, of an operation or of a class with attributes."""
+        if isinstance(operation, type):
+            operation = operation(**(attributes or {}))
         shapes = tuple([value.shape for value in operands])
-        if attributes and operation.fields:
-            operation, attributes = type(operation)(**attributes), {}
-        results, attributes = operation.infer(shapes, attributes or {})
-        step = Instruction(operation, tuple(operands), attributes, results, self.source)
+        step = Instruction(operation, tuple(operands), operation.infer(shapes), self.source)
         self.instructions.append(step)
         return step.results
 
@@ -153,11 +152,11 @@ class Builder:
                 second = known.get(hash(given[1])) or self.value(given[1])
                 operands, shapes = (first, second), (first.shape, second.shape)
             try:
-                shape, attributes = operation.infer(shapes, {})
+                shape = operation.infer(shapes)
             except MinixlaError:
                 yield own
                 continue
-            step = Instruction(operation, operands, attributes, shape, source)
+            step = Instruction(operation, operands, shape, source)
             add(step)
             known[hash(own.result)] = step.results[0]
 
@@ -188,7 +187,7 @@ class Builder:
         values = dict(zip(map(id, graph.inputs), operands, strict=True))
         for step in graph.instructions:
             given = [values[id(value)] for value in step.operands]
-            results = self.apply(step.op, given, step.attributes)
+            results = self.apply(step.op, given)
             values.update(zip(map(id, step.results), results, strict=True))
         return [values[id(value)] for value in graph.outputs]
 
@@ -227,12 +226,12 @@ class Builder:
         with np.errstate(all="ignore"):
             for step in steps:
                 if step.op.name == "GetDimensionSize":
-                    shape, at = step.operands[0].shape, step.given["dimension"]
+                    shape, at = step.operands[0].shape, step.op.dimension
                     assert isinstance(shape, Shape)
                     outcome: Any = np.int32(shape.dimensions[at])
                 else:
                     given = [found[id(operand)] for operand in step.operands]
-                    outcome = step.op.reference(*given, **step.attributes)
+                    outcome = step.op.reference(*given)
                 outcomes = (outcome,) if step.single else outcome
                 found.update(zip(map(id, step.results), outcomes, strict=True))
         self.folded.update(map(id, steps))
@@ -249,7 +248,7 @@ class Builder:
                 return None
             if id(step) in needed:
                 continue
-            if step.has_side_effect or step.computations:
+            if step.has_side_effect or step.op.computations:
                 return None
             if step.op.name in ("ReplicaId", "PartitionID") or len(needed) > _MOST_FOLDED:
                 return None

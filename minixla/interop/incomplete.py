@@ -23,7 +23,7 @@ from minixla.core.element_types import F32, F64, element_type
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, closed_graph, evaluate_graph
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
 from minixla_ops import exp, lgamma, log, log1p, select
@@ -83,7 +83,7 @@ class _Incomplete(Elementwise):
             is_known = number == last and not self.by
             slope = self.integrand(*primals) if is_known else self._inside(primals, number)
             nan = full_like(slope, math.nan)
-            slope = bind(REGISTRY["Undefined"], results != results, nan, slope)
+            slope = REGISTRY["Undefined"]()(results != results, nan, slope)
             total = add_cotangents(total, tangent * slope)
         return total
 
@@ -178,7 +178,7 @@ def _written(
 
     with jax.enable_x64(wide):
         given = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
-        text = jax.jit(function).lower(*[given] * len(kind.operand_names)).as_text()
+        text = jax.jit(function).lower(*[given] * len(kind.operands)).as_text()
     module = Module(read_module(text), recognises=False)
     module.translate()
     return module.graphs["main"].pruned()
@@ -220,7 +220,7 @@ def recognised(step: Step, result: Value) -> Value:
             if found is not None:
                 operands, steps = found
                 step.builder.folded.update(map(id, steps))
-                return step.builder.apply(kind.instance, operands)[0]
+                return step.builder.apply(kind, operands)[0]
     return result
 
 
@@ -261,7 +261,7 @@ def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instructi
         if other is None or wanted.index != value.index:
             return None
         # Records of equal programs are two.
-        if type(mine.op) is not type(other.op) or mine.given != other.given:
+        if type(mine.op) is not type(other.op) or mine.op.values != other.op.values:
             return None
         if len(mine.operands) != len(other.operands):
             return None

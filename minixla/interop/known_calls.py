@@ -13,7 +13,7 @@ import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
-from minixla.core.operation import REGISTRY
+from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.interop.building import Builder
 from minixla.interop.lapack import PORTABLE, LapackCall, column_major, lapack_routine, letters
@@ -55,11 +55,11 @@ def kept_call(call: ForeignCall, attributes: dict[str, Any]) -> Sequence[Value]:
             layouts, a routine of LAPACK gets its own.
     """
     given = {"target_name": call.target, "shapes": tuple(call.results), **attributes}
-    operation = REGISTRY["CustomCall"]
+    operation: type[Operation] = REGISTRY["CustomCall"]
     if call.target in PORTABLE and not any(map(given.get, _LAYOUTS)):
-        operation = LapackCall.instance
+        operation = LapackCall
     elif (layouts := _lapack_layouts(call, attributes)) is not None:
-        operation = LapackCall.instance
+        operation = LapackCall
         given.update(zip(_LAYOUTS, layouts, strict=True))
     return call.builder.apply(operation, call.operands, given)
 

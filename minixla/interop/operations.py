@@ -39,7 +39,7 @@ def _one(name: str, attributes: _Attributes | None = None) -> Translation:
     return translation
 
 
-def accurate(operation: Operation) -> Translation:
+def accurate(operation: type[Operation]) -> Translation:
     """A function that may say how accurate its result shall be."""
 
     def translation(step: Step) -> Sequence[Value]:
@@ -254,7 +254,7 @@ def _optimization_barrier(step: Step) -> Sequence[Value]:
 TABLE: dict[str, Translation] = {
     **{
         f"stablehlo.{operation.stablehlo_name}": (
-            accurate(operation) if isinstance(operation, FloatUnary) else _one(operation.name)
+            accurate(type(operation)) if isinstance(operation, FloatUnary) else _one(operation.name)
         )
         for operation in ELEMENTWISE.values()
     },

@@ -85,7 +85,7 @@ def _cross_replica_sum(step: Step) -> Sequence[Value]:
     assert isinstance(shape, Shape)
     scalar = Shape(shape.element_type)
     inputs = [Value(scalar, None, index) for index in range(2)]
-    add = Instruction(REGISTRY["Add"], tuple(inputs), {}, scalar, None)
+    add = Instruction(REGISTRY["Add"](), tuple(inputs), scalar, None)
     given = {
         "computation": Graph(inputs, [add], add.results, "add"),
         "replica_groups": replica_groups(step),

@@ -55,7 +55,7 @@ def translated_select(step: Step) -> Sequence[Value]:
     undefined = is_inexact and any(map(_is_nan, step.operands[1:]))
     if not undefined:
         return step.builder.apply(REGISTRY["Select"], step.operands)
-    return [recognised(step, step.builder.apply(Undefined.instance, step.operands)[0])]
+    return [recognised(step, step.builder.apply(Undefined, step.operands)[0])]
 
 
 def _is_nan(value: Value) -> bool:

@@ -115,12 +115,8 @@ right_shift = of_two_operands(
     "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
 )
 bitwise_right_shift = right_shift
-maximum = of_two_operands(
-    "maximum", operators.promoting(binary.Max.instance), "The greater; NaN wins."
-)
-minimum = of_two_operands(
-    "minimum", operators.promoting(binary.Min.instance), "The smaller; NaN wins."
-)
+maximum = of_two_operands("maximum", operators.promoting(binary.Max()), "The greater; NaN wins.")
+minimum = of_two_operands("minimum", operators.promoting(binary.Min()), "The smaller; NaN wins.")
 
 negative = _of_one("negative", operators.negative, "The number with the other sign.")
 positive = _of_one("positive", operators.positive, "The number itself.")

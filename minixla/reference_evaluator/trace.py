@@ -64,29 +64,25 @@ class ReferenceTrace(Trace):
         super().__init__(parent)
         self.widen = precision == "float64"
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result of the operation's reference rule."""
         if operation.run is not None:
-            return operation.run(*operands, **attributes)
-        return self.evaluate(operation, operands, attributes)
+            return operation.run(*operands)
+        return self.evaluate(operation, operands)
 
-    def evaluate(
-        self, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
-    ) -> Any:
+    def evaluate(self, operation: Operation, operands: Sequence[Any]) -> Any:
         """The result of the reference rule, also of operations that `run` otherwise."""
         values = [self.lift(operand, operation.builder_name) for operand in operands]
         shapes = tuple(map(shape_of, values))
-        results, attributes = operation.infer(shapes, attributes)
+        results = operation.infer(shapes)
         data = list(map(_data_of, values))
         if self.widen and operation.reads_bits:
             declared = [shape.dtype for shape in operation.array_shapes(shapes)]
             data = [each.astype(dtype) for each, dtype in zip(data, declared, strict=True)]
         elif self.widen:
-            operation, attributes = operation.changed(widened, attributes)
+            operation = operation.changed(widened)
         try:
-            outcome = operation.reference(*data, **attributes)
+            outcome = operation.reference(*data)
         except (MemoryError, ValueError) as error:
             raise _explained(error, operation.builder_name, shapes, results) from None
         if type(results) is not tuple:

@@ -51,10 +51,10 @@ def _wide_graph(graph: Graph) -> Graph:
             if step.op.reads_bits:
                 values.update(_with_own_bits(step, operands, instructions))
                 continue
-            operation, attributes = step.op.changed(_wide_inside, step.attributes)
+            operation = step.op.changed(_wide_inside)
             shapes = tuple(map(_wide_shape, step.shapes))
             results = shapes[0] if step.single else shapes
-            wide = Instruction(operation, operands, attributes, results, step.source)
+            wide = Instruction(operation, operands, results, step.source)
             instructions.append(wide)
             values.update(zip(map(id, step.results), wide.results, strict=True))
         inputs = [values[id(value)] for value in graph.inputs]
@@ -76,13 +76,13 @@ def _with_own_bits(
         if value.shape is shape or not isinstance(shape, Shape):
             return value
         convert = ConvertElementType(shape.element_type)
-        instructions.append(Instruction(convert, (value,), {}, shape, step.source))
+        instructions.append(Instruction(convert, (value,), shape, step.source))
         return instructions[-1].results[0]
 
     pairs = zip(operands, step.operands, strict=True)
     given = tuple([converted(wide, declared.shape) for wide, declared in pairs])
     results = step.shapes[0] if step.single else step.shapes
-    narrow = Instruction(step.op, given, step.attributes, results, step.source)
+    narrow = Instruction(step.op, given, results, step.source)
     instructions.append(narrow)
     found = zip(step.results, narrow.results, strict=True)
     return {id(old): converted(new, _wide_shape(new.shape)) for old, new in found}

@@ -103,9 +103,9 @@ def _has_unsigned_starts(step: Instruction) -> bool:
 
 
 def _is_odd_inverse(step: Instruction) -> bool:
-    if step.op.name != "Fft" or step.given["fft_type"] != "IRFFT":
+    if step.op.name != "Fft" or step.op.fft_type != "IRFFT":
         return False
-    return step.given["fft_length"][-1] % 2 == 1
+    return step.op.fft_length[-1] % 2 == 1
 
 
 def _changes_type(step: Instruction) -> bool:

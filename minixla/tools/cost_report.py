@@ -172,7 +172,7 @@ def _peak(graph: Graph) -> int:
 
 def _inner(step: Instruction) -> int:
     """What the programs that an instruction runs need besides its operands."""
-    inner = [peak_bytes(each) - byte_count(each.input_shapes) for each in step.computations]
+    inner = [peak_bytes(each) - byte_count(each.input_shapes) for each in step.op.computations]
     return max(inner, default=0)
 
 

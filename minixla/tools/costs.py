@@ -97,7 +97,7 @@ def _by_family(step: Instruction) -> Callable[[Instruction], Cost]:
         return _function
     if isinstance(step.op, Elementwise):
         return _elementwise
-    return _called if step.computations else _moved
+    return _called if step.op.computations else _moved
 
 
 def _shapes(values: Sequence[Value]) -> list[AnyShape]:
@@ -137,7 +137,7 @@ def _function(step: Instruction) -> Cost:
 def _dot(step: Instruction) -> Cost:
     lhs = step.operands[0].shape
     assert isinstance(lhs, Shape)
-    numbers = step.given["dimension_numbers"]
+    numbers = step.op.dimension_numbers
     contracted = math.prod(lhs.dimensions[each] for each in numbers.lhs_contracting_dimensions)
     return Cost(2 * contracted * element_count(step.shapes), 0, _traffic(step))
 
@@ -146,7 +146,7 @@ def _convolution(step: Instruction) -> Cost:
     # The kernel's input features are those of one group.
     kernel = step.operands[1].shape
     assert isinstance(kernel, Shape)
-    feature = step.given["dimension_numbers"].kernel_output_feature_dimension
+    feature = step.op.dimension_numbers.kernel_output_feature_dimension
     each = math.prod(size for i, size in enumerate(kernel.dimensions) if i != feature)
     return Cost(2 * each * element_count(step.shapes), 0, _traffic(step))
 
@@ -159,7 +159,7 @@ def _reduce(step: Instruction) -> Cost:
 
 def _reduce_window(step: Instruction) -> Cost:
     half = max(len(step.operands) // 2, 1)
-    window = math.prod(step.given["window_dimensions"])
+    window = math.prod(step.op.window_dimensions)
     return _folded(step, "computation", element_count(step.shapes) // half * max(window - 1, 0))
 
 
@@ -172,7 +172,7 @@ def _scatter(step: Instruction) -> Cost:
 
 
 def _select_and_scatter(step: Instruction) -> Cost:
-    window = math.prod(step.given["window_dimensions"])
+    window = math.prod(step.op.window_dimensions)
     sources = element_count([step.operands[1].shape])
     selected = _inside(step, "select", sources * max(window - 1, 0))
     return selected.plus(_inside(step, "scatter", sources))._replace(bytes=_traffic(step))
@@ -181,7 +181,7 @@ def _select_and_scatter(step: Instruction) -> Cost:
 def _sort(step: Instruction) -> Cost:
     first = step.operands[0].shape
     assert isinstance(first, Shape)
-    row = first.dimensions[step.given["dimension"]] if first.rank else 1
+    row = first.dimensions[step.op.dimension] if first.rank else 1
     return _folded(step, "comparator", element_count([first]) * _logarithm(row))
 
 
@@ -191,7 +191,7 @@ def _folded(step: Instruction, name: str, count: int) -> Cost:
 
 def _inside(step: Instruction, name: str, count: int) -> Cost:
     """`count` runs of a computation of scalars, which stay in registers."""
-    return graph_cost(step.given[name]).times(count)._replace(bytes=0)
+    return graph_cost(step.op.values[name]).times(count)._replace(bytes=0)
 
 
 def _logarithm(count: int) -> int:
@@ -199,10 +199,10 @@ def _logarithm(count: int) -> int:
 
 
 def _fft(step: Instruction) -> Cost:
-    length = math.prod(step.given["fft_length"])
+    length = math.prod(step.op.fft_length)
     count = max(element_count(_shapes(step.operands)), element_count(step.shapes))
     # The usual count of the radix-2 algorithm, 5 n log2 n; half of it for real ends.
-    factor = 4 if step.given["fft_type"] in ("FFT", "IFFT") else 2
+    factor = 4 if step.op.fft_type in ("FFT", "IFFT") else 2
     return Cost((factor + factor // 4) * count * _logarithm(length), 0, _traffic(step))
 
 
@@ -228,18 +228,18 @@ def _random_bits(step: Instruction) -> Cost:
 
 def _called(step: Instruction) -> Cost:
     total = Cost()
-    for computation in step.computations:
+    for computation in step.op.computations:
         total = total.plus(graph_cost(computation))
     return total
 
 
 def _branches(step: Instruction) -> Cost:
     """That of the branch that costs most."""
-    return max(map(graph_cost, step.computations), key=lambda cost: (cost.flops, cost.bytes))
+    return max(map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes))
 
 
 def _loop(step: Instruction) -> Cost:
-    condition, body = step.given["condition"], step.given["body"]
+    condition, body = step.op.condition, step.op.body
     trips = known_trips(condition, body, list(map(_number, step.operands)))
     once = graph_cost(condition).plus(graph_cost(body))
     return once._replace(is_bound=False) if trips is None else once.times(trips.count)

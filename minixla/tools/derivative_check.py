@@ -203,7 +203,7 @@ def _declared_by(step: Instruction) -> str | None:
             return "custom rule"
         if type(each.op) is StopGradient:
             found = "stop_gradient"
-        pending.extend([inner for graph in each.computations for inner in graph.instructions])
+        pending.extend([inner for graph in each.op.computations for inner in graph.instructions])
     return found
 
 

@@ -25,13 +25,13 @@ def is_inexact(shape: AnyShape) -> bool:
 def is_call(step: Instruction) -> bool:
     """Whether an instruction only runs a program on its operands."""
     is_called = step.op.hlo_name in _CALLS and not step.op.spans_devices
-    return is_called and len(step.computations) == 1
+    return is_called and len(step.op.computations) == 1
 
 
 def copied(step: Instruction, operands: Sequence[Value]) -> Instruction:
     """The instruction on other operands of the same shapes."""
     shapes = step.results[0].shape if step.single else step.shapes
-    return Instruction(step.op, tuple(operands), step.attributes, shapes, step.source)
+    return Instruction(step.op, tuple(operands), shapes, step.source)
 
 
 def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> Graph:
@@ -60,7 +60,7 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
         step = graph_steps[frame.position]
         operands = [frame.values[id(value)] for value in step.operands]
         if unfolds(step):
-            stack.append(_Frame(step.computations[0], operands))
+            stack.append(_Frame(step.op.computations[0], operands))
         else:
             made.append(copied(step, operands))
             frame.set(step.results, made[-1].results)
@@ -121,7 +121,7 @@ def composition_of(step: Instruction) -> Graph:
     """The program that a composed operation stands for, on operands of these shapes."""
     operation: Any = step.op
     return closed_graph(
-        lambda *operands: operation.composition(*operands, **step.attributes),
+        operation.composition,
         [value.shape for value in step.operands],
         operation.builder_name,
         operation.builder_name,
@@ -134,7 +134,7 @@ def every_step(graph: Graph) -> Iterator[Instruction]:
     while pending:
         for step in pending.pop().instructions:
             yield step
-            pending.extend(step.computations)
+            pending.extend(step.op.computations)
 
 
 def showing(graph: Graph, values: Sequence[Value]) -> Graph:

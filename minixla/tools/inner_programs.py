@@ -33,13 +33,13 @@ def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | No
         return _of_loop(step, operands)
     if step.op.name == "Conditional":
         return _of_branch(step, operands)
-    if isinstance(step.op, Composed) and step.computations:
+    if isinstance(step.op, Composed) and step.op.computations:
         return iter([(composition_of(step), operands)])
     return None
 
 
 def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    condition, body = step.given["condition"], step.given["body"]
+    condition, body = step.op.condition, step.op.body
     values = operands
     for _ in range(_MOST_TRIPS):
         yield condition, values
@@ -50,7 +50,7 @@ def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
 
 
 def _of_branch(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    branches = step.given["branches"]
+    branches = step.op.branches
     index = np.asarray(operands[0])
     number = int(not index) if index.dtype == np.bool_ else int(index)
     if not 0 <= number < len(branches):

@@ -45,33 +45,33 @@ _NEEDED = {
 }
 
 
-def _has(operation: Operation, rule: str) -> bool:
+def _has(operation: type[Operation], rule: str) -> bool:
     """Whether the operation has a rule that works, its own or its family's."""
-    found = getattr(type(operation), rule)
+    found = getattr(operation, rule)
     needed = _NEEDED.get(found)
     if needed is None:
         return operation.has_rule(rule)
-    family = next(each for each in type(operation).__mro__ if each.__dict__.get(rule) is found)
-    return getattr(type(operation), needed) is not getattr(family, needed)
+    family = next(each for each in operation.__mro__ if each.__dict__.get(rule) is found)
+    return getattr(operation, needed) is not getattr(family, needed)
 
 
-def _reason(operation: Operation, rule: str) -> str:
+def _reason(operation: type[Operation], rule: str) -> str:
     reason = operation.missing_rules.get(rule)
     return "" if reason is None else f"none: {reason}"
 
 
-def _rule(name: str) -> Callable[[Operation], str]:
+def _rule(name: str) -> Callable[[type[Operation]], str]:
     return lambda operation: _reason(operation, name) or ("yes" if _has(operation, name) else "")
 
 
-def _stablehlo(operation: Operation) -> str:
-    if type(operation).stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
+def _stablehlo(operation: type[Operation]) -> str:
+    if operation.stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
         return "decomposed"
     own = "decomposed" if operation.has_rule("stablehlo") else ""
     return _reason(operation, "stablehlo") or operation.stablehlo_name or own
 
 
-def _declared_derivative(operation: Operation, rule: str) -> str:
+def _declared_derivative(operation: type[Operation], rule: str) -> str:
     if operation.zero_derivative is not None:
         return f"zero: {operation.zero_derivative}"
     if operation.no_derivative is not None:
@@ -79,17 +79,17 @@ def _declared_derivative(operation: Operation, rule: str) -> str:
     return _reason(operation, rule)
 
 
-def _is_linear(operation: Operation) -> bool:
+def _is_linear(operation: type[Operation]) -> bool:
     return operation.linear_operands is not None and operation.has_rule("transpose")
 
 
-def _jvp(operation: Operation) -> str:
+def _jvp(operation: type[Operation]) -> str:
     own = operation.forward is not None or _has(operation, "jvp")
     linear = "linear" if _is_linear(operation) else ""
     return _declared_derivative(operation, "jvp") or ("yes" if own else linear)
 
 
-def _reverse(operation: Operation) -> str:
+def _reverse(operation: type[Operation]) -> str:
     declared = _declared_derivative(operation, "transpose")
     if declared:
         return declared
@@ -100,18 +100,18 @@ def _reverse(operation: Operation) -> str:
     return "transposed jvp" if _jvp(operation) else ""
 
 
-def _batch(operation: Operation) -> str:
-    if not operation.operand_names and not operation.missing_rules:
+def _batch(operation: type[Operation]) -> str:
+    if not operation.operands and not operation.missing_rules:
         return "none: it has no operands"
     own = operation.batch_within is not None or _has(operation, "batch")
     return _reason(operation, "batch") or ("rule" if own else "loop")
 
 
-def _source(operation: Operation) -> str:
-    return f"{type(operation).__module__.replace('.', '/')}.py"
+def _source(operation: type[Operation]) -> str:
+    return f"{operation.__module__.replace('.', '/')}.py"
 
 
-_CELLS: dict[str, Callable[[Operation], str]] = {
+_CELLS: dict[str, Callable[[type[Operation]], str]] = {
     "stablehlo": _stablehlo,
     "shape": _rule("shape"),
     "reference": _rule("reference"),
@@ -124,14 +124,14 @@ _CELLS: dict[str, Callable[[Operation], str]] = {
 
 def operation_rows() -> list[Row]:
     """A row for each entry of XLA's page, in its order."""
-    members: dict[str, list[Operation]] = {}
+    members: dict[str, list[type[Operation]]] = {}
     for operation in REGISTRY.values():
         for name in operation.spec_names:
             members.setdefault(name, []).append(operation)
     return [_row(entry, members.get(entry.name, [])) for entry in ENTRIES]
 
 
-def _row(entry: Entry, operations: Sequence[Operation]) -> Row:
+def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
     cells = {column: _joined(map(cell, operations)) for column, cell in _CELLS.items()}
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)

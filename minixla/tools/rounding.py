@@ -183,7 +183,7 @@ def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
     values: Values = dict(zip(map(id, graph.inputs), operands, strict=True))
     for step in graph.instructions:
         given = [values[id(value)] for value in step.operands]
-        outcome = step.op.reference(*given, **step.attributes)
+        outcome = step.op.reference(*given)
         results = (outcome,) if step.single else outcome
         for value, each in zip(step.results, results, strict=True):
             values[id(value)] = np.asarray(each) if isinstance(value.shape, Shape) else each
@@ -233,7 +233,7 @@ def _tracer(trace: ReferenceTrace, data: Any, shape: Any) -> Any:
 
 def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) -> Sequence[Any]:
     with np.errstate(all="ignore"):
-        outcome = trace.evaluate(step.op, operands, step.attributes)
+        outcome = trace.evaluate(step.op, operands)
     return (outcome,) if step.single else outcome
 
 

@@ -89,12 +89,10 @@ class _Recalling(Trace):
         super().__init__(parent)
         self.known: Any = None
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """What is known, once; else the parent's results."""
         known, self.known = self.known, None
-        return self.parent.process(operation, operands, attributes) if known is None else known
+        return self.parent.process(operation, operands) if known is None else known
 
 
 def _recorded(
@@ -118,7 +116,7 @@ def _recorded(
             is_known = step.op.linearize is None and None not in held
             if is_known:
                 trace.parent.known = held[0] if step.single else held
-            outcome = trace.process(step.op, operands, step.attributes)
+            outcome = trace.process(step.op, operands)
             trace.parent.known = None
             outcomes = (outcome,) if step.single else outcome
             values.update(zip(map(id, step.results), outcomes, strict=True))
@@ -150,8 +148,8 @@ def _has_reverse_rule(graph: Graph) -> bool:
         for step in pending.pop().instructions:
             if type(step.op) is CustomVjpCall:
                 return True
-            pending += [each for each in step.computations if id(each) not in seen]
-            seen.update(map(id, step.computations))
+            pending += [each for each in step.op.computations if id(each) not in seen]
+            seen.update(map(id, step.op.computations))
     return False
 
 
@@ -179,7 +177,7 @@ def _kept(graph: Graph, policy: Policy) -> list[Value]:
         value
         for step in graph.instructions
         if step.op.linearize is None
-        and policy(step.op, *(value.shape for value in step.operands), **step.given)
+        and policy(step.op, *(value.shape for value in step.operands), **step.op.values)
         for value in step.results
     ]
 

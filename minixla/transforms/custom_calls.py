@@ -254,12 +254,10 @@ class _InnerBatchTrace(BatchTrace):
         super().__init__(parent, origin.size, origin.name)
         self.origin = origin
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The operation's batching rule, where an operand is batched."""
         own = tuple([self.own(operand) for operand in operands])
-        return super().process(operation, own, attributes)
+        return super().process(operation, own)
 
     def own(self, value: Any) -> Any:
         """`value`, or a tracer of this trace where it is the origin's."""

@@ -34,22 +34,20 @@ class CheckTrace(WatchTrace):
         with without_jax_checks():  # an array may hold NaNs that are meant
             return self.parent.lift(value, subject)
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The parent's results.
 
         Raises:
             NaNError, InfinityError: they hold what is looked for, and no operand does.
         """
         with without_jax_checks():
-            results = self.parent.process(operation, operands, attributes)
+            results = self.parent.process(operation, operands)
         kinds = _state.watch.kinds if _state.watch is not None else ()
         if kinds:
             values = list(map(numbers, results if type(results) is tuple else (results,)))
             for kind in kinds:
                 if kind.is_in(values):
-                    self._check(kind, operation, list(map(numbers, operands)), attributes, values)
+                    self._check(kind, operation, list(map(numbers, operands)), values)
         return results
 
     def _check(
@@ -57,12 +55,11 @@ class CheckTrace(WatchTrace):
         kind: Kind,
         operation: Operation,
         operands: Sequence[Any],
-        attributes: dict[str, Any],
         results: Sequence[Any],
     ) -> None:
         if kind.is_in(operands):
             return
-        found = maker_in(kind, operation, operands, attributes)
+        found = maker_in(kind, operation, operands)
         if found is CONSTANT:
             return
         source, within = _state.source or find_source(3), ()

@@ -40,7 +40,7 @@ class ShardingConstraint(Operation):
     def run(self, operand):
         trace = current_trace().evaluator
         if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, (operand,), {})
+            return trace.evaluate(self, (operand,))
         value = trace.lift(operand, self.builder_name)
         return jax.lax.with_sharding_constraint(value, self.sharding)
 

@@ -39,11 +39,9 @@ class RecordTrace(WatchTrace):
         found.lines = self.lines
         return found
 
-    def process(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The parent's results."""
-        results = self.parent.process(operation, operands, attributes)
+        results = self.parent.process(operation, operands)
         source = _state.source or find_source(2)
         for each in results if type(results) is tuple else (results,):
             try:

@@ -74,7 +74,7 @@ class MappedCall(RunsPrograms):
     def run(self, *operands):
         trace = current_trace().evaluator
         if isinstance(trace, ReferenceTrace):
-            return trace.evaluate(self, operands, {})
+            return trace.evaluate(self, operands)
         values = [trace.lift(operand, self.builder_name) for operand in operands]
         return tuple(
             run_mapped(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from minixla.core.source import Source
 from minixla.core.tracing import default_trace
 from minixla.transforms.number_watch import Kind
 
-Apply = Callable[[Operation, Sequence[Any], dict[str, Any]], Any]
+Apply = Callable[[Operation, Sequence[Any]], Any]
 
 
 class Maker(NamedTuple):
@@ -40,9 +40,7 @@ class Maker(NamedTuple):
 CONSTANT: Any = object()
 
 
-def maker_in(
-    kind: Kind, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
-) -> Any:
+def maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
     """The Maker in a program that an operation runs, or CONSTANT.
 
     It is looked for in NumPy, and where nothing shows there, on the engine.
@@ -51,37 +49,29 @@ def maker_in(
         kind: what is looked for.
         operation: what runs the program.
         operands: NumPy arrays that do not hold it.
-        attributes: its attributes.
 
     Returns:
         None where the operation runs no program that can be looked into, or where computed step by
         step its results do not hold it.
     """
-    programs = [each for value in attributes.values() for each in _programs(value)]
-    programs.extend(operation.computations)
+    programs = operation.computations
     if not programs or any(program.silent().has_side_effect for program in programs):
         return None  # a side effect must not come twice
     for apply in (_in_numpy, _on_the_engine):
         # What needs other processes, or tuples on the engine, is not computed there.
         with suppress(MinixlaError):
-            found = _Search(kind, apply).inside(operation, operands, attributes)
+            found = _Search(kind, apply).inside(operation, operands)
             if found is not None:
                 return found
     return None
 
 
-def _programs(value: Any) -> Iterator[Graph]:
-    return (each for each in (value if type(value) is tuple else (value,)) if type(each) is Graph)
+def _in_numpy(operation: Operation, operands: Sequence[Any]) -> Any:
+    return operation.reference(*operands)
 
 
-def _in_numpy(operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
-    return operation.reference(*operands, **attributes)
-
-
-def _on_the_engine(
-    operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
-) -> Any:
-    results = default_trace().process(operation, tuple(operands), attributes)
+def _on_the_engine(operation: Operation, operands: Sequence[Any]) -> Any:
+    results = default_trace().process(operation, tuple(operands))
     return tuple(map(np.asarray, results)) if type(results) is tuple else np.asarray(results)
 
 
@@ -95,14 +85,12 @@ class _Search:
         self.kind = kind
         self.apply = apply
 
-    def inside(
-        self, operation: Operation, operands: Sequence[Any], attributes: dict[str, Any]
-    ) -> Any:
+    def inside(self, operation: Operation, operands: Sequence[Any]) -> Any:
         """The maker in the programs that an operation runs."""
         look = _LOOKS.get(operation.name)
         if look is not None:
-            return look(self, operands, **attributes, **operation.values)
-        program = attributes.get("computation") or operation.values.get("computation")
+            return look(self, operands, **operation.values)
+        program = operation.values.get("computation")
         if type(program) is not Graph or len(program.inputs) != len(operands):
             return None
         sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]
@@ -119,7 +107,7 @@ class _Search:
             return None, outputs
         for step in self.makers(program, values):
             given = [values[id(value)] for value in step.operands]
-            found = self.inside(step.op, given, step.attributes)
+            found = self.inside(step.op, given)
             if found is None:
                 results = [values[id(value)] for value in step.results]
                 return Maker(step.op, given, results, step.source, (where,)), outputs
@@ -133,7 +121,7 @@ class _Search:
         values = dict(zip(map(id, program.inputs), operands, strict=True))
         for step in program.instructions:
             given = [values[id(value)] for value in step.operands]
-            outcome = self.apply(step.op, given, step.attributes)
+            outcome = self.apply(step.op, given)
             outcomes = (outcome,) if step.single else outcome
             values.update(zip(map(id, step.results), outcomes, strict=True))
         return values

@@ -116,13 +116,11 @@ class NumberWatch:
         if not self.kinds:
             return operation.jvp
 
-        def rule(
-            primals: Sequence[Any], tangents: Sequence[Any], results: Any, /, **attributes: Any
-        ) -> Any:
+        def rule(primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> Any:
             recorder = next((t._trace.recorder for t in tangents if type(t) is LinearTracer), None)
             start = len(recorder.nodes) if recorder is not None else 0
             with self._resting():
-                found = operation.jvp(primals, tangents, results, **attributes)
+                found = operation.jvp(primals, tangents, results)
             known = [*primals, *(results if type(results) is tuple else [results])]
             if recorder is not None and any(kind.is_in(_all(known)) for kind in self.kinds):
                 for node in recorder.nodes[start:]:

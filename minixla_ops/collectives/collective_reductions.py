@@ -271,7 +271,7 @@ class ReduceScatter(_Reducing):
 
 def _computation(operation: type[Collective], computation: Computation, operand: Any) -> Graph:
     subject = operation.builder_name
-    (shape,) = operation.instance.array_shapes([shape_of(operand, subject)])
+    (shape,) = operation.array_shapes([shape_of(operand, subject)])
     scalar = Shape(shape.element_type)
     return computation_of(computation, (scalar, scalar), subject)
 

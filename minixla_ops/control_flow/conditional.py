@@ -322,13 +322,14 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     pairs = zip(computations, operands, strict=True)
     graphs = [closed(each, operand, subject) for each, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
+    operation = Conditional(tuple(flat))
     values: list[Any] = []
     numbers = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
         leaves = leaves_of(operand)
         shapes = [shape_of(leaf) for leaf in leaves]
         name = f"branch {position}"
-        check_computation(Conditional.instance, "C2", name, branch, shapes, branch.output_shapes)
+        check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
         numbers.append(_numbered(leaves, values))
     shapes = [shape_of(value) for value in values]
     whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]

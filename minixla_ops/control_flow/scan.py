@@ -13,6 +13,7 @@ from minixla.core.derived import (
     call_vjp_graphs,
     entered_graph,
 )
+from minixla.core.errors import ShapeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
 from minixla.core.operation import register
@@ -266,13 +267,13 @@ def scan(
         TransformError: the function reads traced values of the enclosing function.
     """
     arrays, first = members(inputs), members(inits)
-    blank = Scan.instance
-    shapes = blank.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
-    scan_dimension = blank.canonical_attribute("scan_dimension", scan_dimension)
+    shapes = Scan.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
+    scan_dimension = Scan.fields["scan_dimension"].checked("scan", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
-        blank.reject(
-            "C1",
-            f"the inputs have no dimension {scan_dimension}",
+        raise explain(
+            ShapeError,
+            "scan",
+            f"(C1) the inputs have no dimension {scan_dimension}",
             [f"inputs: {_listed(shapes[: len(arrays)])}"],
             "Give at least one input; each must have the dimension that is scanned.",
         )

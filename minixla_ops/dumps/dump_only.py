@@ -72,7 +72,7 @@ class Internal(Composed):
 
 def result_of(operation: Operation, *operands: AnyShape) -> Any:
     """The shape of an operation's result, or a tuple of them."""
-    return operation.infer(operands, {})[0]
+    return operation.infer(operands)
 
 
 def _split(outputs: Any, trace: Any, part: str) -> tuple[Any, Any]:

@@ -84,7 +84,7 @@ def get_dimension_size(operand: Any, dimension: int) -> Any:
     operation = GetDimensionSize(dimension)
     if not isinstance(operand, Shape):
         return operation(operand)
-    operation.infer((operand,), {})
+    operation.infer((operand,))
     if not operand.dynamic[dimension]:
         return np.int32(operand.dimensions[dimension])
     raise explain(
@@ -181,7 +181,7 @@ def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
     """
     operation = SetDimensionSize(dimension)
     shape: Any = shape_of(operand, operation.builder_name)
-    operation.infer((shape, SIZE), {})
+    operation.infer((shape, SIZE))
     bound = shape.dimensions[dimension]
     if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
         if not 0 <= val <= bound:

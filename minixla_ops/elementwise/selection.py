@@ -9,6 +9,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape, TupleShape
@@ -226,11 +227,12 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
     shapes = [shape_of(each) for each in (pred, on_true, on_false)]
     if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
-        names = Select.operand_names
-        Select().reject(
-            "C4",
-            "there is no such choice between tuples",
-            [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)],
+        operands = zip(Select.operands, shapes, strict=True)
+        raise explain(
+            ShapeError,
+            "select",
+            "(C4) there is no such choice between tuples",
+            [f"{name} {shape}" for name, shape in operands],
             "pred must be a scalar pred[], and on_true and on_false tuples of one shape.",
         )
     pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)

@@ -103,7 +103,7 @@ class BatchNorm(Composed):
         # Features are normalised one by one, so the batch makes more of them.
         size, feature = batch_size(operands, dimensions), self.feature_index
         if size == 0:
-            return batch_by_loop(self, operands, dimensions, {})
+            return batch_by_loop(self, operands, dimensions)
         folded = []
         for index, (operand, dimension) in enumerate(zip(operands, dimensions, strict=True)):
             at = feature if index in self.whole else 0

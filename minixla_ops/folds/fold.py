@@ -175,7 +175,7 @@ class Fold(Operation):
         operation, at = self.over_batch(0)
         shapes = [array_shape(array) for array in moved]
         scalars = [Shape(shape.element_type) for shape in shapes]
-        results, _ = operation.infer((*shapes, *scalars), {})
+        results = operation.infer((*shapes, *scalars))
         sizes = as_tuple(results)[0].dimensions
         starts = [
             ops.broadcast_in_dim(initial, sizes, () if dimension is None else (at,))

@@ -185,7 +185,7 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
     Raises:
         AttributeValueError: another function has the name.
     """
-    target_name = CustomCall.instance.canonical_attribute("target_name", target_name)
+    target_name = CustomCall.fields["target_name"].checked("register_custom_call", target_name)
     if _FUNCTIONS.setdefault(target_name, function) is not function:
         raise explain(
             AttributeValueError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minixla.core.attributes import Integer, ShapeAttribute, attribute
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import GraphTrace, GraphTracer, current_trace
@@ -71,15 +71,15 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
     if number == len(shapes) and trace.open_inputs:
         return trace.add_input(shape)
     if number >= len(shapes):
-        operation.reject_attribute(
-            "C2",
-            f"there is no input {number}",
+        raise explain(
+            AttributeValueError,
+            "parameter",
+            f"(C2) there is no input {number}",
             listed,
             "The function's arguments are the inputs; only under mx.make_graph the next number "
             "is a new one.",
         )
     if shapes[number] is not shape:
-        operation.reject(
-            "C1", f"input {number} is {shapes[number]}", listed, "Give the shape that it has."
-        )
+        problem = f"(C1) input {number} is {shapes[number]}"
+        raise explain(ShapeError, "parameter", problem, listed, "Give the shape that it has.")
     return GraphTracer(trace, trace.inputs[number])

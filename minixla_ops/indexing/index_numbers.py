@@ -87,7 +87,6 @@ class NumbersAttribute(Attribute):
     is_ambiguous = False
 
     def __init__(self, kind: type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]) -> None:
-        super().__init__()
         self.kind = kind
         self.takes = kind.__name__
         self.description = f"a {kind.__name__}"

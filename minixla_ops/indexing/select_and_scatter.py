@@ -145,7 +145,7 @@ class SelectAndScatter(Windowed):
             # Which elements are selected is piecewise constant in the operand.
             if tangents[1] is None and tangents[2] is None:
                 return None
-            return linear_jvp(self, primals, [None, *tangents[1:]], {})
+            return linear_jvp(self, primals, [None, *tangents[1:]])
         program = self.program(tuple(map(shape_of, primals)))
         derived = jvp_graph(program, tuple([tangent is not None for tangent in tangents]))
         given = [tangent for tangent in tangents if tangent is not None]

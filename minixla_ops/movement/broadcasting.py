@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import Integers, attribute
+from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation, register
@@ -19,6 +19,8 @@ from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, listed, splat
+
+_MAPPING = Field(Integers(), None, name="broadcast_dimensions")
 
 
 def broadcast_operands(
@@ -36,8 +38,7 @@ def broadcast_operands(
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if broadcast_dimensions is not None:
-        name = "broadcast_dimensions"
-        broadcast_dimensions = operation._canonical_value(name, broadcast_dimensions, Integers())
+        broadcast_dimensions = _MAPPING.checked(operation.builder_name, broadcast_dimensions)
     if left is right and not broadcast_dimensions:
         return lhs, rhs
     left, right = operation.array_shapes([left, right])
@@ -262,7 +263,7 @@ def broadcast_in_dim(
 def _broadcast_constant(operation: BroadcastInDim, operand: Any) -> Any:
     # One repeated value stays one repeated value: no instruction but a constant is needed.
     given = array_shape(operand)
-    shape: Any = operation.infer((given,), {})[0]
+    shape: Any = operation.infer((given,))
     array = host_array(operand, given, operation.builder_name)
     value = array[(0,) * array.ndim] if array.size else 0
     return current_trace().lift(splat(value, shape))

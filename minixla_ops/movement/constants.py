@@ -41,9 +41,7 @@ class Constant(Operation):
         """The constant of a literal: a new one, since programs make these most of all."""
         if type(literal) is not Literal:
             return super().__new__(cls, literal)
-        record = cls._blank()
-        record.__dict__["literal"] = literal
-        return record
+        return cls._made({"literal": literal})
 
     def shape(self):
         return self.literal.shape

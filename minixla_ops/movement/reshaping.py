@@ -41,7 +41,7 @@ class RowMajor(Operation):
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         operand = move_dimension(operands[0], dimensions[0] or 0, 0)
-        member, _ = self.infer((array_shape(operand).without_dimension(0),), {})
+        member = self.infer((array_shape(operand).without_dimension(0),))
         assert isinstance(member, Shape)
         return reshape(operand, (size, *member.dimensions)), 0
 
@@ -325,7 +325,7 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
         AttributeValueError: they are not consecutive dimensions (C1).
     """
     given = shape_of(operand, Collapse.builder_name)
-    shape: Any = Collapse(dimensions).infer((given,), {})[0]
+    shape: Any = Collapse(dimensions).infer((given,))
     return reshape(operand, shape.dimensions)
 
 

@@ -69,7 +69,7 @@ named_like(conv_general_dilated, ConvGeneralDilated)
 def _pairs(operation: ConvGeneralDilated, padding: str, lhs: AnyShape, rhs: AnyShape) -> Pairs:
     """The padding that "SAME" or "VALID" stands for."""
     resolve_padding(operation.builder_name, padding, (), (), ())  # it refuses other strings
-    operation.infer((lhs, rhs), {})  # it refuses what does not fit
+    operation.infer((lhs, rhs))  # it refuses what does not fit
     given, kernel = operation.array_shapes([lhs, rhs])
     base = sizes_at(given, operation.dimension_numbers.input_spatial_dimensions)
     sizes, strides, _, *dilations = operation.window(kernel.dimensions)

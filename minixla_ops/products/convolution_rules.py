@@ -148,7 +148,7 @@ class Convolution(Product):
     def batch(self, operands, dimensions):
         size, numbers = batch_size(operands, dimensions), self.dimension_numbers
         if size == 0:
-            return batch_by_loop(self, operands, dimensions, {})
+            return batch_by_loop(self, operands, dimensions)
         (lhs, rhs), (lhs_at, rhs_at) = operands, dimensions
         feature, outputs = numbers.output_feature_dimension, numbers.kernel_output_feature_dimension
         if rhs_at is None:

@@ -105,7 +105,7 @@ def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, 
     operation = Call(computation)
     if flat is computation:
         return operation(*operands)
-    operation.infer(tuple(map(shape_of, operands)), {})
+    operation.infer(tuple(map(shape_of, operands)))
     leaves = [leaf for operand in operands for leaf in tuple_leaves(operand)]
     results = iter(Call(flat)(*leaves))
     return tuple([from_leaves(shape, results) for shape in computation.output_shapes])

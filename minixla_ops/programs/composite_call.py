@@ -113,7 +113,7 @@ def composite_call(
     shapes = [shape_of(operand) for operand in operands]
     graph = computation_of(computation, shapes, CompositeCall.builder_name)
     operation = CompositeCall(graph, name, _dictionary_text(attributes), version)
-    operation.infer(tuple(shapes), {})
+    operation.infer(tuple(shapes))
     results = operation(*leaves_of(operands), computation=without_tuples(graph))
     values = as_given(graph.output_shapes, results)
     return values[0] if len(values) == 1 else tuple(values)

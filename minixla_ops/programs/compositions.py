@@ -42,7 +42,7 @@ class Composed(Operation):
         size = batch_size(operands, dimensions)
         graph, places = batched_graph(program_of(self, shapes), tuple(dimensions), size)
         results = evaluate_graph(graph, operands)
-        is_single = type(self.infer(shapes, {})[0]) is not tuple
+        is_single = type(self.infer(shapes)) is not tuple
         return (results[0], places[0]) if is_single else (tuple(results), places)
 
 

@@ -302,5 +302,4 @@ def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Any, np.nda
     """Reduce and its initial value for sums of an element type: rules sum often."""
     scalar = Shape(kind)
     computation = computation_of(ops.add, [scalar] * 2, "reduce")
-    operation: Any = type(REGISTRY["Reduce"])
-    return operation(computation, dimensions), splat(0, scalar)
+    return REGISTRY["Reduce"](computation, dimensions), splat(0, scalar)

@@ -24,7 +24,7 @@ def _evaluated(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     }
     for instruction in graph.instructions:
         arguments = [values[id(value)] for value in instruction.operands]
-        outcome = instruction.op.reference(*arguments, **instruction.attributes)
+        outcome = instruction.op.reference(*arguments)
         outcomes = (outcome,) if instruction.single else outcome
         for value, each in zip(instruction.results, outcomes, strict=True):
             # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.

@@ -50,7 +50,7 @@ class RunsPrograms(Operation):
         return self._enter(trace, (), operands)
 
     def _enter(self, trace: Trace, before: Sequence[Any], operands: Sequence[Any]) -> Any:
-        shapes, _ = self.infer(tuple(map(shape_of, (*before, *operands))), {})
+        shapes = self.infer(tuple(map(shape_of, (*before, *operands))))
         with under(trace.parent, is_level=False):
             taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
             operation, taken, known = self.entered(trace, taken)
@@ -97,25 +97,21 @@ class RunsPrograms(Operation):
         # Only a jvp rule applies programs to tangents, and such a rule is linear in them.
         return True
 
-    def transpose(self, cotangents, operands, linear, **attributes):
+    def transpose(self, cotangents, operands, linear):
         # The reverse derivative of a linear function is its transpose, wherever it is taken.
         assert self.linearize is not None
         point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
-        _, pullback = self.linearize(point, linear, **attributes)
+        _, pullback = self.linearize(point, linear)
         return pullback(dict(enumerate(cotangents)))
 
-    def batch(self, operands, dimensions, **attributes):
-        return self.batch_of(batch_size(operands, dimensions), operands, dimensions, **attributes)
+    def batch(self, operands, dimensions):
+        return self.batch_of(batch_size(operands, dimensions), operands, dimensions)
 
-    def batch_within(self, trace, operands, dimensions, **attributes):
-        return self.batch_of(trace.size, operands, dimensions, **attributes)
+    def batch_within(self, trace, operands, dimensions):
+        return self.batch_of(trace.size, operands, dimensions)
 
     def batch_of(
-        self,
-        size: int,
-        operands: Sequence[Any],
-        dimensions: Sequence[int | None],
-        **attributes: Any,
+        self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None]
     ) -> tuple[Any, Any]:
         """`batch`; programs that draw random numbers need no batched operand."""
         raise NotImplementedError

@@ -141,7 +141,7 @@ class _Samples(Operation):
         if all(each is None for each in dimensions):
             return self(*operands, output_shape=whole), 0
         if not whole.element_type.is_inexact:
-            return batch_by_loop(self, operands, dimensions, {})
+            return batch_by_loop(self, operands, dimensions)
         zero, one = (np.asarray(each).astype(whole.dtype) for each in (0, 1))
         first, second = (
             ops.broadcast_in_dim(each, whole.dimensions, range(array_shape(each).rank))

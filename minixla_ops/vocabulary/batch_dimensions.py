@@ -9,7 +9,7 @@ import minixla_ops as ops
 from minixla.core.operation import Operation
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import bind, shape_of
+from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import zeros
 
 
@@ -93,10 +93,7 @@ def align_batches(
 
 
 def batch_by_loop(
-    operation: Operation,
-    operands: Sequence[Any],
-    dimensions: Sequence[int | None],
-    attributes: dict[str, Any],
+    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
 ) -> tuple[Any, Any]:
     """The members of the batch one after the other, their results stacked in front.
 
@@ -104,11 +101,11 @@ def batch_by_loop(
     """
     size = batch_size(operands, dimensions)
     if size == 0:
-        return _empty_batch(operation, operands, dimensions, attributes)
+        return _empty_batch(operation, operands, dimensions)
     members = []
     for index in range(size):
         member = [batch_member(o, d, index) for o, d in zip(operands, dimensions, strict=True)]
-        members.append(bind(operation, *member, **attributes))
+        members.append(operation(*member))
     if type(members[0]) is not tuple:
         return _stack(members), 0
     stacked = tuple(_stack(column) for column in zip(*members, strict=True))
@@ -130,12 +127,9 @@ def _stack(values: Sequence[Any]) -> Any:
 
 
 def _empty_batch(
-    operation: Operation,
-    operands: Sequence[Any],
-    dimensions: Sequence[int | None],
-    attributes: dict[str, Any],
+    operation: Operation, operands: Sequence[Any], dimensions: Sequence[int | None]
 ) -> tuple[Any, Any]:
-    results, _ = operation.infer(member_shapes(operands, dimensions), attributes)
+    results = operation.infer(member_shapes(operands, dimensions))
     if type(results) is tuple:
         empty = tuple(zeros(each.with_dimensions((0, *each.dimensions))) for each in results)  # type: ignore[union-attr]
         return empty, (0,) * len(empty)

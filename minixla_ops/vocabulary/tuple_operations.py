@@ -86,7 +86,7 @@ class GetTupleElement(Operation):
         return tuple_data[self.index]
 
     def run(self, tuple_data):
-        self.infer((shape_of(tuple_data),), {})
+        self.infer((shape_of(tuple_data),))
         return tuple_data.elements[self.index]
 
     def jvp(self, primals, tangents, results):

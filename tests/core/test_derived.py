@@ -148,14 +148,14 @@ class Tracking(Trace):
     def joined(self, known, other):
         return known | other
 
-    def process(self, operation, operands, attributes):
+    def process(self, operation, operands):
         if operation.enter is not None:
             return operation.enter(self, operands)
         taken = [self.taken_apart(operand) for operand in operands]
         names = frozenset().union(*[known for _, known in taken])
         with under(self.parent):
             values = tuple([value for (value,), _ in taken])
-            outcome = self.parent.process(operation, values, attributes)
+            outcome = self.parent.process(operation, values)
         if type(outcome) is tuple:
             return tuple([Tracked(self, each, names) for each in outcome])
         return Tracked(self, outcome, names)
@@ -205,7 +205,7 @@ def test_a_transformation_of_ones_own_enters_programs(name):
 
 def test_a_transformation_that_does_not_enter_programs_says_so():
     class Closed(Trace):
-        def process(self, operation, operands, attributes):
+        def process(self, operation, operands):
             return operation.enter(self, operands)
 
     trace = Closed(current_trace())

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from minixla.core import registry as registry_module
+from minixla.core.attributes import Integer, attribute
 from minixla.core.operation import Operation
 from minixla.core.registry import NAMESPACES, operation_named, register
 
@@ -33,10 +34,13 @@ def test_registering(registry):
     class Fresh(Operation):
         """New here."""
 
-    assert operation_named("Fresh") is Fresh.instance is registry["tests"]["Fresh"]
-    assert repr(Fresh.instance) == "<Operation tests.Fresh>"
-    for copied in (pickle.loads(pickle.dumps(Fresh.instance)), copy.deepcopy(Fresh.instance)):
-        assert copied is Fresh.instance
+        size: int = attribute(Integer())
+
+    assert operation_named("Fresh") is Fresh is registry["tests"]["Fresh"]
+    fresh = Fresh(3)
+    assert repr(fresh) == "<Operation tests.Fresh size=3>"
+    for copied in (pickle.loads(pickle.dumps(fresh)), copy.deepcopy(fresh)):
+        assert copied is fresh
 
 
 def test_a_name_is_registered_once_in_a_namespace(registry):
@@ -48,8 +52,8 @@ def test_a_name_is_registered_once_in_a_namespace(registry):
         register(named("Add"))
     assert registry["xla"]["Add"] is before
     assert operation_named("Add") is operation_named("xla.Add") is before
-    assert operation_named("tests.Add") is ours.instance is pickle.loads(pickle.dumps(ours()))
-    assert operation_named("their.own.Add") is theirs.instance
+    assert operation_named("tests.Add") is ours and pickle.loads(pickle.dumps(ours())) is ours()
+    assert operation_named("their.own.Add") is theirs
     assert (theirs.name, theirs.builder_name, theirs.hlo_name) == ("their.own.Add", "add", "add")
 
 

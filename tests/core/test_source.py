@@ -179,7 +179,7 @@ def test_the_derivative_of_a_line_names_that_line(function):
 def computations(graph):
     found: list[Graph] = [graph]
     for each in found:
-        found.extend(inner for step in each.instructions for inner in step.computations)
+        found.extend(inner for step in each.instructions for inner in step.op.computations)
     return found
 
 
@@ -220,7 +220,7 @@ def test_rules_of_the_user_name_their_own_lines():
     lines = {step.op.name: step.source.line for step in graph.instructions}
     assert lines["Exp"] == line_of("custom backward")
     inner = mx.make_graph(lambda x: mx.vmap(function)(x))(X)
-    (called,) = [g for step in inner.instructions for g in step.computations]
+    (called,) = [g for step in inner.instructions for g in step.op.computations]
     assert called.instructions[0].source.line == line_of("custom function")
 
 

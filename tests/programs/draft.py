@@ -180,7 +180,7 @@ class Draft:
         for instruction in self.trace.instructions[self._evaluated :]:
             if not self.symbolic or not instruction.operands:
                 operands = [self._arrays.get(id(each)) for each in instruction.operands]
-                outcome = instruction.op.reference(*operands, **instruction.attributes)
+                outcome = instruction.op.reference(*operands)
                 outcomes = (outcome,) if instruction.single else outcome
                 for value, array in zip(instruction.results, outcomes, strict=True):
                     self._check(instruction, value.shape, array)

@@ -323,10 +323,10 @@ def _carried(
     instruction: Any, operands: Sequence[np.ndarray], errors: Sequence[np.ndarray]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The results of an instruction in double, and how far they are off."""
-    operation, attributes = instruction.op.changed(widened, instruction.attributes)
+    operation = instruction.op.changed(widened)
 
     def evaluate(*given: np.ndarray) -> list[np.ndarray]:
-        outcome = operation.reference(*given, **attributes)
+        outcome = operation.reference(*given)
         return [_wide(each) for each in ((outcome,) if instruction.single else outcome)]
 
     results = evaluate(*operands)

@@ -17,7 +17,6 @@ from minixla import numpy as mnp
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
-from minixla.core.tracing import bind
 from minixla.interop.step import Step
 
 #: The dimensions from the fastest to the slowest, and the sizes of each tile.
@@ -86,7 +85,7 @@ def bitcast(step: Step) -> Sequence[Value]:
         for stage in into:
             x = _entered(mnp, x, stage)
         flat = Shape(result.element_type, (_count(out_of),))
-        x = bind(REGISTRY["Bitcast"], mnp.reshape(x, -1), output_shape=flat)
+        x = REGISTRY["Bitcast"](flat)(mnp.reshape(x, -1))
         turned = out_of[-1]
         x = mnp.reshape(x, [turned.cut[at] for at in turned.order])
         for stage in reversed(out_of):

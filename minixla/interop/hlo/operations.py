@@ -156,7 +156,7 @@ def _start(name: str) -> Translation:
             return found
         whole = step.builder.instructions.pop()
         start = REGISTRY[f"{whole.op.name}Start"]
-        return step.builder.apply(start, whole.operands, whole.given)
+        return step.builder.apply(start, whole.operands, whole.op.values)
 
     return translation
 
@@ -363,7 +363,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
         if "python" in target and "callback" in target:
             attributes = {"target_name": target, "shapes": tuple(call.results), **given}
             apply = step.builder.apply
-            found = apply(ForeignCallback.instance, call.operands, attributes)
+            found = apply(ForeignCallback, call.operands, attributes)
         else:
             found = kept_call(call, given)
     return packed(step, found)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from minixla.core.attributes import Integer, ShapeAttribute, Text
+from minixla.core.attributes import Integer, ShapeAttribute, Text, attribute
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape
@@ -28,41 +27,31 @@ class ElidedConstant(Operation):
 
     spec_names = ()
     hlo_name = "constant"
-    attributes = {"output_shape": ShapeAttribute(), "label": Text(), "line": Integer()}
+    output_shape: AnyShape = attribute(ShapeAttribute())
+    label: str = attribute(Text())
+    line: int = attribute(Integer())
     zero_derivative = "it has no operands"
     missing_rules = {"batch": "no operand of it is batched: it has none"}
     batch = Operation.batch
 
-    def shape(self, *, output_shape: AnyShape, label: str, line: int) -> AnyShape:
-        """The declared shape."""
-        return output_shape
+    def shape(self):
+        return self.output_shape
 
-    def reference(self, *, label: str, line: int, **_: Any) -> Any:
-        """Refuses: there is no value."""
-        self._refuse(label, line)
+    def reference(self):
+        self._refuse()
 
-    def stablehlo(self, *_: Any, label: str, line: int, **attributes: Any) -> Sequence[str]:
-        """Refuses: there is no value."""
-        self._refuse(label, line)
+    def stablehlo(self, emit, operands, shapes, results):
+        self._refuse()
 
-    def hlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-        **_: Any,
-    ) -> str:
-        """The text that it was read from."""
+    def hlo(self, emit, operands, shapes, result):
         return emit.instruction(self.hlo_name, [_TEXT], result)
 
-    def _refuse(self, label: str, line: int) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise explain(
             ImportError_,
             SUBJECT,
-            f"line {line}: the text leaves out the numbers of the constant {label}",
-            [f"{label} = constant({_TEXT})"],
+            f"line {self.line}: the text leaves out the numbers of the constant {self.label}",
+            [f"{self.label} = constant({_TEXT})"],
             "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
             "--xla_dump_large_constants), and import that.",
         )
@@ -80,12 +69,10 @@ class ForeignCallback(CustomCall):
     spec_names = ()
     hlo_name = "custom-call"
 
-    def reference(self, *args: Any) -> Any:
-        """Refuses: the function is not here."""
+    def reference(self, *args):
         self._refuse()
 
-    def stablehlo(self, *_: Any) -> Sequence[str]:
-        """Refuses: the function is not here."""
+    def stablehlo(self, emit, operands, shapes, results):
         self._refuse()
 
     def _refuse(self) -> NoReturn:

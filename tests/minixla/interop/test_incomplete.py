@@ -117,7 +117,7 @@ def lowered(function, *operands):
 def names_in(graph):
     """The operations of a program and of those that it calls."""
     steps = graph.pruned().instructions
-    inner = [names_in(each) for step in steps for each in step.computations]
+    inner = [names_in(each) for step in steps for each in step.op.computations]
     return {step.op.name for step in steps}.union(*inner)
 
 

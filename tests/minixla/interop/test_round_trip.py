@@ -134,7 +134,7 @@ def test_training_steps_of_networks(model):
 def test_collectives_over_devices(name):
     ours, _ = both(name)
     graph = mx.make_graph(mx.pmap(ours, "i"))(Y)
-    members = [each for step in graph.instructions for each in step.computations]
+    members = [each for step in graph.instructions for each in step.op.computations]
     assert members
     for each in members:
         check_same(each)

@@ -222,7 +222,7 @@ def test_check(folder, capsys, monkeypatch):
     assert status == 0 and out.startswith("cross_check of main: ok")
     assert results(capsys, "check", "p.mlir", "both.npz")["ok"] is True
     monkeypatch.setattr(
-        type(REGISTRY["Tanh"]), "reference", lambda self, x, **_: np.tanh(x) * x.dtype.type(1.1)
+        REGISTRY["Tanh"], "reference", lambda self, x: np.tanh(x) * x.dtype.type(1.1)
     )
     status, out, _ = run(capsys, "check", "p.mlir", "--no-gradients", "--json")
     assert status == 1

@@ -128,7 +128,7 @@ def test_peak_memory(name):
 
 def test_peak_memory_of_what_runs_inside():
     graph = mx.make_graph(lambda x: mx.fori_loop(0, 3, lambda i, y: mnp.exp(y) + mnp.sin(y), x))(X)
-    body = next(each for step in graph.instructions for each in step.computations[1:])
+    body = next(each for step in graph.instructions for each in step.op.computations[1:])
     inside = peak_bytes(body) - byte_count(body.input_shapes)
     assert inside >= 3 * 128
     assert peak_bytes(graph) >= 2 * 128 + inside

@@ -59,9 +59,9 @@ def test_a_missing_rule_leaves_its_cell_empty():
     class Incomplete(Unary):
         """A member of a family that does not give what the family's rules need."""
 
-    row = _row(Entry(1, "Abs", "user"), [Bare()])
+    row = _row(Entry(1, "Abs", "user"), [Bare])
     assert (row.shape, row.reference, row.jvp, row.reverse, row.stablehlo) == ("",) * 5
-    row = _row(Entry(1, "Abs", "user"), [Incomplete()])
+    row = _row(Entry(1, "Abs", "user"), [Incomplete])
     assert (row.shape, row.reference, row.jvp, row.reverse) == ("yes", "", "", "")
     assert row.batch == "rule"
 
@@ -70,7 +70,7 @@ def test_an_entry_of_several_operations_is_as_complete_as_the_least():
     class Bare(Operation):
         """Nothing but a name."""
 
-    assert _row(Entry(1, "Abs", "user"), [REGISTRY["Abs"], Bare()]).reference == ""
+    assert _row(Entry(1, "Abs", "user"), [REGISTRY["Abs"], Bare]).reference == ""
     row = _row(Entry(1, "Abs", "user"), [REGISTRY["Abs"], REGISTRY["Neg"]])
     assert (row.stablehlo, row.jvp) == ("abs / negate", "yes / linear")
 

@@ -70,7 +70,7 @@ def test_against_an_unrolled_loop(holds, n):
 def test_which_way_is_taken():
     def shapes_of_loops(holds):
         graph = mx.make_graph(lambda w: mx.vjp(lambda w: chain(holds, np.int32(5), w, X), w)[0])(W)
-        parts = [part for step in graph.instructions for part in step.computations]
+        parts = [part for step in graph.instructions for part in step.op.computations]
         loops = [step for part in parts for step in part.instructions if step.op.name == "While"]
         return [str(shape) for loop in loops for shape in loop.shapes]
 
@@ -114,7 +114,7 @@ def test_memory_does_not_grow_with_the_iterations():
     pending, sizes = [mx.make_graph(slope)(X, ONE)], []
     while pending:
         for step in pending.pop().instructions:
-            pending.extend(step.computations)
+            pending.extend(step.op.computations)
             shapes = [shape for shape in step.shapes if isinstance(shape, Shape)]
             sizes += [shape.size for shape in shapes if shape.element_type.name == "f64"]
     assert max(sizes) == 128 * 3
@@ -233,7 +233,7 @@ def test_slices_of_arrays_and_stacks_of_results():
 
 def test_the_cotangent_of_a_stack_that_is_written_once_stays_as_it_is():
     graph = mx.make_graph(mx.grad(total(scan)))(np.ones((4, 3)), X)
-    backward = graph.instructions[-1].computations[0]
+    backward = graph.instructions[-1].op.computations[0]
     (loop,) = [each for each in backward.instructions if each.op.name == "While"]
     body = loop.op.body
     same = [str(a.shape) for a, b in zip(body.inputs, body.outputs, strict=True) if a is b]

@@ -160,7 +160,7 @@ def test_the_reverse_derivative_keeps_no_constants():
         return ops.scan(x, [x[0], w], lambda x, h, w: (h, ops.tanh(w * h + x), w))[1].sum()
 
     graph = mx.make_graph(mx.grad(function))(np.ones(3, np.float32), np.ones((7, 3), np.float32))
-    (forward,) = next(each for each in graph.instructions if each.op.name == "Call").computations
+    (forward,) = next(each for each in graph.instructions if each.op.name == "Call").op.computations
     step = next(each for each in forward.instructions if each.op.name == "Scan")
     # Of each step: the elements' own stack, the carry before it and the tangent.
     assert [str(shape) for shape in step.shapes].count("f32[7,3]") <= 3

@@ -32,7 +32,7 @@ NAMES = [entry.name for entry in ENTRIES if entry.number >= 137]
 
 def made(name, *operands, **attributes):
     """The instruction as a program from a dump has it."""
-    return mx.bind(REGISTRY[name], *operands, **attributes)
+    return REGISTRY[name](**attributes)(*operands)
 
 
 def program(function, *shapes):

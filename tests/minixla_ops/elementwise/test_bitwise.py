@@ -168,6 +168,6 @@ def test_element_types(name):
 def test_text(name):
     function, xla_name, stablehlo_name, _ = BUILDERS[name]
     graph = graph_of(function, [np.ones(2, np.int32)] * 2)
-    assert [each.op for each in graph.instructions] == [REGISTRY[xla_name]]
+    assert [each.op for each in graph.instructions] == [REGISTRY[xla_name]()]
     assert f" {stablehlo_name.replace('_', '-')}(" in str(graph)
     assert f"stablehlo.{stablehlo_name} " in graph.stablehlo()

@@ -180,7 +180,7 @@ def test_compare_makes_the_operation_of_the_family(direction, total_order):
     x = np.ones(2, np.float32)
     graph = graph_of(lambda a, b: ops.compare(a, b, direction, None, total_order), [x, x])
     name = direction.capitalize() + "TotalOrder" * total_order
-    assert [each.op for each in graph.instructions] == [REGISTRY[name]]
+    assert [each.op for each in graph.instructions] == [REGISTRY[name]()]
     assert "Compare" in REGISTRY[name].spec_names
 
 
@@ -189,7 +189,7 @@ def test_text(name):
     function, xla_name, direction = BUILDERS[name]
     graph = graph_of(function, [np.ones(2, np.float32)] * 2)
     (instruction,) = graph.instructions
-    assert instruction.op is REGISTRY[xla_name] and str(graph.output_shapes[0]) == "pred[2]"
+    assert instruction.op is REGISTRY[xla_name]() and str(graph.output_shapes[0]) == "pred[2]"
     kind = "TOTALORDER" if name in TOTAL else "FLOAT"
     assert f"stablehlo.compare {direction}, %arg0, %arg1, {kind}" in graph.stablehlo()
     total_order = ", type=TOTALORDER" if name in TOTAL else ""

@@ -186,7 +186,7 @@ def test_select_rejections():
 
 def test_select_text():
     graph = graph_of(ops.select, [PRED, F32, F32])
-    assert [each.op for each in graph.instructions] == [REGISTRY["Select"]]
+    assert [each.op for each in graph.instructions] == [REGISTRY["Select"]()]
     assert " select(" in str(graph) and "stablehlo.select %arg0, %arg1, %arg2" in graph.stablehlo()
     # HLO's select takes no scalar pred beside arrays.
     assert "broadcast(%arg0.1), dimensions={}" in str(graph_of(ops.select, [np.True_, F32, F32]))
@@ -302,6 +302,6 @@ def test_clamp_rejections():
 
 def test_clamp_text():
     graph = graph_of(ops.clamp, [F32, F32, F32])
-    assert [each.op for each in graph.instructions] == [REGISTRY["Clamp"]]
+    assert [each.op for each in graph.instructions] == [REGISTRY["Clamp"]()]
     assert " clamp(" in str(graph) and "stablehlo.clamp" in graph.stablehlo()
     assert "stablehlo.clamp" not in graph_of(ops.clamp, [F32.astype(complex)] * 3).stablehlo()

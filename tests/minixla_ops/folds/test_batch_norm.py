@@ -249,7 +249,7 @@ def test_f16_with_more_elements_than_f16_can_count():
 def test_epsilon_is_rounded_to_f32():
     operands = operands_of("training", (4, 3), 1)
     (instruction,) = graph_of(builder("training", 1, epsilon=1e-3), operands).instructions
-    assert instruction.given["epsilon"] == float(np.float32(1e-3)) != 1e-3
+    assert instruction.op.epsilon == float(np.float32(1e-3)) != 1e-3
 
 
 REJECTED = {

@@ -17,7 +17,6 @@ from minixla.core.errors import (
 )
 from minixla.core.operation import operation_named
 from minixla.core.shapes import TOKEN, Shape, TupleShape
-from minixla.core.tracing import bind
 from tests.harness import check_rejected, graph_of
 from tests.minixla_ops.host.test_infeed_outfeed import parsed
 from tests.oracles.parallel import interpret_parallel
@@ -91,10 +90,10 @@ def test_fact_the_first_half_does_not_wait():
 
     def program(x):
         # Both processes send before either receives; with `send` they would wait for ever.
-        context = bind(send.instance, x, **attributes)
-        buffer = bind(recv.instance, output_shape=F2, **attributes)
-        value, _ = bind(received.instance, buffer, **attributes)
-        bind(done.instance, context, **attributes)
+        context = send(**attributes)(x)
+        buffer = recv(output_shape=F2, **attributes)()
+        value, _ = received(**attributes)(buffer)
+        done(**attributes)(context)
         return value
 
     assert [each.tolist() for each in run(program, program)] == [[10, 20], [1, 2]]
@@ -230,7 +229,7 @@ def test_second_halves_are_not_built():
 
 
 def finished(name):
-    return lambda x: bind(operation_named(name).instance, x, channel_id=1)
+    return lambda x: operation_named(name)(channel_id=1)(x)
 
 
 @pytest.mark.parametrize(

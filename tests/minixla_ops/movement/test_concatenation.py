@@ -290,7 +290,7 @@ def test_rules_of_the_builders_over_reshape(name):
     operation = mx.core.operation_named(name)
 
     def function(x):
-        return mx.core.bind(operation, x, **attribute)
+        return operation(**attribute)(x)
 
     check_operation(function, [counted(2, 3, dtype=np.float64)])
     check_derivatives(function, [counted(2, 3, dtype=np.float64)], lambda x: x.reshape(6))

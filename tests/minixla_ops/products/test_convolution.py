@@ -97,7 +97,7 @@ def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
     program = cpu_program(instruction.op, *graph.input_shapes, *graph.output_shapes)
     assert program is not None
     for each in program.instructions:
-        assert each.op.name != "ConvGeneralDilated" or (each.given["batch_group_count"] == 1)
+        assert each.op.name != "ConvGeneralDilated" or (each.op.batch_group_count == 1)
     assert "stablehlo.convolution" in graph.stablehlo()
 
 
@@ -245,7 +245,7 @@ def test_builders_pass_all_attributes_on():
     ):
         call = lambda x, w, b=builder, n=numbers: b(x, w, (1,), "VALID", *n, 1, 2, "HIGH", "s32")  # noqa: E731
         (instruction,) = graph_of(call, [x, w]).instructions
-        assert wanted.items() <= instruction.given.items()
+        assert wanted.items() <= instruction.op.values.items()
         assert str(instruction.shapes[0]) == "s32[1,2,4]"
 
 
@@ -261,7 +261,7 @@ def test_dimension_numbers_in_all_forms():
     ]
     for form in forms:
         (instruction,) = graph_of(convolution(numbers=form), [x, w]).instructions
-        assert instruction.given["dimension_numbers"] == whole
+        assert instruction.op.dimension_numbers == whole
     assert str(whole) == "b01f_01io->b01f"
     # JAX's spatial letters are matched by name, in the kernel's order.
     swapped = ConvolutionDimensionNumbers.from_letters("NWHC", "HWIO", "NHWC")

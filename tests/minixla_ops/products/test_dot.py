@@ -202,7 +202,7 @@ def test_dimension_numbers_in_all_forms():
     graphs = [graph_of(product(form), operands) for form in forms]
     assert all(graph == graphs[0] for graph in graphs)
     (instruction,) = graphs[0].instructions
-    assert instruction.given["dimension_numbers"] == DotDimensionNumbers((2,), (1,), (0,), (2,))
+    assert instruction.op.dimension_numbers == DotDimensionNumbers((2,), (1,), (0,), (2,))
 
 
 def test_text():
@@ -441,8 +441,8 @@ def test_precision_follows_the_operands():
     graph = graph_of(pulled, [np.zeros((2, 3), np.float32), np.zeros((3, 4), np.float32)])
     _, for_lhs, for_rhs = graph.pruned().instructions
     # g @ rhs.T, where g stands for lhs; lhs.T @ g, where g stands for rhs.
-    assert for_lhs.given["precision_config"] == ("HIGH", "HIGHEST")
-    assert for_rhs.given["precision_config"] == ("HIGH", "HIGHEST")
+    assert for_lhs.op.precision_config == ("HIGH", "HIGHEST")
+    assert for_rhs.op.precision_config == ("HIGH", "HIGHEST")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -461,7 +461,7 @@ def test_a_batch_makes_one_product():
 def test_dynamic_sizes_are_kept():
     numbers = (((2,), (1,)), ((0,), (0,)))
     shapes = [mx.parse_shape("f32[<=5,2,3]"), mx.parse_shape("f32[<=5,3,4]")]
-    shape = DotGeneral(numbers).infer(tuple(shapes), {})[0]
+    shape = DotGeneral(numbers).infer(tuple(shapes))
     assert str(shape) == "f32[<=5,2,4]"
 
 

@@ -34,7 +34,7 @@ def _is_stretched(step: Instruction) -> bool:
 
 
 def _has_unread_operand(step: Instruction) -> bool:
-    branches = step.computations
+    branches = step.op.computations
     read = [{id(o) for each in b.instructions for o in each.operands} for b in branches]
     read = [found | set(map(id, b.outputs)) for found, b in zip(read, branches, strict=True)]
     rows = zip(*[b.inputs for b in branches], strict=True)
@@ -86,7 +86,7 @@ def instructions_of(graph: Graph) -> Iterator[Instruction]:
     """The instructions of a graph, and of the programs that they run."""
     for step in graph.instructions:
         yield step
-        for computation in step.computations:
+        for computation in step.op.computations:
             yield from instructions_of(computation)
 
 
@@ -162,11 +162,8 @@ S = Shape("f32", (2, 3))
 def graph_with(name, operands, /, **attributes):
     """A graph of one instruction of the operation."""
     inputs = [Value(shape, None, index) for index, shape in enumerate(operands)]
-    operation = REGISTRY[name]
-    if operation.fields:
-        operation, attributes = type(operation)(**attributes), {}
-    results, attributes = operation.infer(tuple(operands), attributes)
-    step = Instruction(operation, tuple(inputs), attributes, results, None)
+    operation = REGISTRY[name](**attributes)
+    step = Instruction(operation, tuple(inputs), operation.infer(tuple(operands)), None)
     return Graph(inputs, [step], step.results)
 
 
@@ -199,7 +196,7 @@ def test_what_is_left_out_of_a_constant_is_missed():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hlo_text, "_ELIDED_ABOVE", 16)
         literal = Literal(np.arange(17, dtype=np.float32))
-        step = Instruction(Constant(literal), (), {}, literal.shape, None)
+        step = Instruction(Constant(literal), (), literal.shape, None)
         imported = mx.import_hlo(str(Graph([], [step], step.results)))
         assert str(imported.graph) == str(mx.import_hlo(str(imported.graph)).graph)
     with pytest.raises(mx.ImportError_, match="leaves out the numbers"):
