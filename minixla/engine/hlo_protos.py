@@ -2,8 +2,8 @@
 
 XLA's translation loses the names of instructions, and has nothing of some opcodes, or less than
 they say. So XLA's own notation of a parsed program, a protocol buffer, is edited before it: each
-instruction gets a number for its name, and opcodes of `_KEPT` become custom calls. What they said
-stands in a table beside the program, by number.
+instruction gets a number for its name, and such opcodes become custom calls, or others of the same
+attributes. What they said stands in a table beside the program, by number.
 
 XLA may end the process over wrong programs: only the process that reads them runs this, as a file,
 without the package around it.
@@ -14,14 +14,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without stubs
 
 #: The target of what stands for a constant whose numbers are left out.
-_ELIDED = b"minixla.elided"
+ELIDED = "minixla.elided"
 # Constants may lack their numbers, or, in older programs, have their shape again; and XLA reads the
 # negative zeros that it writes as integers, which have no sign.
 _CONSTANT = r"\bconstant\(\s*(?:(\{\.\.\.\})\s*\)|[a-z]\w*\[[\d,]*\](?:\{[\d,]*\})?\s*(?=[({\d-]))"
@@ -30,8 +30,7 @@ _WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+(?:"|\Z)|{_CONSTANT}|{_ZERO}|(\{{\.\.\
 # Most programs have none of these.
 _SIGNS = [re.compile(each) for each in (r"constant\(\s*[a-z]", r"-0[)}, \n]", r"\{\.\.\.\}")]
 
-# Protocol buffers: a message is a list of fields, each a number, a value and the bytes of both.
-_Field = tuple[int, Any, bytes]
+# Protocol buffers: a message is a list of fields, each a number and a value.
 _BYTES = 2
 
 
@@ -46,17 +45,22 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _fields(data: bytes) -> list[_Field]:
-    found, position, end = [], 0, len(data)
+def _parted(
+    data: bytes, dropped: Container[int] = (), lists: Container[int] = ()
+) -> tuple[dict[int, Any], bytes]:
+    """The value of each field, the last one or a list of all; and the bytes of what is kept."""
+    found: dict[int, Any] = {}
+    kept, kept_from, position, end = [], 0, 0, len(data)
     while position < end:  # of most instructions some ten times
         start = position
         key, position = data[position], position + 1
         if key > 127:
             key, position = _varint(data, start)
-        kind = key & 7
+        number, kind = key >> 3, key & 7
+        value: Any
         if kind == 1 or kind == 5:  # a double or a float
             last = position + (8 if kind == 1 else 4)
-            value: Any = data[position:last]
+            value = data[position:last]
         else:
             value, last = data[position], position + 1
             if value > 127:
@@ -65,17 +69,20 @@ def _fields(data: bytes) -> list[_Field]:
                 position, last = last, last + value
                 value = data[position:last]
         position = last
-        found.append((key >> 3, value, data[start:position]))
-    return found
+        if number in lists:
+            found.setdefault(number, []).append(value)
+        else:
+            found[number] = value
+        if number in dropped:
+            kept.append(data[kept_from:start])
+            kept_from = position
+    kept.append(data[kept_from:])
+    return found, b"".join(kept)
 
 
-def _message(data: bytes) -> dict[int, Any]:
-    """The last value of each field."""
-    return {number: value for number, value, _ in _fields(data)}
-
-
-def _repeated(data: bytes, number: int) -> list[Any]:
-    return [value for each, value, _ in _fields(data) if each == number]
+def _message(data: bytes, *lists: int) -> dict[int, Any]:
+    """The value of each field: the last one, or of `lists` all."""
+    return {**{number: [] for number in lists}, **_parted(data, (), lists)[0]}
 
 
 def _numbers(data: bytes) -> list[int]:
@@ -90,12 +97,7 @@ def _numbers(data: bytes) -> list[int]:
 def _encoded(value: int) -> bytes:
     if value < 128:
         return _SMALL[value]
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+    return bytes([value & 127 | 128]) + _encoded(value >> 7)
 
 
 _SMALL = [bytes([value]) for value in range(128)]
@@ -108,20 +110,28 @@ def _field(number: int, value: int | str | bytes) -> bytes:
     return _encoded(number << 3 | _BYTES) + _encoded(len(data)) + data
 
 
+def _instruction(fields: dict[int, Any], rest: bytes = b"") -> bytes:
+    """An instruction as a field of its computation."""
+    parts = b"".join([_field(*each) for each in fields.items()])
+    return _field(_INSTRUCTION, parts + rest)
+
+
 # Numbers of fields: of a module and of its computations, of instructions, and of shapes.
 _COMPUTATION, _ENTRY, _FRAMES, _INSTRUCTION, _PROGRAM, _ROOT = 3, 6, 17, 2, 4, 6
-_NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL, _INDEX, _DIMENSIONS = 1, 2, 3, 7, 8, 13, 14
-_TARGET_NAME, _ID, _OPERANDS, _CALLEES, _SHARDING, _CONFIG, _PRECISION = 28, 35, 36, 38, 40, 43, 51
-_FRONTEND, _VERSION, _COMPOSITE, _GROUPS, _MESH = 68, 77, 89, 87, 93
+_NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL = 1, 2, 3, 7, 8
+_TARGET_NAME, _ID, _OPERANDS, _CALLEES, _SHARDING, _CONFIG = 28, 35, 36, 38, 40, 43
+_FRONTEND, _VERSION, _GROUPS, _COMPOSITE, _MESH = 68, 77, 87, 89, 93
 _TYPE, _MEMBERS, _LAYOUT = 2, 4, 5
 _TUPLE = 13
 
 
-def translated(text: str) -> tuple[bytes, dict[str, Any]]:
+def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str, Any]]:
     """The StableHLO of an HLO program, as MLIR's bytecode, and what stands beside it.
 
     Args:
         text: HLO, computations in front of those that call them.
+        stand_ins: what stands for opcodes of which XLA's translation loses something:
+            `custom-call`, or an opcode of the same attributes.
 
     Returns:
         The bytecode, in which instructions are called `i` and a number (members of constants `i1.0`
@@ -129,7 +139,7 @@ def translated(text: str) -> tuple[bytes, dict[str, Any]]:
         `computations`, their names by number; `entry`, its number; `names`, `opcodes`, `owners`
         (the computation's number) and `sources` (an index, or -1) of instructions; `places`: file,
         name and line of each source; `callees` of instructions that have some; `details` of those
-        of which a translation asks for more.
+        for which others stand: see `_DETAILS`.
 
     Raises:
         RuntimeError: XLA refuses the program.
@@ -137,7 +147,7 @@ def translated(text: str) -> tuple[bytes, dict[str, Any]]:
     if any(each.search(text) for each in _SIGNS):
         text = _WRITTEN.sub(_rewritten, text)
     module = _hlo.hlo_module_from_text(text)
-    edited = _Edited(module.as_serialized_hlo_module_proto())
+    edited = _Edited(module.as_serialized_hlo_module_proto(), stand_ins)
     return _jax.mlir.hlo_to_stablehlo(edited.data), edited.tables
 
 
@@ -150,7 +160,7 @@ def _rewritten(match: re.Match[str]) -> str:
         raise RuntimeError(f"was parsing {place}: error: numbers are left out within a constant")
     if match[2]:
         return "-0.0"
-    return f'custom-call(), custom_call_target="{_ELIDED.decode()}"' if match[1] else "constant("
+    return f'custom-call(), custom_call_target="{ELIDED}"' if match[1] else "constant("
 
 
 class _Edited:
@@ -161,120 +171,109 @@ class _Edited:
         tables: see `translated`.
     """
 
-    def __init__(self, data: bytes) -> None:
-        module = _fields(data)
-        computations = [_fields(value) for number, value, _ in module if number == _COMPUTATION]
-        heads = [{number: value for number, value, _ in each} for each in computations]
-        self._numbers = {head.get(5, 0): index for index, head in enumerate(heads)}
-        entry = next((value for number, value, _ in module if number == _ENTRY), 0)
-        self._frames = _frames(next((value for n, value, _ in module if n == _FRAMES), b""))
+    def __init__(self, data: bytes, stand_ins: Mapping[str, str]) -> None:
+        dropped = (_COMPUTATION, _PROGRAM, _FRAMES)
+        module, rest = _parted(data, dropped, (_COMPUTATION,))
+        computations = [_parted(each, _OF_TEXT, (_INSTRUCTION,)) for each in module[_COMPUTATION]]
+        self._numbers = {head.get(5, 0): index for index, (head, _) in enumerate(computations)}
+        self._stand_ins = stand_ins
+        self._frames = _frames(module.get(_FRAMES, b""))
         self._known: dict[bytes, int] = {b"": -1}
-        self._new = itertools.count()
+        entry = self._numbers[module.get(_ENTRY, 0)]
         self.tables: dict[str, Any] = {
-            "computations": [_text(head[_NAME]) for head in heads],
-            "entry": self._numbers[entry],
+            "computations": [_text(head[_NAME]) for head, _ in computations],
+            "entry": entry,
             "callees": {},
             "details": {},
             **{name: [] for name in ("names", "opcodes", "owners", "sources", "places")},
         }
-        self.programs: list[bytes] = []
-        edited = [
-            _field(_COMPUTATION, self._computation(index, each))
-            for index, each in enumerate(computations)
-        ]
-        rest = [raw for number, _, raw in module if number not in (_COMPUTATION, _PROGRAM, _FRAMES)]
-        rest.append(_field(_PROGRAM, self.programs[self._numbers[entry]]))
-        self.data = b"".join([*rest, *edited])
+        made = [self._computation(index, *each) for index, each in enumerate(computations)]
+        parts = [_field(_COMPUTATION, each) for each, _ in made]
+        self.data = b"".join([rest, _field(_PROGRAM, made[entry][1]), *parts])
 
-    def _computation(self, index: int, fields: list[_Field]) -> bytes:
-        # Of fusion computations and threads XLA's translation has no notion.
-        parts = [
-            raw for number, _, raw in fields if number not in (_NAME, _INSTRUCTION, _PROGRAM, 7, 8)
-        ]
-        instructions = [_fields(value) for number, value, _ in fields if number == _INSTRUCTION]
-        by_id = {}
-        for each in instructions:
-            found = {number: value for number, value, _ in each}
-            by_id[found.get(_ID, 0)] = found, each
+    def _computation(self, index: int, head: dict[int, Any], rest: bytes) -> tuple[bytes, bytes]:
+        """A computation, and the shapes of its parameters and its result."""
+        by_id: dict[int, tuple[dict[int, Any], bytes]] = {}
+        for each in head[_INSTRUCTION]:
+            parted = _parted(each, _DROPPED)
+            by_id[parted[0].get(_ID, 0)] = parted
         self._shapes = {key: found[_SHAPE] for key, (found, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
         # Numbered as they stand in the text.
-        for key in sorted(by_id):
-            parts += self._instruction(*by_id[key])
+        parts = [self._instruction(*by_id[key]) for key in sorted(by_id)]
         self.tables["owners"] += [index] * len(by_id)
-        head = {number: value for number, value, _ in fields}
-        root = by_id[head.get(_ROOT, 0)][0]
-        self.programs.append(_program(head[_PROGRAM], root))
-        parts.append(_field(_PROGRAM, self.programs[-1]))
-        return _field(_NAME, f"f.{index}") + b"".join(parts)
+        root, _ = by_id[head.get(_ROOT, 0)]
+        # The root may give another shape now.
+        _, program = _parted(head[_PROGRAM], (2,))
+        program += _field(2, _result(root[_OPCODE].decode(), root[_SHAPE]))
+        parts = [_field(_NAME, f"f.{index}"), rest, *parts, _field(_PROGRAM, program)]
+        return b"".join(parts), program
 
-    def _instruction(self, found: dict[int, Any], fields: list[_Field]) -> list[bytes]:
+    def _instruction(self, found: dict[int, Any], rest: bytes) -> bytes:
         tables = self.tables
         number, opcode = len(tables["names"]), found[_OPCODE].decode()
-        is_elided = found.get(_TARGET_NAME) == _ELIDED
+        stand_in, name = self._stand_ins.get(opcode), f"i{number}"
+        is_elided = found.get(_TARGET_NAME) == ELIDED.encode()
         tables["names"].append(_text(found[_NAME]))
         tables["opcodes"].append("constant" if is_elided else opcode)
         tables["sources"].append(self._source(found.get(_METADATA, b"")))
         if _CALLEES in found:
             ids = _numbers(found[_CALLEES])
             tables["callees"][number] = [self._numbers[each] for each in ids]
-        details = _DETAILS.get(opcode)
-        if details is not None:
-            operands = [self._shapes[each] for each in _numbers(found.get(_OPERANDS, b""))]
-            tables["details"][number] = details(found, operands)
-        name = _field(_NAME, f"i{number}")
-        if opcode in _KEPT or is_elided or _has_one_start(opcode, found):
-            call = [(_OPCODE, "custom-call"), (_TARGET_NAME, "minixla"), (_VERSION, 1)]
-            kept = [raw for each, _, raw in fields if each in (_SHAPE, _ID, _OPERANDS)]
-            kept += [_field(*each) for each in call]
-        elif opcode == "constant" and _is_tuple(found[_SHAPE]):
-            return self._tuple(f"i{number}", found[_LITERAL], found[_ID])[0]
-        elif opcode in _SINGLE and _is_tuple(found[_SHAPE]):
-            return self._one_by_one(f"i{number}", found, fields)
-        else:
-            kept = [raw for each, _, raw in fields if each not in _DROPPED]
-            if opcode in _RENAMED:
-                kept = [raw for each, _, raw in fields if each not in _DROPPED | {_OPCODE, _SHAPE}]
-                kept += [_field(_OPCODE, _RENAMED[opcode]), _field(_SHAPE, _result(opcode, found))]
-            if _MESH in found:
-                kept.append(_field(_GROUPS, _groups(found[_MESH])))
-            for each in _STRINGS & found.keys():
-                found[each].decode()  # Python's interface to MLIR ends over other strings
-        return [_field(_INSTRUCTION, b"".join([name, *kept]))]
+        if stand_in is not None:
+            tables["details"][number] = self._details(opcode, found)
+        if stand_in == "custom-call":
+            kept = {each: found[each] for each in (_SHAPE, _ID, _OPERANDS) if each in found}
+            call = {_NAME: name, _OPCODE: stand_in, _TARGET_NAME: "minixla", _VERSION: 1}
+            return _instruction(call | kept)
+        if opcode == "constant" and _is_tuple(found[_SHAPE]):
+            return self._tuple(name, found[_LITERAL], found.get(_ID, 0))
+        if opcode in _SINGLE and _is_tuple(found[_SHAPE]):
+            return self._one_by_one(name, found, rest)
+        own = {_NAME: name}
+        if stand_in is not None:
+            own |= {_OPCODE: stand_in, _SHAPE: _result(opcode, found[_SHAPE])}
+            _, rest = _parted(rest, own)
+        if _MESH in found:
+            rest += _field(_GROUPS, _groups(found[_MESH]))
+        for each in _STRINGS & found.keys():
+            found[each].decode()  # Python's interface to MLIR ends over other strings
+        return _instruction(own, rest)
 
-    def _one_by_one(self, name: str, found: dict[int, Any], fields: list[_Field]) -> list[bytes]:
+    def _details(self, opcode: str, found: dict[int, Any]) -> dict[str, Any]:
+        """What a translation may ask for of an instruction that is translated here."""
+        details = {
+            name: read(found[number])
+            for number, (name, read) in _DETAILS.items()
+            if number in found
+        }
+        if opcode == "bitcast":
+            shapes = self._shapes[_numbers(found[_OPERANDS])[0]], found[_SHAPE]
+            details["layouts"] = [*map(_layout, shapes)]
+        return details
+
+    def _one_by_one(self, name: str, found: dict[int, Any], rest: bytes) -> bytes:
         """A collective of several arrays as one for each, since StableHLO's takes one."""
-        operands, shapes = _numbers(found[_OPERANDS]), _repeated(found[_SHAPE], _MEMBERS)
-        own = _DROPPED | {_SHAPE, _ID, _OPERANDS}
-        rest = b"".join([raw for each, _, raw in fields if each not in own])
+        operands, shapes = _numbers(found[_OPERANDS]), _message(found[_SHAPE], _MEMBERS)[_MEMBERS]
+        _, rest = _parted(rest, (_SHAPE, _ID, _OPERANDS))
         made, ids = [], []
         for member, (operand, shape) in enumerate(zip(operands, shapes, strict=True)):
             ids.append(next(self._new))
-            given = {_NAME: f"{name}.{member}", _SHAPE: shape, _ID: ids[-1]}
-            given[_OPERANDS] = _encoded(operand)
-            parts = [rest, *[_field(*each) for each in given.items()]]
-            made.append(_field(_INSTRUCTION, b"".join(parts)))
-        return [*made, self._packed(name, found[_SHAPE], found[_ID], ids)]
+            own = {_NAME: f"{name}.{member}", _SHAPE: shape, _ID: ids[-1]}
+            made.append(_instruction({**own, _OPERANDS: _encoded(operand)}, rest))
+        return b"".join([*made, _packed(name, found[_SHAPE], found[_ID], ids)])
 
-    def _packed(self, name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
-        """A tuple."""
-        packed = b"".join(map(_encoded, members))
-        given = {_NAME: name, _OPCODE: "tuple", _SHAPE: shape, _ID: id_, _OPERANDS: packed}
-        return _field(_INSTRUCTION, b"".join([_field(*each) for each in given.items()]))
-
-    def _tuple(self, name: str, literal: bytes, id_: int) -> tuple[list[bytes], int]:
+    def _tuple(self, name: str, literal: bytes, id_: int) -> bytes:
         """The constants that make up a constant tuple, which XLA does not translate."""
-        shape = next(value for number, value, _ in _fields(literal) if number == 1)
+        found = _message(literal, 10)
+        shape, members = found[1], found[10]
         if not _is_tuple(shape):
-            given = {_NAME: name, _OPCODE: "constant", _SHAPE: shape, _ID: id_, _LITERAL: literal}
-            parts = [_field(*each) for each in given.items()]
-            return [_field(_INSTRUCTION, b"".join(parts))], id_
-        made, ids = [], []
-        for member, each in enumerate(_repeated(literal, 10)):
-            parts, own = self._tuple(f"{name}.{member}", each, next(self._new))
-            made += parts
-            ids.append(own)
-        return [*made, self._packed(name, shape, id_, ids)], id_
+            own = {_NAME: name, _OPCODE: "constant", _SHAPE: shape, _ID: id_}
+            return _instruction({**own, _LITERAL: literal})
+        ids = [next(self._new) for _ in members]
+        rows = zip(itertools.count(), members, ids, strict=False)
+        made = [self._tuple(f"{name}.{member}", each, own) for member, each, own in rows]
+        return b"".join([*made, _packed(name, shape, id_, ids)])
 
     def _source(self, metadata: bytes) -> int:
         """The index of the place in the user's program that metadata tell; -1 for none."""
@@ -293,48 +292,30 @@ class _Edited:
         return index
 
 
+def _packed(name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
+    """A tuple."""
+    packed = b"".join(map(_encoded, members))
+    return _instruction({_NAME: name, _OPCODE: "tuple", _SHAPE: shape, _ID: id_, _OPERANDS: packed})
+
+
+#: Of a computation what is written anew; XLA's translation knows neither fusions nor threads.
+_OF_TEXT = (_NAME, _INSTRUCTION, _PROGRAM, 7, 8)
 _DROPPED = frozenset([_NAME, _METADATA, _SHARDING, _FRONTEND, _COMPOSITE, _MESH])
 #: Targets of custom calls, configurations of these, of outfeeds and infeeds.
 _STRINGS = frozenset([_TARGET_NAME, _CONFIG, 22, 27])
 #: Collectives of one array each.
 _SINGLE = ("collective-permute", "reduce-scatter")
-#: Opcodes that become another of the same attributes; the table says what they were.
-_RENAMED = {
-    "all-gather-start": "all-gather",
-    "all-reduce-start": "all-reduce",
-    "collective-permute-start": "collective-permute",
-    "erf": "tanh",
-}
-_NAMES = """add-dependency all-gather-done all-reduce-done async-done async-start async-update
-bitcast collective-permute-done conditional copy copy-done copy-start dynamic-reshape fusion mulhi
-ragged-dot recv recv-done scaled-dot scan send send-done"""
-_KEPT = frozenset(_NAMES.split())
+#: What gives its operand and its result in a tuple.
+_IN_TUPLE = ("all-gather-start", "collective-permute-start")
 
 
 def _is_tuple(shape: bytes) -> bool:
     return _message(shape).get(_TYPE) == _TUPLE
 
 
-def _result(opcode: str, fields: dict[int, Any]) -> bytes:
-    """The shape that an instruction of another opcode gives."""
-    shape = fields[_SHAPE]
-    in_tuple = opcode in ("all-gather-start", "collective-permute-start")
-    return _repeated(shape, _MEMBERS)[1] if in_tuple else shape
-
-
-def _program(shape: bytes, root: dict[int, Any]) -> bytes:
-    """The shapes of parameters and result of a computation, whose root may give another now."""
-    result = _field(2, _result(root[_OPCODE].decode(), root))
-    return b"".join([raw for number, _, raw in _fields(shape) if number != 2]) + result
-
-
-_WITH_ONE_START = {"dynamic-slice": 2, "dynamic-update-slice": 3}
-
-
-def _has_one_start(opcode: str, fields: dict[int, Any]) -> bool:
-    """Whether all starts of a dynamic slice may be in one vector, as in older programs."""
-    count = _WITH_ONE_START.get(opcode)
-    return count is not None and len(_numbers(fields[_OPERANDS])) == count
+def _result(opcode: str, shape: bytes) -> bytes:
+    """The shape that what stands for an instruction gives."""
+    return _message(shape, _MEMBERS)[_MEMBERS][1] if opcode in _IN_TUPLE else shape
 
 
 def _text(data: bytes) -> str:
@@ -343,7 +324,7 @@ def _text(data: bytes) -> str:
 
 def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
     """File, function and line of each stack frame that a module lists."""
-    files, functions, places, frames = (_repeated(data, number) for number in (1, 2, 3, 4))
+    files, functions, places, frames = _message(data, 1, 2, 3, 4).values()
     found = {}
     for number, each in enumerate(map(_message, frames), 1):
         location = each.get(1, 0)
@@ -356,7 +337,7 @@ def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
     return found
 
 
-# What translations ask of instructions, from their fields and their operands' shapes.
+# What translations ask of instructions.
 
 
 def _layout(shape: bytes) -> Any:
@@ -364,8 +345,8 @@ def _layout(shape: bytes) -> Any:
     layout = _message(shape).get(_LAYOUT)
     if layout is None:
         return None
-    found = _message(layout)
-    tiles = [_numbers(_message(each).get(1, b"")) for each in _repeated(layout, 6)]
+    found = _message(layout, 6)
+    tiles = [_numbers(_message(each).get(1, b"")) for each in found[6]]
     return _numbers(found.get(1, b"")), tiles
 
 
@@ -374,66 +355,47 @@ def _dot(data: bytes) -> list[list[int]]:
     return [_numbers(found.get(number, b"")) for number in (1, 2, 3, 4)]
 
 
-def _precision(fields: dict[int, Any]) -> list[int]:
-    return _numbers(_message(fields.get(_PRECISION, b"")).get(1, b""))
+def _ragged(data: bytes) -> list[Any]:
+    found = _message(data)
+    sides = [_numbers(found.get(each, b"")) for each in (2, 3)]
+    return [_dot(found.get(1, b"")), *sides]
 
 
-def _ragged(fields: dict[int, Any], operands: Iterable[bytes]) -> dict[str, Any]:
-    numbers = _message(fields[90])
-    return {
-        "dot": _dot(numbers.get(1, b"")),
-        "ragged": [_numbers(numbers.get(each, b"")) for each in (2, 3)],
-        "precision": _precision(fields),
-    }
-
-
-def _composite(fields: dict[int, Any], operands: Iterable[bytes]) -> dict[str, str]:
-    """The attributes of a call that stands for a composite."""
-    if not fields.get(_COMPOSITE):
-        return {}
-    pairs = map(_message, _repeated(fields.get(_FRONTEND, b""), 1))
+def _pairs(data: bytes) -> dict[str, str]:
+    pairs = map(_message, _message(data, 1)[1])
     return {_text(each.get(1, b"")): _text(each.get(2, b"")) for each in pairs}
 
 
-def _channel(fields: dict[int, Any], operands: Iterable[bytes]) -> dict[str, Any]:
-    return {"channel_id": fields.get(26, 0), "is_host_transfer": bool(fields.get(47))}
-
-
-_DETAILS: dict[str, Callable[[dict[int, Any], list[bytes]], dict[str, Any]]] = {
-    "all-to-all": _channel,
-    "async-start": lambda fields, _: {"thread": _text(fields.get(79, b"")) or "main"},
-    "bitcast": lambda fields, operands: {
-        "layouts": [_layout(operands[0]), _layout(fields[_SHAPE])]
-    },
-    "call": _composite,
-    "dynamic-slice": lambda fields, _: {"sizes": _numbers(fields.get(20, b""))},
-    "fusion": lambda fields, _: {"kind": _text(fields.get(11, b"kLoop"))},
-    "ragged-all-to-all": _channel,
-    "ragged-dot": _ragged,
-    "recv": _channel,
-    "recv-done": _channel,
-    "scaled-dot": lambda fields, _: {"dot": _dot(fields[30]), "precision": _precision(fields)},
-    "scan": lambda fields, _: {
-        "dimension": _numbers(fields[_DIMENSIONS])[0],
-        "is_reverse": bool(fields.get(94)),
-        "carries": fields.get(95, 0),
-        "is_associative": {0: False, 1: True}.get(fields.get(96, 0)),
-    },
-    "send": _channel,
-    "send-done": _channel,
+#: By the number of the field its name, that of our attribute if there is one, and how it is read.
+_DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
+    11: ("kind", _text),
+    14: ("dimensions", _numbers),
+    20: ("slice_sizes", _numbers),
+    26: ("channel_id", int),
+    30: ("dot", _dot),
+    47: ("is_host_transfer", bool),
+    51: ("precision", lambda data: _numbers(_message(data).get(1, b""))),
+    _FRONTEND: ("frontend_attributes", _pairs),
+    79: ("async_execution_thread", _text),
+    _COMPOSITE: ("is_composite", bool),
+    90: ("ragged_dot", _ragged),
+    94: ("is_reverse", bool),
+    95: ("carries", int),
+    96: ("associativity", int),
 }
 
 
 def _groups(data: bytes) -> bytes:
     """Replica groups along axes of a mesh of devices, written out."""
-    mesh = _message(data)[1]
-    sizes = [_message(each).get(2, 0) for each in _repeated(mesh, 1)]
-    ids = np.array(_numbers(_message(mesh).get(2, b"")) or np.arange(math.prod(sizes)))
-    for iota in map(_message, _repeated(mesh, 3)):
+    found = _message(data, 2)
+    mesh = _message(found[1], 1, 3)
+    sizes = [_message(each).get(2, 0) for each in mesh[1]]
+    ids = np.array(_numbers(mesh.get(2, b"")) or np.arange(math.prod(sizes)))
+    for iota in map(_message, mesh[3]):
         ids = ids.reshape(_numbers(iota[1])).transpose(_numbers(iota[2]))
     # Which axes, and of those that are split the size before and of the part.
     along = []
-    for each in map(_message, _repeated(data, 2)):
+    for each in map(_message, found[2]):
         part = _message(each.get(2, b""))
         at = each.get(1, 0)
         along.append((at, part.get(1, 1), part.get(2, sizes[at])))

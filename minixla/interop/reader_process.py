@@ -1,12 +1,12 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
 Run as a script. A request is a letter, 8 bytes of length, and so many bytes: `B`, a program in
-binary form, `T`, MLIR's text, or `H`, HLO's. Each part of a reply is a letter, the number of the
-request and the length, 8 bytes each, and the bytes. A reply is any number of `L`, the data of a
-large constant, and of `S`, MLIR's text where a binary program has strings beyond ASCII, or what
-stands beside an HLO program, as JSON; and then `M`, the module as bytecode, or `E`, the place of an
-error, a line break and a message, or `D`, why the reader died. A child serves until it dies; the
-next one needs no imports.
+binary form, `T`, MLIR's text, or `H`, HLO's behind a line of JSON: what stands for opcodes that
+XLA's translation lacks. Each part of a reply is a letter, the number of the request and the length,
+8 bytes each, and the bytes. A reply is any number of `L`, the data of a large constant, and of `S`,
+MLIR's text where a binary program has strings beyond ASCII, or what stands beside an HLO program,
+as JSON; and then `M`, the module as bytecode, or `E`, the place of an error, a line break and a
+message, or `D`, why the reader died. A child serves until it dies; the next one needs no imports.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ _number = mmap.mmap(-1, 8)
 def read(kind: bytes, source: bytes) -> None:
     """Parses a program, and sends it."""
     if kind == b"H":
-        source, tables = _hlo.translated(source.decode())
+        stand_ins, _, text = source.decode().partition("\n")
+        source, tables = _hlo.translated(text, json.loads(stand_ins))
         _send(b"S", json.dumps(tables).encode())
     if kind == b"B" and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized  # type: ignore[arg-type]  # reads any buffer

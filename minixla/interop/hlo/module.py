@@ -12,7 +12,7 @@ from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import TupleShape
 from minixla.core.source import Source
-from minixla.interop.hlo.operations import HLO
+from minixla.interop.hlo.operations import HLO, STAND_INS
 from minixla.interop.hlo.reading import Program
 from minixla.interop.module import TRANSLATIONS, Module
 from minixla.interop.step import Step
@@ -20,14 +20,8 @@ from minixla.interop.values import source_at
 
 _OPERATION = re.compile(r"(?:stablehlo|chlo|mhlo|hlo|func)\.[\w.\-]+: ")
 _LOOSE = ("-start", "-update")
-#: What stands for instructions: of the opcode, or of any.
-_STANDING = {
-    "stablehlo.all_gather": "all-gather-start",
-    "stablehlo.all_reduce": "all-reduce-start",
-    "stablehlo.collective_permute": "collective-permute-start",
-    "stablehlo.custom_call": None,
-    "stablehlo.tanh": "erf",
-}
+#: MLIR's operations that may stand for instructions of other opcodes.
+_STANDING = {f"stablehlo.{opcode.replace('-', '_')}" for opcode in STAND_INS.values()}
 
 
 class HloModule(Module):
@@ -107,8 +101,7 @@ class HloModule(Module):
         if name not in _STANDING or self._at < 0:
             return name
         opcode = self.tables["opcodes"][self._at]
-        is_own = f"hlo.{opcode}" in HLO and _STANDING[name] in (None, opcode)
-        return f"hlo.{opcode}" if is_own else name
+        return f"hlo.{opcode}" if opcode in STAND_INS else name
 
     def _source(self, location: Any) -> Source | None:
         if self._at < 0:

@@ -1,28 +1,32 @@
 """Instructions of HLO that XLA's translation has nothing of, or that mean more than in StableHLO.
 
-They come as custom calls, or as operations of the same attributes: see `engine.hlo_protos`.
+Those whose rows begin with `hlo.` come as custom calls, or as operations of the same attributes:
+see `engine.hlo_protos`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
+from minixla import numpy as mnp
 from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
+from minixla.engine.hlo_protos import ELIDED
 from minixla.interop.building import Builder
 from minixla.interop.calls import foreign_call, packed
 from minixla.interop.chlo import CHLO
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo.bitcasts import bitcast
-from minixla.interop.hlo.composed import stochastic_convert
 from minixla.interop.hlo.refused import ElidedConstant, ForeignCallback
 from minixla.interop.known_calls import kept_call, known_call
-from minixla.interop.operations import TABLE, Translation, accurate
+from minixla.interop.operations import TABLE, Translation, accurate, preferred
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS, replica_groups
@@ -34,17 +38,30 @@ from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 _Attributes = Callable[[Step], dict[str, Any]]
 
 
+def _applied(
+    step: Step, name: str, operands: Sequence[Value], attributes: _Attributes | None = None
+) -> Sequence[Value]:
+    """The results of our operation of an instruction's attributes, and of others."""
+    operation, details = REGISTRY[name], step.module.details(step)
+    given = attributes(step) if attributes is not None else {}
+    for each, field in operation.fields.items():
+        if field.kind.holds_programs:
+            given[each] = step.module.computation(step)
+        elif each in details:
+            given[each] = details[each]
+    return step.builder.apply(operation, operands, given)
+
+
 def _one(name: str, attributes: _Attributes | None = None) -> Translation:
     """The operation of XLA's name `name`, on the same operands."""
 
     def translation(step: Step) -> Sequence[Value]:
-        given = attributes(step) if attributes is not None else {}
-        return _declared(step, step.builder.apply(REGISTRY[name], step.operands, given))
+        return _as_declared(step, _applied(step, name, step.operands, attributes))
 
     return translation
 
 
-def _declared(step: Step, found: Sequence[Value]) -> Sequence[Value]:
+def _as_declared(step: Step, found: Sequence[Value]) -> Sequence[Value]:
     """What an instruction gives as its one value, a tuple where it is declared one."""
     is_tuple = isinstance(step.results[0], TupleShape)
     if len(found) == 1 and is_tuple is isinstance(found[0].shape, TupleShape):
@@ -61,9 +78,8 @@ def _by_leaf(name: str, attributes: _Attributes | None = None) -> Translation:
 
     def translation(step: Step) -> Sequence[Value]:
         whole, *others = step.operands
-        given = attributes(step) if attributes is not None else {}
         leaves = step.builder.leaves(whole)
-        return packed(step, [step.bind(name, leaf, *others, **given) for leaf in leaves])
+        return packed(step, [_applied(step, name, [x, *others], attributes)[0] for x in leaves])
 
     return translation
 
@@ -72,22 +88,21 @@ def _by_leaf(name: str, attributes: _Attributes | None = None) -> Translation:
 
 
 def _call(step: Step) -> Sequence[Value]:
-    graph, fields = step.module.computation(step), step.module.details(step)
+    details = step.module.details(step)
+    fields = details.get("frontend_attributes", {}) if details.get("is_composite") else {}
     name, version = fields.get("composite.name"), fields.get("composite.version", "0")
     if name is None or not version.isdecimal():
-        return step.builder.apply(REGISTRY["Call"], step.operands, {"computation": graph})
+        return _applied(step, "Call", step.operands)
     given = {
-        "computation": graph,
         "composite_name": name,
         "composite_attributes": fields.get("composite.attributes", "{}"),
         "version": int(version),
     }
-    return step.builder.apply(REGISTRY["CompositeCall"], step.operands, given)
+    return _applied(step, "CompositeCall", step.operands, lambda _: given)
 
 
 def _fusion(step: Step) -> Sequence[Value]:
-    given = {"computation": step.module.computation(step), **step.module.details(step)}
-    return _declared(step, step.builder.apply(REGISTRY["Fusion"], _leaves(step), given))
+    return _as_declared(step, _applied(step, "Fusion", _leaves(step)))
 
 
 def _while(step: Step) -> Sequence[Value]:
@@ -97,18 +112,16 @@ def _while(step: Step) -> Sequence[Value]:
 
 
 def _scan(step: Step) -> dict[str, Any]:
-    given = step.module.details(step)
-    carries, dimension = given["carries"], given["dimension"]
-    first = step.operands[0].shape if len(step.operands) > carries else None
+    details = step.module.details(step)
+    (dimension,) = details["dimensions"]
+    first = step.operands[0].shape if len(step.operands) > details.get("carries", 0) else None
     if not isinstance(first, Shape) or not 0 <= dimension < first.rank:
         step.reject("it has no input along that dimension", "Inputs stand before the carries.")
     return {
-        "to_apply": step.module.computation(step),
-        "carries": carries,
+        "carries": 0,
         "length": first.dimensions[dimension],
         "scan_dimension": dimension,
-        "is_reverse": given["is_reverse"],
-        "is_associative": given["is_associative"],
+        "is_associative": {0: False, 1: True}.get(details.get("associativity", 0)),
     }
 
 
@@ -130,16 +143,16 @@ def _conditional(step: Step) -> Sequence[Value]:
     programs = [_of_all(branch, section, everything) for branch, section in given]
     attributes = {"branches": tuple(programs)}
     found = step.builder.apply(REGISTRY["Conditional"], [index, *everything], attributes)
-    return _declared(step, found)
+    return _as_declared(step, found)
 
 
 def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]) -> Graph:
     """A branch as a program of all operands."""
-    if [id(each) for each in section] == [id(each) for each in everything]:
+    if list(map(id, section)) == list(map(id, everything)):
         return branch
     builder = Builder()
     builder.inputs = [Value(value.shape, None, -1) for value in everything]
-    own = {id(value): mine for value, mine in zip(everything, builder.inputs, strict=True)}
+    own = dict(zip(map(id, everything), builder.inputs, strict=True))
     outputs = builder.inline(branch, [own[id(value)] for value in section])
     return builder.graph(outputs, branch.name)
 
@@ -147,11 +160,11 @@ def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]
 # Halves of asynchronous operations.
 
 
-def _start(name: str) -> Translation:
+def _start(opcode: str) -> Translation:
     """The start of a collective, which is translated as the whole."""
 
     def translation(step: Step) -> Sequence[Value]:
-        found = TRANSFERS[name](step)
+        found = TRANSFERS[f"stablehlo.{opcode.replace('-', '_')}"](step)
         if len(found) != 1:
             return found
         whole = step.builder.instructions.pop()
@@ -165,9 +178,7 @@ def _async_start(step: Step) -> Sequence[Value]:
     """The start of a computation: one of ours, where that says it all."""
     graph, leaves = step.module.computation(step), _leaves(step)
     if len(graph.outputs) == 1 and leaves == step.operands:
-        thread = step.module.details(step)["thread"]
-        given = {"computation": graph, "async_execution_thread": thread}
-        return step.builder.apply(REGISTRY["AsyncStart"], leaves, given)
+        return _applied(step, "AsyncStart", leaves)
     declared = step.results[0]
     assert isinstance(declared, TupleShape), "XLA's parser checks it"
     results = iter(step.builder.apply(REGISTRY["Call"], leaves, {"computation": graph}))
@@ -179,7 +190,7 @@ def _copy_start(step: Step) -> Sequence[Value]:
     (whole,) = step.operands
     if isinstance(whole.shape, TupleShape):
         return [step.builder.packed([whole, whole])]
-    return step.builder.apply(REGISTRY["CopyStart"], [whole])
+    return _applied(step, "CopyStart", [whole])
 
 
 def _done(name: str, member: int | None = None) -> Translation:
@@ -189,7 +200,7 @@ def _done(name: str, member: int | None = None) -> Translation:
         (start,) = step.operands
         made = start.instruction
         if made is not None and made.op.name.endswith(("Start", "Update")):
-            return step.builder.apply(REGISTRY[name], [start])
+            return _applied(step, name, [start])
         return [start if member is None else step.builder.member(start, member)]
 
     return translation
@@ -198,22 +209,19 @@ def _done(name: str, member: int | None = None) -> Translation:
 # Arrays.
 
 
-def _starts(name: str, count: int) -> Translation:
-    """A dynamic slice as older programs write it: all starts in one vector."""
+def _dynamic(name: str, count: int) -> Translation:
+    """A dynamic slice of `count` arrays; in older programs all starts are in one vector."""
 
     def translation(step: Step) -> Sequence[Value]:
         operands, vector = step.operands[:count], step.operands[count]
         shape = vector.shape
-        assert isinstance(shape, Shape)
-        if not shape.rank:
-            operands = step.operands
-        for index in range(shape.size if shape.rank else 0):
+        if not isinstance(shape, Shape) or not shape.rank:
+            return _applied(step, name, step.operands)
+        for index in range(shape.size):
             limits = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
             cut = step.bind("Slice", vector, **limits)
             operands.append(step.bind("Reshape", cut, dimensions=()))
-        sizes = step.module.details(step).get("sizes")
-        given = {} if sizes is None else {"slice_sizes": tuple(sizes)}
-        return step.builder.apply(REGISTRY[name], operands, given)
+        return _applied(step, name, operands)
 
     return translation
 
@@ -238,14 +246,14 @@ _PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 
 def _product(step: Step) -> dict[str, Any]:
     """The attributes of a product whose dimension numbers stand beside the program."""
-    details, own = step.module.details(step), step.operands[0].shape
-    contracting, other, batch, other_batch = map(tuple, details["dot"])
+    details = step.module.details(step)
+    dot, *ragged = details["ragged_dot"] if "ragged_dot" in details else [details["dot"]]
+    contracting, other, batch, other_batch = map(tuple, dot)
     numbers: Any = DotDimensionNumbers(contracting, other, batch, other_batch)
-    if "ragged" in details:
-        numbers = RaggedDotDimensionNumbers(numbers, *map(tuple, details["ragged"]))
-    kind, precision = step.result.element_type, details["precision"][:2]
-    differs = isinstance(own, Shape) and own.element_type is not kind
-    given = {"dimension_numbers": numbers, "preferred_element_type": kind if differs else None}
+    if ragged:
+        numbers = RaggedDotDimensionNumbers(numbers, *map(tuple, ragged))
+    given = {"dimension_numbers": numbers, "preferred_element_type": preferred(step)}
+    precision = details.get("precision", ())[:2]
     if any(precision):
         given["precision_config"] = tuple([_PRECISIONS[each] for each in precision])
     return given
@@ -265,8 +273,7 @@ def _default(name: str) -> Translation:
 def _scaled_dot(step: Step) -> Sequence[Value]:
     """HLO has both scales last, our operation each behind its operand."""
     lhs, rhs, lhs_scale, rhs_scale = step.operands
-    operands = [lhs, lhs_scale, rhs, rhs_scale]
-    return step.builder.apply(REGISTRY["ScaledDot"], operands, _product(step))
+    return _applied(step, "ScaledDot", [lhs, lhs_scale, rhs, rhs_scale], _product)
 
 
 def _mulhi(step: Step) -> Sequence[Value]:
@@ -276,35 +283,57 @@ def _mulhi(step: Step) -> Sequence[Value]:
     return step.builder.inline(graph, step.operands)
 
 
+def _stochastic_convert(step: Step) -> Sequence[Value]:
+    """Floats to integers, rounded away from zero as often as random bits are below the fraction."""
+    (operand, random), kind = step.shapes, step.result.element_type
+    given = operand.element_type, random.element_type
+    wanted = given[0].is_float, given[1].kind, kind.kind, given[1].bits
+    if wanted != (True, "unsigned", "signed", given[0].bits):
+        step.reject(
+            f"{operand} and {random} do not convert to {step.result}",
+            "It takes floats and random unsigned integers of as many bits, and gives signed ones.",
+        )
+    low, high = -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1
+    # In two steps, each exact: for f16 the whole power is out of range.
+    half = 2.0 ** (given[0].bits // 2)
+
+    def rounded(x: Any, bits: Any) -> Any:
+        size = ops.abs(x)
+        whole = ops.convert_element_type(size, kind)
+        fraction = size - ops.convert_element_type(whole, given[0])
+        up = ops.lt(bits, ops.convert_element_type(fraction * half * half, given[1]))
+        found = whole + ops.convert_element_type(up, kind)
+        found = mnp.where(x < 0, -found, found)
+        found = mnp.where(x < high, found, high)
+        found = mnp.where(x > low, found, low)
+        return mnp.where(x == x, found, 0)
+
+    return step.inlined(rounded)
+
+
 def _all_to_all(step: Step) -> Sequence[Value]:
     """Operand i goes to member i of the group, and result i is what came from it."""
-    shapes = {value.shape for value in step.operands}
-    (shape,) = shapes if len(shapes) == 1 else (None,)
-    if not isinstance(shape, Shape):
+    if len({value.shape for value in step.operands}) != 1:
         step.reject("its operands are not of one shape", "Give an array for each member.")
-    count, sizes = len(step.operands), shape.dimensions
-    rows = [step.bind("Reshape", each, dimensions=(1, *sizes)) for each in step.operands]
-    stacked = step.bind("ConcatInDim", *rows, dimension=0)
-    given = {"split_dimension": 0, "concat_dimension": 0, "split_count": count}
-    channel = step.module.details(step)["channel_id"] or None
-    groups = {"replica_groups": replica_groups(step), "channel_id": channel}
-    moved = step.bind("AllToAll", stacked, **given, **groups)
-    results = []
-    for index in range(count):
-        start, limit = (index, *[0] * shape.rank), (index + 1, *sizes)
-        cut = {"start_indices": start, "limit_indices": limit, "strides": (1,) * len(start)}
-        row = step.bind("Slice", moved, **cut)
-        results.append(step.bind("Reshape", row, dimensions=sizes))
-    return results
+    channel = re.search(r"handle = ([1-9]\d*)", str(step.raw("channel_handle")))
+    given = {
+        "split_count": len(step.operands),
+        "replica_groups": replica_groups(step),
+        "channel_id": int(channel[1]) if channel else None,
+    }
+
+    def exchanged(*operands: Any) -> list[Any]:
+        return list(ops.all_to_all(mnp.stack(operands), 0, 0, **given))
+
+    return step.inlined(exchanged)
 
 
 def _ragged_all_to_all(step: Step) -> Sequence[Value]:
     """HLO has both arrays first, our operation the output behind what is sent."""
     rows, output, starts, sizes, places, counts = step.operands
-    config = step.raw("backend_config")
-    groups = plain(config["replica_groups"]) if "replica_groups" in config else None
-    channel = step.module.details(step)["channel_id"] or None
-    given = {"replica_groups": replica_groups(step, groups), "channel_id": channel}
+    config = {each.name: plain(each.attr) for each in step.raw("backend_config") or ()}
+    groups = replica_groups(step, config.get("replica_groups"))
+    given = {"replica_groups": groups, "channel_id": config.get("channel_id") or None}
     operands = [rows, starts, sizes, output, places, counts]
     return step.builder.apply(REGISTRY["RaggedAllToAll"], operands, given)
 
@@ -331,8 +360,7 @@ def _domain(step: Step) -> dict[str, Any]:
 
 
 def _channel(step: Step) -> dict[str, Any]:
-    given = step.module.details(step)
-    return {**given, "channel_id": max(given["channel_id"], 1)}
+    return {"channel_id": 1}  # where it says none
 
 
 def _received(step: Step) -> dict[str, Any]:
@@ -344,10 +372,14 @@ def _received(step: Step) -> dict[str, Any]:
 
 #: Custom calls that say where values shall lie, beside shardings: they give their operand.
 _MOVES = ("LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin", "Unpin")
+#: Targets that XLA's translation and our own edits make.
+_TARGETS = {ELIDED: _elided, "ragged_all_to_all": _ragged_all_to_all}
 
 
 def _custom_call(step: Step) -> Sequence[Value]:
     target = step.get("call_target_name")
+    if target in _TARGETS:
+        return _TARGETS[target](step)
     if target.startswith((*PLACEMENTS, *_MOVES)) and step.results == step.shapes:
         return step.operands
     call, given = foreign_call(step)
@@ -369,33 +401,36 @@ def _custom_call(step: Step) -> Sequence[Value]:
     return packed(step, found)
 
 
-#: By the name of MLIR's operation, or by the opcode of a custom call that stands for it.
+#: Opcodes that come as another one of the same attributes, and how they become ours.
+_SAME = {
+    "erf": ("tanh", accurate(REGISTRY["Erf"])),
+    **{
+        f"{opcode}-start": (opcode, _start(opcode))
+        for opcode in ("all-gather", "all-reduce", "collective-permute")
+    },
+}
+#: By the name of MLIR's operation, or by the opcode for which another operation stands.
 HLO: dict[str, Translation] = {
     **{f"mhlo.{each.removeprefix('chlo.')}": CHLO[each] for each in CHLO},
+    **{f"hlo.{opcode}": translation for opcode, (_, translation) in _SAME.items()},
     "func.call": _call,
     "hlo.add-dependency": _by_leaf("AddDependency"),
     "hlo.all-gather-done": _done("AllGatherDone"),
-    "hlo.all-gather-start": _start("stablehlo.all_gather"),
     "hlo.all-reduce-done": _done("AllReduceDone"),
-    "hlo.all-reduce-start": _start("stablehlo.all_reduce"),
     "hlo.async-done": _done("AsyncDone", 1),
     "hlo.async-start": _async_start,
     "hlo.async-update": _done("AsyncUpdate"),
     "hlo.bitcast": bitcast,
     "hlo.collective-permute-done": _done("CollectivePermuteDone"),
-    "hlo.collective-permute-start": _start("stablehlo.collective_permute"),
     "hlo.conditional": _conditional,
-    "hlo.constant": _elided,
     "hlo.copy": _by_leaf("Copy"),
     "hlo.copy-done": _done("CopyDone", 0),
     "hlo.copy-start": _copy_start,
     "hlo.dynamic-reshape": _one("DynamicReshape", _dynamic_reshape),
-    "hlo.dynamic-slice": _starts("DynamicSlice", 1),
-    "hlo.dynamic-update-slice": _starts("DynamicUpdateSlice", 2),
-    "hlo.erf": accurate(REGISTRY["Erf"]),
+    "hlo.dynamic-slice": _dynamic("DynamicSlice", 1),
+    "hlo.dynamic-update-slice": _dynamic("DynamicUpdateSlice", 2),
     "hlo.fusion": _fusion,
     "hlo.mulhi": _mulhi,
-    "hlo.ragged-all-to-all": _ragged_all_to_all,
     "hlo.ragged-dot": _one("RaggedDot", _product),
     "hlo.recv": _one("Recv", _received),
     "hlo.recv-done": _one("RecvDone", _channel),
@@ -405,7 +440,7 @@ HLO: dict[str, Translation] = {
     "hlo.send-done": _one("SendDone", _channel),
     "mhlo.all_to_all": _all_to_all,
     "mhlo.domain": _by_leaf("Domain", _domain),
-    "mhlo.stochastic_convert": stochastic_convert,
+    "mhlo.stochastic_convert": _stochastic_convert,
     "mhlo.topk": CHLO["chlo.top_k"],
     "mhlo.xla.rng_get_and_update_state": _one(
         "RngGetAndUpdateState", lambda step: {"delta": step.get("delta")}
@@ -419,14 +454,14 @@ HLO: dict[str, Translation] = {
     "stablehlo.get_tuple_element": lambda step: [
         step.builder.member(step.operands[0], step.get("index"))
     ],
-    "stablehlo.map": _one(
-        "Map",
-        lambda step: {
-            "computation": step.module.computation(step),
-            "dimensions": step.integers("dimensions"),
-        },
-    ),
+    "stablehlo.map": _one("Map", lambda step: {"dimensions": step.integers("dimensions")}),
     "stablehlo.select": _one("Select"),
     "stablehlo.tuple": lambda step: [step.builder.packed(step.operands)],
     "stablehlo.while": _while,
+}
+#: What stands for opcodes while MLIR reads a program.
+STAND_INS = {
+    "call": "call",
+    **{name[4:]: "custom-call" for name in HLO if name.startswith("hlo.")},
+    **{opcode: stand_in for opcode, (stand_in, _) in _SAME.items()},
 }

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
+from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText, callees_in
 from minixla.interop.reader import Refusal, Sent, sent
 from minixla.interop.reading import read_module
@@ -42,6 +43,7 @@ _WORDS = {
         "Make the dimensions smaller.",
     ),
 }
+_STAND_INS = json.dumps(STAND_INS)
 _HEADER = re.compile(r"^([ \t]*(?:ENTRY\s+)?%?[\w.\-]+)[ \t]*\(.*\{[ \t]*$", re.MULTILINE)
 _ENTRY = re.compile(r"\bENTRY\s")
 _DEADLY = (
@@ -133,7 +135,7 @@ def _check(source: HloText) -> None:
 def _sent(source: HloText) -> Sent:
     """What the reader makes of it; computations may stand in any order."""
     try:
-        return sent(source.text, is_hlo=True)
+        return _read_elsewhere(source.text)
     except Refusal as refusal:
         if _MISSING not in refusal.problem:
             raise
@@ -141,10 +143,14 @@ def _sent(source: HloText) -> Sent:
         if text == source.text:
             raise
         try:
-            return sent(text, is_hlo=True)
+            return _read_elsewhere(text)
         except Refusal as second:
             second.problem = _PLACE.sub(partial(_moved, lines), second.problem)
             raise
+
+
+def _read_elsewhere(text: str) -> Sent:
+    return sent(f"{_STAND_INS}\n{text}", is_hlo=True)
 
 
 def _moved(lines: Sequence[int], place: re.Match[str]) -> str:
@@ -222,7 +228,7 @@ def _first(source: HloText, refusal: Refusal) -> int:
 
 def _is_same(text: str, refusal: Refusal) -> bool:
     try:
-        sent(text, is_hlo=True)
+        _read_elsewhere(text)
     except Refusal as found:
         return found.died if refusal.died else found.problem == refusal.problem
     return False

@@ -6,13 +6,17 @@ import pytest
 from jax.extend.mlir import ir
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.engine.hlo_protos import translated
+from minixla.engine import hlo_protos
 
 ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
 
 
 def module(body, tables=""):
     return f"HloModule m\n\n{tables}{ADD}\nENTRY main {{\n{body}\n}}\n"
+
+
+def translated(text):
+    return hlo_protos.translated(text, {"copy": "custom-call"})
 
 
 def text_of(bytecode):
