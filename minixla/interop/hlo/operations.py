@@ -38,12 +38,9 @@ from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 _Attributes = Callable[[Step], dict[str, Any]]
 
 
-def _applied(
-    step: Step, name: str, operands: Sequence[Value], attributes: _Attributes | None = None
-) -> Sequence[Value]:
-    """The results of our operation of an instruction's attributes, and of others."""
+def _applied(step: Step, name: str, operands: Sequence[Value], **given: Any) -> Sequence[Value]:
+    """The results of our operation: `given`, and what the instruction says, are its attributes."""
     operation, details = REGISTRY[name], step.module.details(step)
-    given = attributes(step) if attributes is not None else {}
     for each, field in operation.fields.items():
         if field.kind.holds_programs:
             given[each] = step.module.computation(step)
@@ -52,11 +49,12 @@ def _applied(
     return step.builder.apply(operation, operands, given)
 
 
-def _one(name: str, attributes: _Attributes | None = None) -> Translation:
+def _one(name: str, attributes: _Attributes | None = None, **given: Any) -> Translation:
     """The operation of XLA's name `name`, on the same operands."""
 
     def translation(step: Step) -> Sequence[Value]:
-        return _as_declared(step, _applied(step, name, step.operands, attributes))
+        own = attributes(step) if attributes is not None else {}
+        return _as_declared(step, _applied(step, name, step.operands, **given, **own))
 
     return translation
 
@@ -78,8 +76,9 @@ def _by_leaf(name: str, attributes: _Attributes | None = None) -> Translation:
 
     def translation(step: Step) -> Sequence[Value]:
         whole, *others = step.operands
+        own = attributes(step) if attributes is not None else {}
         leaves = step.builder.leaves(whole)
-        return packed(step, [_applied(step, name, [x, *others], attributes)[0] for x in leaves])
+        return packed(step, [_applied(step, name, [x, *others], **own)[0] for x in leaves])
 
     return translation
 
@@ -98,7 +97,7 @@ def _call(step: Step) -> Sequence[Value]:
         "composite_attributes": fields.get("composite.attributes", "{}"),
         "version": int(version),
     }
-    return _applied(step, "CompositeCall", step.operands, lambda _: given)
+    return _applied(step, "CompositeCall", step.operands, **given)
 
 
 def _fusion(step: Step) -> Sequence[Value]:
@@ -209,19 +208,21 @@ def _done(name: str, member: int | None = None) -> Translation:
 # Arrays.
 
 
-def _dynamic(name: str, count: int) -> Translation:
+def _dynamic(name: str, count: int, **given: Any) -> Translation:
     """A dynamic slice of `count` arrays; in older programs all starts are in one vector."""
 
     def translation(step: Step) -> Sequence[Value]:
-        operands, vector = step.operands[:count], step.operands[count]
-        shape = vector.shape
-        if not isinstance(shape, Shape) or not shape.rank:
-            return _applied(step, name, step.operands)
-        for index in range(shape.size):
-            limits = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
-            cut = step.bind("Slice", vector, **limits)
-            operands.append(step.bind("Reshape", cut, dimensions=()))
-        return _applied(step, name, operands)
+        operands, starts = step.operands[:count], step.operands[count:]
+        if [shape.rank for shape in step.shapes[count:]] == [1]:
+            (vector,) = starts
+            cuts = [
+                step.bind(
+                    "Slice", vector, start_indices=(at,), limit_indices=(at + 1,), strides=(1,)
+                )
+                for at in range(vector.shape.size)
+            ]
+            starts = [step.bind("Reshape", each, dimensions=()) for each in cuts]
+        return _applied(step, name, [*operands, *starts], **given)
 
     return translation
 
@@ -273,7 +274,7 @@ def _default(name: str) -> Translation:
 def _scaled_dot(step: Step) -> Sequence[Value]:
     """HLO has both scales last, our operation each behind its operand."""
     lhs, rhs, lhs_scale, rhs_scale = step.operands
-    return _applied(step, "ScaledDot", [lhs, lhs_scale, rhs, rhs_scale], _product)
+    return _applied(step, "ScaledDot", [lhs, lhs_scale, rhs, rhs_scale], **_product(step))
 
 
 def _mulhi(step: Step) -> Sequence[Value]:
@@ -359,15 +360,11 @@ def _domain(step: Step) -> dict[str, Any]:
 # Channels and custom calls.
 
 
-def _channel(step: Step) -> dict[str, Any]:
-    return {"channel_id": 1}  # where it says none
-
-
 def _received(step: Step) -> dict[str, Any]:
     declared = step.results[0]
     if not isinstance(declared, TupleShape) or not declared.elements:
         step.reject(f"its result is {declared}", "It gives data, a context and a token.")
-    return {"output_shape": declared.elements[0], **_channel(step)}
+    return {"output_shape": declared.elements[0]}
 
 
 #: Custom calls that say where values shall lie, beside shardings: they give their operand.
@@ -427,17 +424,17 @@ HLO: dict[str, Translation] = {
     "hlo.copy-done": _done("CopyDone", 0),
     "hlo.copy-start": _copy_start,
     "hlo.dynamic-reshape": _one("DynamicReshape", _dynamic_reshape),
-    "hlo.dynamic-slice": _dynamic("DynamicSlice", 1),
+    "hlo.dynamic-slice": _dynamic("DynamicSlice", 1, slice_sizes=()),
     "hlo.dynamic-update-slice": _dynamic("DynamicUpdateSlice", 2),
     "hlo.fusion": _fusion,
     "hlo.mulhi": _mulhi,
     "hlo.ragged-dot": _one("RaggedDot", _product),
-    "hlo.recv": _one("Recv", _received),
-    "hlo.recv-done": _one("RecvDone", _channel),
+    "hlo.recv": _one("Recv", _received, channel_id=1),
+    "hlo.recv-done": _one("RecvDone", channel_id=1),
     "hlo.scaled-dot": _scaled_dot,
     "hlo.scan": _one("Scan", _scan),
-    "hlo.send": _one("Send", _channel),
-    "hlo.send-done": _one("SendDone", _channel),
+    "hlo.send": _one("Send", channel_id=1),
+    "hlo.send-done": _one("SendDone", channel_id=1),
     "mhlo.all_to_all": _all_to_all,
     "mhlo.domain": _by_leaf("Domain", _domain),
     "mhlo.stochastic_convert": _stochastic_convert,
