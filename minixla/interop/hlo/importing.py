@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import Any
 
 from minixla.core.errors import ImportError_, TransformError, explain
-from minixla.core.graph import Graph
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.files import content, is_path
@@ -54,58 +53,47 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
             found and what to do.
     """
     check_shardings(SUBJECT, shardings)
-    text = _text(source)
+    text = HloText(_text(source))
     if shardings == "refuse":
-        _refuse_shardings(HloText(text))
+        _refuse_shardings(text)
     program = read(text)
     module = HloModule(program)
     module.translate()
-    graphs = module.graphs
-    kinds = {name: _kind(graph, module.depths[id(graph)]) for name, graph in graphs.items()}
     name = program.tables["computations"][program.tables["entry"]]
-    made = kinds[name](graphs[name], graphs)
-    special = {each: kind for each, kind in kinds.items() if kind is not ImportedProgram}
-    made.functions.update({each: kind(graphs[each], {}) for each, kind in special.items()})
-    return made
+    return _HloProgram(name, module)
 
 
-def _kind(graph: Graph, depth: int) -> type[ImportedProgram]:
-    """How a computation is called."""
-    if depth > _DEEPEST:
-        return _DeepProgram
-    has_tokens = TOKEN in (*graph.input_shapes, *graph.output_shapes)
-    return _OrderedProgram if has_tokens else ImportedProgram
+class _HloProgram(ImportedProgram):
+    """A computation of a module, and as the entry all others.
 
+    Tokens are no arguments and no results of a call.
+    """
 
-class _OrderedProgram(ImportedProgram):
-    """A program that takes or gives tokens: they are no arguments and no results of a call."""
+    def __init__(self, name: str, module: HloModule, is_entry: bool = True) -> None:
+        graph = module.graphs[name]
+        super().__init__(graph, {})
+        self._depth = module.depths[id(graph)]
+        if is_entry:
+            self.functions = {each: _HloProgram(each, module, False) for each in module.graphs}
 
     def __call__(self, *operands: Any) -> Any:
-        """The result, or the tuple of results, tokens left out."""
-        count = sum([shape is not TOKEN for shape in self.graph.input_shapes])
+        """The result, or the tuple of results."""
+        if self._depth > _DEEPEST:
+            raise explain(
+                TransformError,
+                self.graph.name,
+                f"more than {_DEEPEST} computations call each other in a row",
+                (),
+                "Inline those that are called once (XLA's pass call-inliner), or write the "
+                "repetition as a while.",
+            )
+        shapes, given, remaining = self.graph.input_shapes, operands, iter(operands)
         # Too many or too few are refused with the count of all inputs.
-        given, remaining = list(operands), iter(operands)
-        if len(operands) == count:
-            shapes = self.graph.input_shapes
-            given = [create_token() if each is TOKEN else next(remaining) for each in shapes]
+        if len(operands) == sum([shape is not TOKEN for shape in shapes]):
+            given = tuple([create_token() if x is TOKEN else next(remaining) for x in shapes])
         pairs = zip(self._flat(given), self.graph.output_shapes, strict=True)
         results = tuple([value for value, shape in pairs if shape is not TOKEN])
         return results[0] if len(results) == 1 else results
-
-
-class _DeepProgram(ImportedProgram):
-    """A program that can be looked at, but not run."""
-
-    def __call__(self, *operands: Any) -> NoReturn:
-        """Refuses: what evaluates and transforms programs, XLA too, recurses over calls."""
-        raise explain(
-            TransformError,
-            self.graph.name,
-            f"more than {_DEEPEST} computations call each other in a row",
-            (),
-            "Inline those that are called once (XLA's pass call-inliner), or write the repetition "
-            "as a while.",
-        )
 
 
 def _refuse_shardings(source: HloText) -> None:

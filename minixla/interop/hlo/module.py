@@ -109,7 +109,8 @@ class HloModule(Module):
         place = self.tables["sources"][self._at]
         if place >= 0:
             return self._places[place]
-        return source_at("<hlo>", self.tables["names"][self._at], self._program.line(self._at))
+        computation = self._names[self.tables["owners"][self._at]]
+        return source_at("<hlo>", computation, self._program.line(self._at))
 
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
         is_start = self._at >= 0 and self.tables["opcodes"][self._at].endswith(_LOOSE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
@@ -69,19 +69,21 @@ class Program:
         self.text, self.tables, self.module, self.constants = text, tables, module, constants
         for name in ("callees", "details"):
             tables[name] = {int(key): value for key, value in tables[name].items()}
-        # Where each computation's instructions begin.
-        owners, count = tables["owners"], len(tables["computations"])
-        self._starts = [bisect_left(owners, each) for each in range(count + 1)]
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        """Where instructions stand in the text."""
+        owners, names = self.tables["owners"], self.tables["names"]
+        found, start = [], 0
+        for index, computation in enumerate(self.tables["computations"]):
+            end = bisect_right(owners, index)
+            found += self.text.positions(computation, names[start:end])
+            start = end
+        return found
 
     def position(self, index: int) -> int:
         """Where an instruction stands in the text."""
-        tables = self.tables
-        if not 0 <= index < len(tables["owners"]):
-            return 0
-        owner = tables["owners"][index]
-        start, end = self._starts[owner : owner + 2]
-        name = tables["computations"][owner]
-        return self.text.position(name, index - start, end - start, tables["names"][index])
+        return self._positions[index] if 0 <= index < len(self._positions) else 0
 
     def callees(self, index: int) -> list[str]:
         """The computations of the module that the text of a custom call names."""
@@ -99,13 +101,12 @@ class Program:
         return self.text.refused(position, f"{title}: {problem.rstrip('.')}", given, advice)
 
 
-def read(text: str) -> Program:
+def read(source: HloText) -> Program:
     """Reads a program.
 
     Raises:
         ImportError_: it is none.
     """
-    source = HloText(text)
     _check(source)
     try:
         found = _sent(source)
@@ -113,7 +114,7 @@ def read(text: str) -> Program:
         raise _refused(source, refusal) from None
     program = Program(source, json.loads(found.strings), read_module(found.module), found.constants)
     names = program.tables["computations"]
-    if len(names) > 1 and _ENTRY.search(text) is None:
+    if len(names) > 1 and _ENTRY.search(source.text) is None:
         problem = f"none of {len(names)} computations is marked as ENTRY"
         advice = "Mark the computation that runs first: ENTRY %main (...) -> ... {"
         raise source.refused(0, problem, (), advice)
@@ -164,7 +165,7 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
     places = [each for each in _PLACE.finditer(refusal.problem) if _VAGUE not in each[3]]
     if places:
         place = places[0]
-        position = _position(source, int(place[1]), int(place[2]))
+        position = source.position(int(place[1]), int(place[2]))
         if _LATE.match(place[3]):  # the parser has read on
             position = len(source.text[:position].rstrip())
             position = source.text.rfind("\n", 0, position) + 1
@@ -197,16 +198,6 @@ def _about(source: HloText, position: int, problem: str, advice: str) -> ImportE
     """The error for a position, which names the instruction that it is in."""
     opcode = source.opcode(position)
     return source.refused(position, f"{opcode}: {problem}" if opcode else problem, (), advice)
-
-
-def _position(source: HloText, line: int, column: int) -> int:
-    """The position of a line and a column; the end where the text has fewer."""
-    start = 0
-    for _ in range(line - 1):
-        start = source.text.find("\n", start) + 1
-        if not start:
-            return len(source.text)
-    return min(start + max(column - 1, 0), len(source.text))
 
 
 def _first(source: HloText, refusal: Refusal) -> int:

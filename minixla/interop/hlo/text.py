@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from bisect import bisect_left
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from minixla.core.errors import ImportError_, explain
@@ -64,28 +65,33 @@ class HloText:
         return found
 
     @cached_property
-    def _ends(self) -> list[int]:
-        """Where lines end."""
-        return [match.start() for match in re.finditer("\n", self.text)]
+    def _lines(self) -> list[int]:
+        """Where lines begin."""
+        return [0, *[match.end() for match in re.finditer("\n", self.text)]]
 
-    def position(self, computation: str, number: int, count: int, name: str) -> int:
-        """Where an instruction stands, the `number`th of the `count` of a computation."""
+    def line(self, position: int) -> int:
+        """The line, counted from 1, that a position is in."""
+        return bisect_right(self._lines, position)
+
+    def position(self, line: int, column: int) -> int:
+        """The position of a line and a column; the end where the text has fewer."""
+        start = self._lines[line - 1] if line <= len(self._lines) else len(self.text)
+        return min(start + max(column - 1, 0), len(self.text))
+
+    def positions(self, computation: str, names: Sequence[str]) -> list[int]:
+        """Where the instructions of a computation stand, of which XLA says the names."""
         start, own = self.computations.get(computation, (0, []))
-        if len(own) == count:
-            return own[number][0]
+        if len(own) == len(names):
+            return [at for at, _ in own]
         # Some are written as operands of others; XLA numbers names that are there twice.
-        names = (name, name.rpartition(".")[0])
-        return next((at for at, each in own if each in names), start)
+        places = {name: at for at, name in reversed(own)}
+        return [places.get(name) or places.get(name.rpartition(".")[0], start) for name in names]
 
     def instruction(self, position: int) -> str:
         """The text of the instruction that stands at a position."""
         marks = (each.start() for each in _MARK.finditer(self.text, position) if each[3])
         next(marks, None)  # its own
         return self.text[position : next(marks, None)].partition("\n}")[0]
-
-    def line(self, position: int) -> int:
-        """The line, counted from 1, that a position is in."""
-        return bisect_left(self._ends, position) + 1
 
     def opcode(self, position: int) -> str:
         """The opcode of the instruction that a position is in; nothing where it is in none."""
@@ -117,12 +123,11 @@ class HloText:
         Raises:
             ImportError_: they call each other in circles.
         """
-        names, starts = list(self.computations), [at for at, _ in self.computations.values()]
-        parts = [self.text[: starts[0]]] if starts else [self.text]
-        ends = [*starts[1:], len(self.text)]
+        starts = [at for at, _ in self.computations.values()]
+        spans = itertools.pairwise([*starts, len(self.text)])
         bodies = {
             name: self.text[start:end]
-            for name, start, end in zip(names, starts, ends, strict=False)
+            for name, (start, end) in zip(self.computations, spans, strict=True)
         }
 
         def recursive(name: str) -> ImportError_:
@@ -132,6 +137,7 @@ class HloText:
 
         callees = {name: callees_in(body) for name, body in bodies.items()}
         order = callees_first(callees, recursive)
+        parts = [self.text[: starts[0] if starts else None]]
         lines = list(range(1, parts[0].count("\n") + 1))
         for name in order:
             body = bodies[name] if bodies[name].endswith("\n") else f"{bodies[name]}\n"
