@@ -20,7 +20,7 @@ from minixla.core.attributes import (
 )
 from minixla.core.batching import BatchTracer
 from minixla.core.element_types import element_type
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
@@ -313,6 +313,42 @@ class RngGetAndUpdateState(Internal):
 
 
 _STATE = Shape("u64", (2,))
+
+
+@register
+class ElidedConstant(Internal):
+    """A constant that a dump shows as `constant({...})`: its shape is known, its value is not.
+
+    Programs that hold one can be read, printed and drawn; what asks for the value is refused.
+
+    Attributes:
+        output_shape: the constant's shape.
+        label, line: what it is called in the text, and where it stands.
+    """
+
+    spec_names = ()
+    hlo_name = "constant"
+    output_shape: Shape = attribute(ShapeAttribute())
+    label: str = attribute(Text())
+    line: int = attribute(Integer())
+    zero_derivative = "it has no operands"
+
+    def shape(self):
+        return self.output_shape
+
+    def composition(self):
+        raise explain(
+            ImportError_,
+            "import_hlo",
+            f"line {self.line}: the text leaves out the numbers of the constant {self.label}",
+            [f"{self.label} = constant({{...}})"],
+            "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
+            "--xla_dump_large_constants), and import that.",
+        )
+
+    def hlo(self, emit, operands, shapes, result):
+        return emit.instruction("constant", ["{...}"], result)
+
 
 add_dependency = refusing(AddDependency)
 bitcast = refusing(Bitcast)

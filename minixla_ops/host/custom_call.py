@@ -114,6 +114,7 @@ class CustomCall(Operation):
         return self.shapes
 
     def reference(self, *args):
+        self._refuse_callback()
         function = _FUNCTIONS.get(self.target_name)
         if function is None:
             raise explain(
@@ -138,7 +139,21 @@ class CustomCall(Operation):
             )
         return arrays
 
+    def _refuse_callback(self) -> None:
+        """Refuses a function of the process that wrote the program: here it is another, or none."""
+        target = self.target_name
+        if "python" in target and "callback" in target and not is_registered(target):
+            raise explain(
+                TransformError,
+                "custom_call",
+                f"the target {target!r} calls a Python function of the program's maker",
+                (),
+                "It means nothing in another process: leave pure_callback, io_callback and debug "
+                "prints out of the program.",
+            )
+
     def stablehlo(self, emit, operands, shapes, results):
+        self._refuse_callback()
         if is_registered(self.target_name) and emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
         emit.foreign_call(self.target_name)

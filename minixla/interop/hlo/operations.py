@@ -24,7 +24,6 @@ from minixla.interop.calls import foreign_call, packed
 from minixla.interop.chlo import CHLO
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo.bitcasts import bitcast
-from minixla.interop.hlo.refused import ElidedConstant, ForeignCallback
 from minixla.interop.known_calls import kept_call, known_call
 from minixla.interop.operations import TABLE, Translation, accurate, preferred
 from minixla.interop.shardings import PLACEMENTS
@@ -349,7 +348,7 @@ def _constant(step: Step) -> Sequence[Value]:
 
 def _elided(step: Step) -> Sequence[Value]:
     label, line = step.module.place(step)
-    return [step.bind(ElidedConstant.name, output_shape=step.result, label=label, line=line)]
+    return [step.bind("ElidedConstant", output_shape=step.result, label=label, line=line)]
 
 
 def _domain(step: Step) -> dict[str, Any]:
@@ -389,12 +388,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
         if call.computations:  # what it runs is lost: none may take the call for a plain one
             names = ", ".join([f"%{each.name}" for each in call.computations])
             given["options"]["called_computations"] = f"{{{names}}}"
-        if "python" in target and "callback" in target:
-            attributes = {"target_name": target, "shapes": tuple(call.results), **given}
-            apply = step.builder.apply
-            found = apply(ForeignCallback, call.operands, attributes)
-        else:
-            found = kept_call(call, given)
+        found = kept_call(call, given)
     return packed(step, found)
 
 
