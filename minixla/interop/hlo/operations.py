@@ -25,7 +25,7 @@ from minixla.interop.chlo import CHLO
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo.bitcasts import bitcast
 from minixla.interop.known_calls import kept_call, known_call
-from minixla.interop.operations import TABLE, Translation, accurate, preferred
+from minixla.interop.operations import TABLE, Translation, accurate
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS, replica_groups
@@ -252,7 +252,9 @@ def _product(step: Step) -> dict[str, Any]:
     numbers: Any = DotDimensionNumbers(contracting, other, batch, other_batch)
     if ragged:
         numbers = RaggedDotDimensionNumbers(numbers, *map(tuple, ragged))
-    given = {"dimension_numbers": numbers, "preferred_element_type": preferred(step)}
+    kind = step.result.element_type
+    differs = step.shapes[0].element_type is not kind
+    given = {"dimension_numbers": numbers, "preferred_element_type": kind if differs else None}
     precision = details.get("precision", ())[:2]
     if any(precision):
         given["precision_config"] = tuple([_PRECISIONS[each] for each in precision])
