@@ -12,7 +12,6 @@ without the package around it.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Container, Mapping
 from typing import Any
@@ -390,28 +389,20 @@ def _groups(data: bytes) -> bytes:
     found = _message(data, 2)
     mesh = _message(found[1], 1, 3)
     sizes = [_message(each).get(2, 0) for each in mesh[1]]
-    ids = np.array(_numbers(mesh.get(2, b"")) or np.arange(math.prod(sizes)))
+    places = np.indices(sizes).reshape(len(sizes), -1)
+    ids = np.array(_numbers(mesh.get(2, b"")) or range(places.shape[1]))
     for iota in map(_message, mesh[3]):
         ids = ids.reshape(_numbers(iota[1])).transpose(_numbers(iota[2]))
-    # Which axes, and of those that are split the size before and of the part.
-    along = []
+    # The place of each device in its group, and what is left of its place in the mesh.
+    inner, left, members = np.zeros(ids.size, int), places.copy(), 1
     for each in map(_message, found[2]):
-        part = _message(each.get(2, b""))
-        at = each.get(1, 0)
-        along.append((at, part.get(1, 1), part.get(2, sizes[at])))
-    parts = []
-    for axis, size in enumerate(sizes):
-        own = [(low, low * count) for at, low, count in along if at == axis]
-        cuts = sorted({1, size, *itertools.chain(*own)})
-        parts += [(axis, low, high // low) for low, high in itertools.pairwise(cuts)]
-    inner = [
-        index
-        for at, first, count in along
-        for index, (axis, low, _) in enumerate(parts)
-        if axis == at and first <= low < first * count
-    ]
-    outer = [index for index in range(len(parts)) if index not in inner]
-    members = math.prod(parts[index][2] for index in inner)
-    rows = ids.reshape([part for _, _, part in parts]).transpose(outer + inner)
-    groups = [b"".join(map(_encoded, row)) for row in rows.reshape(-1, members).tolist()]
-    return b"".join([_field(1, _field(1, each)) for each in groups])
+        # Of an axis that is split the size before and of the part.
+        axis, part = each.get(1, 0), _message(each.get(2, b""))
+        count = part.get(2, sizes[axis])
+        step = sizes[axis] // (part.get(1, 1) * count)
+        digit = places[axis] // step % count
+        inner, members = inner * count + digit, members * count
+        left[axis] -= digit * step
+    order = np.lexsort((inner, np.ravel_multi_index(tuple(left), sizes)))
+    rows = ids.reshape(-1)[order].reshape(-1, members).tolist()
+    return b"".join([_field(1, _field(1, b"".join(map(_encoded, row)))) for row in rows])
