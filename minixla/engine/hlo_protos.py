@@ -339,25 +339,27 @@ def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
 # What translations ask of instructions.
 
 
+def _lists(data: bytes, *numbers: int) -> list[list[int]]:
+    """The numbers in each of several fields."""
+    found = _message(data)
+    return [_numbers(found.get(number, b"")) for number in numbers]
+
+
 def _layout(shape: bytes) -> Any:
     """The dimensions from the fastest to the slowest, and tiles; None for no layout."""
     layout = _message(shape).get(_LAYOUT)
     if layout is None:
         return None
-    found = _message(layout, 6)
-    tiles = [_numbers(_message(each).get(1, b"")) for each in found[6]]
-    return _numbers(found.get(1, b"")), tiles
+    tiles = [_lists(each, 1)[0] for each in _message(layout, 6)[6]]
+    return _lists(layout, 1)[0], tiles
 
 
 def _dot(data: bytes) -> list[list[int]]:
-    found = _message(data)
-    return [_numbers(found.get(number, b"")) for number in (1, 2, 3, 4)]
+    return _lists(data, 1, 2, 3, 4)
 
 
 def _ragged(data: bytes) -> list[Any]:
-    found = _message(data)
-    sides = [_numbers(found.get(each, b"")) for each in (2, 3)]
-    return [_dot(found.get(1, b"")), *sides]
+    return [_dot(_message(data).get(1, b"")), *_lists(data, 2, 3)]
 
 
 def _pairs(data: bytes) -> dict[str, str]:
@@ -373,7 +375,7 @@ _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     26: ("channel_id", int),
     30: ("dot", _dot),
     47: ("is_host_transfer", bool),
-    51: ("precision", lambda data: _numbers(_message(data).get(1, b""))),
+    51: ("precision", lambda data: _lists(data, 1)[0]),
     _FRONTEND: ("frontend_attributes", _pairs),
     79: ("async_execution_thread", _text),
     _COMPOSITE: ("is_composite", bool),
