@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,14 +49,12 @@ def _applied(step: Step, name: str, operands: Sequence[Value], **given: Any) -> 
     return step.builder.apply(operation, operands, given)
 
 
-def _one(name: str, attributes: _Attributes | None = None, **given: Any) -> Translation:
+def _one(
+    name: str, step: Step, attributes: _Attributes = lambda step: {}, **given: Any
+) -> Sequence[Value]:
     """The operation of XLA's name `name`, on the same operands."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        own = attributes(step) if attributes is not None else {}
-        return _as_declared(step, _applied(step, name, step.operands, **given, **own))
-
-    return translation
+    found = _applied(step, name, step.operands, **given, **attributes(step))
+    return _as_declared(step, found)
 
 
 def _as_declared(step: Step, found: Sequence[Value]) -> Sequence[Value]:
@@ -70,16 +69,11 @@ def _leaves(step: Step) -> list[Value]:
     return [leaf for value in step.operands for leaf in step.builder.leaves(value)]
 
 
-def _by_leaf(name: str, attributes: _Attributes | None = None) -> Translation:
+def _by_leaf(name: str, step: Step, attributes: _Attributes = lambda step: {}) -> Sequence[Value]:
     """An identity of the first operand, for each leaf of which there is one instruction."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        whole, *others = step.operands
-        own = attributes(step) if attributes is not None else {}
-        leaves = step.builder.leaves(whole)
-        return packed(step, [_applied(step, name, [x, *others], **own)[0] for x in leaves])
-
-    return translation
+    whole, *others = step.operands
+    given, leaves = attributes(step), step.builder.leaves(whole)
+    return packed(step, [_applied(step, name, [x, *others], **given)[0] for x in leaves])
 
 
 # Programs.
@@ -91,11 +85,8 @@ def _call(step: Step) -> Sequence[Value]:
     name, version = fields.get("composite.name"), fields.get("composite.version", "0")
     if name is None or not version.isdecimal():
         return _applied(step, "Call", step.operands)
-    given = {
-        "composite_name": name,
-        "composite_attributes": fields.get("composite.attributes", "{}"),
-        "version": int(version),
-    }
+    attributes = fields.get("composite.attributes", "{}")
+    given = {"composite_name": name, "composite_attributes": attributes, "version": int(version)}
     return _applied(step, "CompositeCall", step.operands, **given)
 
 
@@ -158,18 +149,14 @@ def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]
 # Halves of asynchronous operations.
 
 
-def _start(opcode: str) -> Translation:
+def _start(opcode: str, step: Step) -> Sequence[Value]:
     """The start of a collective, which is translated as the whole."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        found = TRANSFERS[f"stablehlo.{opcode.replace('-', '_')}"](step)
-        if len(found) != 1:
-            return found
-        whole = step.builder.instructions.pop()
-        start = REGISTRY[f"{whole.op.name}Start"]
-        return step.builder.apply(start, whole.operands, whole.op.values)
-
-    return translation
+    found = TRANSFERS[f"stablehlo.{opcode.replace('-', '_')}"](step)
+    if len(found) != 1:
+        return found
+    whole = step.builder.instructions.pop()
+    start = REGISTRY[f"{whole.op.name}Start"]
+    return step.builder.apply(start, whole.operands, whole.op.values)
 
 
 def _async_start(step: Step) -> Sequence[Value]:
@@ -191,39 +178,24 @@ def _copy_start(step: Step) -> Sequence[Value]:
     return _applied(step, "CopyStart", [whole])
 
 
-def _done(name: str, member: int | None = None) -> Translation:
+def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
     """A second half: of one of our starts, or of one that was taken apart."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        (start,) = step.operands
-        made = start.instruction
-        if made is not None and made.op.name.endswith(("Start", "Update")):
-            return _applied(step, name, [start])
-        return [start if member is None else step.builder.member(start, member)]
-
-    return translation
+    (start,) = step.operands
+    made = start.instruction
+    if made is not None and made.op.name.endswith(("Start", "Update")):
+        return _applied(step, name, [start])
+    return [start if member is None else step.builder.member(start, member)]
 
 
 # Arrays.
 
 
-def _dynamic(name: str, count: int, **given: Any) -> Translation:
+def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]:
     """A dynamic slice of `count` arrays; in older programs all starts are in one vector."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        operands, starts = step.operands[:count], step.operands[count:]
-        if [shape.rank for shape in step.shapes[count:]] == [1]:
-            (vector,) = starts
-            cuts = [
-                step.bind(
-                    "Slice", vector, start_indices=(at,), limit_indices=(at + 1,), strides=(1,)
-                )
-                for at in range(vector.shape.size)
-            ]
-            starts = [step.bind("Reshape", each, dimensions=()) for each in cuts]
-        return _applied(step, name, [*operands, *starts], **given)
-
-    return translation
+    operands = step.operands
+    if [shape.rank for shape in step.shapes[count:]] == [1]:
+        operands = step.inlined(lambda *each: [*each[:count], *each[count]])
+    return _applied(step, name, operands, **given)
 
 
 def _broadcast(step: Step) -> Sequence[Value]:
@@ -261,15 +233,11 @@ def _product(step: Step) -> dict[str, Any]:
     return given
 
 
-def _default(name: str) -> Translation:
+def _default(name: str, step: Step) -> Sequence[Value]:
     """A product, which says nothing of its precision where that is the default."""
-
-    def translation(step: Step) -> Sequence[Value]:
-        if "HIGH" not in str(step.raw("precision_config")):
-            del step.operation.attributes["precision_config"]
-        return TABLE[name](step)
-
-    return translation
+    if "HIGH" not in str(step.raw("precision_config")):
+        del step.operation.attributes["precision_config"]
+    return TABLE[name](step)
 
 
 def _scaled_dot(step: Step) -> Sequence[Value]:
@@ -398,7 +366,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
 _SAME = {
     "erf": ("tanh", accurate(REGISTRY["Erf"])),
     **{
-        f"{opcode}-start": (opcode, _start(opcode))
+        f"{opcode}-start": (opcode, partial(_start, opcode))
         for opcode in ("all-gather", "all-reduce", "collective-permute")
     },
 }
@@ -407,48 +375,50 @@ HLO: dict[str, Translation] = {
     **{f"mhlo.{each.removeprefix('chlo.')}": CHLO[each] for each in CHLO},
     **{f"hlo.{opcode}": translation for opcode, (_, translation) in _SAME.items()},
     "func.call": _call,
-    "hlo.add-dependency": _by_leaf("AddDependency"),
-    "hlo.all-gather-done": _done("AllGatherDone"),
-    "hlo.all-reduce-done": _done("AllReduceDone"),
-    "hlo.async-done": _done("AsyncDone", 1),
+    "hlo.add-dependency": partial(_by_leaf, "AddDependency"),
+    "hlo.all-gather-done": partial(_done, "AllGatherDone"),
+    "hlo.all-reduce-done": partial(_done, "AllReduceDone"),
+    "hlo.async-done": partial(_done, "AsyncDone", member=1),
     "hlo.async-start": _async_start,
-    "hlo.async-update": _done("AsyncUpdate"),
+    "hlo.async-update": partial(_done, "AsyncUpdate"),
     "hlo.bitcast": bitcast,
-    "hlo.collective-permute-done": _done("CollectivePermuteDone"),
+    "hlo.collective-permute-done": partial(_done, "CollectivePermuteDone"),
     "hlo.conditional": _conditional,
-    "hlo.copy": _by_leaf("Copy"),
-    "hlo.copy-done": _done("CopyDone", 0),
+    "hlo.copy": partial(_by_leaf, "Copy"),
+    "hlo.copy-done": partial(_done, "CopyDone", member=0),
     "hlo.copy-start": _copy_start,
-    "hlo.dynamic-reshape": _one("DynamicReshape", _dynamic_reshape),
-    "hlo.dynamic-slice": _dynamic("DynamicSlice", 1, slice_sizes=()),
-    "hlo.dynamic-update-slice": _dynamic("DynamicUpdateSlice", 2),
+    "hlo.dynamic-reshape": partial(_one, "DynamicReshape", attributes=_dynamic_reshape),
+    "hlo.dynamic-slice": partial(_dynamic, "DynamicSlice", 1, slice_sizes=()),
+    "hlo.dynamic-update-slice": partial(_dynamic, "DynamicUpdateSlice", 2),
     "hlo.fusion": _fusion,
     "hlo.mulhi": _mulhi,
-    "hlo.ragged-dot": _one("RaggedDot", _product),
-    "hlo.recv": _one("Recv", _received, channel_id=1),
-    "hlo.recv-done": _one("RecvDone", channel_id=1),
+    "hlo.ragged-dot": partial(_one, "RaggedDot", attributes=_product),
+    "hlo.recv": partial(_one, "Recv", attributes=_received, channel_id=1),
+    "hlo.recv-done": partial(_one, "RecvDone", channel_id=1),
     "hlo.scaled-dot": _scaled_dot,
-    "hlo.scan": _one("Scan", _scan),
-    "hlo.send": _one("Send", channel_id=1),
-    "hlo.send-done": _one("SendDone", channel_id=1),
+    "hlo.scan": partial(_one, "Scan", attributes=_scan),
+    "hlo.send": partial(_one, "Send", channel_id=1),
+    "hlo.send-done": partial(_one, "SendDone", channel_id=1),
     "mhlo.all_to_all": _all_to_all,
-    "mhlo.domain": _by_leaf("Domain", _domain),
+    "mhlo.domain": partial(_by_leaf, "Domain", attributes=_domain),
     "mhlo.stochastic_convert": _stochastic_convert,
     "mhlo.topk": CHLO["chlo.top_k"],
-    "mhlo.xla.rng_get_and_update_state": _one(
-        "RngGetAndUpdateState", lambda step: {"delta": step.get("delta")}
+    "mhlo.xla.rng_get_and_update_state": partial(
+        _one, "RngGetAndUpdateState", attributes=lambda step: {"delta": step.get("delta")}
     ),
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
-    "stablehlo.convolution": _default("stablehlo.convolution"),
+    "stablehlo.convolution": partial(_default, "stablehlo.convolution"),
     "stablehlo.custom_call": _custom_call,
-    "stablehlo.dot": _default("stablehlo.dot"),
-    "stablehlo.dot_general": _default("stablehlo.dot_general"),
+    "stablehlo.dot": partial(_default, "stablehlo.dot"),
+    "stablehlo.dot_general": partial(_default, "stablehlo.dot_general"),
     "stablehlo.get_tuple_element": lambda step: [
         step.builder.member(step.operands[0], step.get("index"))
     ],
-    "stablehlo.map": _one("Map", lambda step: {"dimensions": step.integers("dimensions")}),
-    "stablehlo.select": _one("Select"),
+    "stablehlo.map": partial(
+        _one, "Map", attributes=lambda step: {"dimensions": step.integers("dimensions")}
+    ),
+    "stablehlo.select": partial(_one, "Select"),
     "stablehlo.tuple": lambda step: [step.builder.packed(step.operands)],
     "stablehlo.while": _while,
 }
