@@ -15,8 +15,8 @@ def module(body, tables=""):
     return f"HloModule m\n\n{tables}{ADD}\nENTRY main {{\n{body}\n}}\n"
 
 
-def translated(text):
-    return hlo_protos.translated(text, {"copy": "custom-call"})
+def translated(text, stand_ins=None):
+    return hlo_protos.translated(text, stand_ins or {"copy": "custom-call"})
 
 
 def text_of(bytecode):
@@ -54,6 +54,58 @@ StackFrames
     text = text_of(bytecode)
     assert "func private @f.0" in text
     assert "stablehlo.custom_call @minixla" in text
+
+
+# An instruction of x: f32[4,8], what stands for its opcode, the translation and the details.
+STANDING = {
+    "a custom call": (
+        "f32[8,4]{0,1:T(2,4)} bitcast(x)",
+        "custom-call",
+        "custom_call @minixla(%arg0)",
+        {"layouts": [([1, 0], []), ([0, 1], [[2, 4]])]},
+    ),
+    "of what has sizes": (
+        "f32[1,2] dynamic-slice(x, i, i), dynamic_slice_sizes={1,2}",
+        "custom-call",
+        "custom_call @minixla(%arg0",
+        {"slice_sizes": [1, 2]},
+    ),
+    "of what has flags": (
+        "(f32[4,8], u32[], token[]) send(x, t), channel_id=3, is_host_transfer=true",
+        "custom-call",
+        "custom_call @minixla(%arg0",
+        {"channel_id": 3, "is_host_transfer": True},
+    ),
+    "another opcode": (
+        """(f32[4,8], f32[4,16]) all-gather-start(x), replica_groups={{0,1}}, dimensions={1},
+        channel_id=2""",
+        "all-gather",
+        "all_gather_dim = 1",
+        {"channel_id": 2, "dimensions": [1]},
+    ),
+    "the same opcode": (
+        """f32[] call(z, z), to_apply=add, is_composite=true,
+        frontend_attributes={composite.name="a.b"}""",
+        "call",
+        "call @f.0",
+        {"frontend_attributes": {"composite.name": "a.b"}, "is_composite": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STANDING)
+def test_what_stands_for_an_opcode_leaves_its_fields_beside_the_program(name):
+    instruction, stand_in, written, details = STANDING[name]
+    opcode = instruction.split("(x")[0].split("(z")[0].split()[-1]
+    given = "  x = f32[4,8] parameter(0)\ni = s32[] constant(1)\nz = f32[] constant(2)"
+    body = f"{given}\nt = token[] after-all()\nROOT r = {instruction}"
+    bytecode, found = translated(module(body), {opcode: stand_in})
+    assert written in text_of(bytecode)
+    assert found["opcodes"][-1] == opcode
+    assert list(found["details"]) == [len(found["names"]) - 1]
+    beside = found["details"][len(found["names"]) - 1]
+    assert {key: beside[key] for key in beside if key in details} == details
+    assert beside.keys() - details.keys() <= {"frontend_attributes"}
 
 
 # The mesh and the axes, and the groups.
