@@ -21,6 +21,9 @@ from minixla_ops.vocabulary.shorthand import listed
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
+#: XLA's targets that call a Python function by its number.
+_CALLBACK = re.compile(r"xla_\w*python_\w*callback")
+
 Layouts = Sequence[Sequence[int]]
 
 
@@ -142,7 +145,7 @@ class CustomCall(Operation):
     def _refuse_callback(self) -> None:
         """Refuses a function of the process that wrote the program: here it is another, or none."""
         target = self.target_name
-        if "python" in target and "callback" in target and not is_registered(target):
+        if _CALLBACK.fullmatch(target) and not is_registered(target):
             raise explain(
                 TransformError,
                 "custom_call",

@@ -215,3 +215,15 @@ def test_compiled_code_is_called(tmp_path):
 
     np.testing.assert_array_equal(mx.jit(function)(X), X + 5)
     np.testing.assert_array_equal(mx.vmap(function)(np.stack([X, X + 1])), [X + 5, X + 6])
+
+
+def test_a_callback_of_another_process_is_refused():
+    def call(target):
+        return lambda x: ops.custom_call(target, [x], Shape("f32", (2,)))
+
+    x = np.ones(2, np.float32)
+    for evaluate in (mx.reference, mx.jit):
+        with pytest.raises(mx.TransformError, match="Python function of the program's maker"):
+            evaluate(call("xla_ffi_python_cpu_callback"))(x)
+    with pytest.raises(mx.TransformError, match="no meaning in Python"):
+        mx.reference(call("users_python_callback"))(x)

@@ -882,6 +882,15 @@ ENTRY %main (x: f32[2]) -> f32[2] { // the callee comes later
     np.testing.assert_allclose(evaluated(text, values), np.sin(values), rtol=1e-6)
 
 
+def test_instructions_without_metadata_have_their_line_in_the_text():
+    text = module("x = f32[2,3] parameter(0)\nROOT y = f32[2,3] negate(f32[2,3] abs(x))")
+    first, second = mx.import_hlo(text).graph.instructions
+    line = text[: text.rindex("ROOT")].count("\n") + 1
+    assert str(second.source) == f"<hlo>:{line} (main)"
+    # One that is written as an operand has that of its computation.
+    assert (first.source.line, first.source.function) == (line - 2, "main")
+
+
 def test_the_root_may_stand_anywhere():
     text = module("x = f32[2,3] parameter(0)\nROOT y = f32[2,3] negate(x)\nz = f32[2,3] abs(y)")
     same(evaluated(text, X), -X)
