@@ -184,8 +184,8 @@ def test_every_operation_is_in_some_program():
     for row in (*INEXACT.values(), *TABLE.values()):
         draws = given(programs([row], 3))(note)
         settings(max_examples=3, database=None, suppress_health_check=SLOW)(draws)()
-    # Importing programs of others brings operations of its own.
-    operations = REGISTRY.values()
+    # Programs of others bring operations that are none of XLA's.
+    operations = [each for each in REGISTRY.values() if each.spec_names]
     entries = {each.name: each for each in operations if each.__module__.startswith("minixla_ops.")}
     excluded = EXCLUDED.keys() - INEXACT.keys()
     without = {name for name, each in entries.items() if each.builder_name in excluded}
