@@ -3,24 +3,27 @@
 Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong;
 130, Ctrl-C has ended it.
 Neither JAX nor NumPy is loaded before the words and the names of files have been looked at, but by
-files that `--load` names.
+files that `--load` names: what commands do is in `minixla.tools.commands`, loaded when it is run.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import minixla
-from minixla.tools.commands import check, convert, cost, run, show, table
-from minixla.tools.commands.options import BadInput, load_scripts, look_for_files
+from minixla.tools.evaluators import EVALUATORS, backend, loaded
 from minixla.tools.interrupts import INTERRUPTED, end_on_interrupt
 
-#: In the order in which the help shows them.
-_COMMANDS = (run, check, show, cost, table, convert)
+
+class BadInput(Exception):
+    """Words or files that a command cannot use; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,12 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         end_on_interrupt()
     name = "minixla"
     try:
-        load_scripts(arguments)
+        _load_scripts(arguments)
         options = _parsed(arguments)
         name = f"minixla {options.command}"
-        look_for_files(options)
-        _name_no_caller()
-        status = options.run(options)
+        _look_for_files(options)
+        status = loaded(options.run)(options)
         _flush()
         return status
     except KeyboardInterrupt:
@@ -53,24 +55,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0  # whoever read what is printed has stopped reading: that is no error
         where = f"{error.filename}: " if error.filename else ""
         problem = f"{where}{error.strerror or error}"
+    except MemoryError as error:
+        problem = f"there is not enough memory: {error}"
     except Exception as error:
+        if not isinstance(error, (BadInput, minixla.MinixlaError)):
+            raise
         problem = str(error)
-        if not _is_on_purpose(error):
-            if not isinstance(error, MemoryError):
-                raise
-            problem = f"there is not enough memory: {error}"
     with contextlib.suppress(OSError):
         print(f"{name}: {problem}", file=sys.stderr)
     return 2
 
 
+def _load_scripts(arguments: Sequence[str] | None) -> None:
+    """Runs the files that `--load` names, which may add to what other words mean."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--load", action="append", nargs="?", default=[])
+    for name in filter(None, parser.parse_known_args(arguments)[0].load):
+        _check_file(name)
+        spec = importlib.util.spec_from_file_location(f"loaded {name}", name)
+        if spec is None or spec.loader is None:
+            raise BadInput(f"--load: {name} is no file of Python's: its name does not end in .py")
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="minixla", description="Programs of XLA's operations.")
-    version = f"minixla {minixla.__version__}"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for command in _COMMANDS:
-        command.add(commands)
+    parser, commands = _parsers()
     try:
         options, others = parser.parse_known_args(arguments)
     except SystemExit:
@@ -79,26 +89,169 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     # argparse takes files of arguments only where they stand together.
     files = getattr(options, "arguments", None)
     if others and (files is None or any(word.startswith("-") for word in others)):
-        commands.choices[options.command].error(f"unrecognized arguments: {' '.join(others)}")
+        commands[options.command].error(f"unrecognized arguments: {' '.join(others)}")
     elif files is not None:
         files.extend(others)
     return options
 
 
-def _is_on_purpose(error: Exception) -> bool:
-    """Whether an error's message says what is wrong with the input."""
-    if isinstance(error, BadInput):
-        return True
-    from minixla.core.errors import MinixlaError
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of all words, and those of the words after each command."""
+    parser = argparse.ArgumentParser(prog="minixla", description="Programs of XLA's operations.")
+    version = f"minixla {minixla.__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
-    return isinstance(error, MinixlaError)
+    def add(
+        name: str, function: str, text: str, *parents: argparse.ArgumentParser
+    ) -> argparse.ArgumentParser:
+        what = text.split(" ", 1)[1]
+        command = commands.add_parser(name, help=what, description=f"{text}.", parents=parents)
+        command.set_defaults(run=f"minixla.tools.{function}")
+        return command
+
+    program, arguments, evaluation = _of_programs(), _of_arguments(), _of_evaluation()
+    evaluated = program, arguments, evaluation
+    add("run", "commands.run:run", "Computes the results of a program", *evaluated)
+    text = "Computes the gradient of a program's results, summed up"
+    add("grad", "commands.run:grad", text, *evaluated).add_argument(
+        "--argnums",
+        type=_list_type("of numbers such as 0,2", {}),
+        metavar="0,1",
+        help="the arguments; default: all floats and complex numbers",
+    )
+    text = "Computes the results of a program for every member of a batch"
+    vmap = add("vmap", "commands.run:vmap", text, *evaluated)
+    vmap.add_argument(
+        "--in-axes",
+        type=_list_type("such as 0,none,-1", {"none": None}),
+        metavar="0,none",
+        help="the batch's axis in each argument, or none; default: 0 in all",
+    )
+    what = "of the batch (default 2)"
+    vmap.add_argument("--size", type=int, metavar="NUMBER", default=2, help=what)
+    text = "Checks whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
+    check = add("check", "commands.reports:check", text, program, arguments)
+    what = "leaves the derivatives unchecked"
+    check.add_argument("--no-gradients", action="store_true", help=what)
+    text = "Shows a program as text, or as a picture where Graphviz is installed"
+    show = add("show", "commands.forms:show", text, program)
+    what = "default: what the output's name ends in, else hlo"
+    show.add_argument("--form", choices=("hlo", "stablehlo", "dot", "svg", "png"), help=what)
+    show.add_argument("--output", metavar="FILE", help="default: standard output")
+    text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
+    cost = add("cost", "commands.reports:cost", text, program)
+    cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
+    table = add("ops", "operations_table:show", "Prints the table of operations and their rules")
+    form = table.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a JSON list of objects")
+    form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
+    convert = add("convert", "commands.forms:convert", "Writes a program in another form", program)
+    convert.add_argument(
+        "--to",
+        choices=("stablehlo", "bytecode", "portable", "hlo", "exported"),
+        help="stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later "
+        "versions read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads "
+        "(.jax, .bin). Default: what the output's name ends in, else stablehlo",
+    )
+    convert.add_argument("--output", metavar="FILE", help="default: standard output")
+    return parser, commands.choices
 
 
-def _name_no_caller() -> None:
-    """Neither messages nor programs name the script that starts the command line."""
-    from minixla.core.source import skip_callers
+def _of_programs() -> argparse.ArgumentParser:
+    """The words that name a program."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "program",
+        help="a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
+        "serialized) or an HLO program (text); - reads standard input",
+    )
+    what = "the function of the module; default: main"
+    parser.add_argument("--function", metavar="NAME", help=what)
+    what = "read a program for several devices without what it says of their shares"
+    parser.add_argument("--drop-shardings", action="store_true", help=what)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
 
-    skip_callers(main.__code__.co_filename)
+
+def _of_arguments() -> argparse.ArgumentParser:
+    """The words that say where arguments come from."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        default=[],  # else usage errors would ask for one
+        metavar="array",
+        help="files of arguments in order: .npy of one, .npz of several (in the order of the "
+        "file); those that are missing are generated",
+    )
+    what = "of generated arguments: floats are normal, integers 0 to 7 (default 0)"
+    parser.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
+    what = "run first: it may add evaluators by mx.register_evaluator"
+    parser.add_argument("--load", metavar="FILE.py", action="append", help=what)
+    return parser
+
+
+def _of_evaluation() -> argparse.ArgumentParser:
+    """The words that say how a program is evaluated."""
+    parser = argparse.ArgumentParser(add_help=False)
+    backends, what = list(map(backend, EVALUATORS)), "what evaluates (default xla)"
+    parser.add_argument("--backend", choices=backends, default="xla", help=what)
+    parser.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
+    what = "prints the program instead of evaluating it"
+    parser.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)
+    return parser
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def _list_type(kind: str, words: dict[str, Any]) -> Callable[[str], list[Any]]:
+    """Reads numbers, and words for something else, with commas between them."""
+
+    def read(text: str) -> list[Any]:
+        parts = [part.strip().lower() for part in text.split(",")]
+        try:
+            return [words[part] if part in words else int(part) for part in parts]
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no list {kind}") from None
+
+    return read
+
+
+def _look_for_files(options: argparse.Namespace) -> None:
+    """Looks whether files can be read and written, before anything is loaded that takes time."""
+    for name in [getattr(options, "program", "-"), *getattr(options, "arguments", ())]:
+        if name != "-":
+            _check_file(name)
+    output = getattr(options, "output", None)
+    if output is not None:
+        folder = os.path.dirname(output) or os.curdir
+        if not os.path.isdir(folder):
+            raise _refused(errno.ENOENT, folder)
+        if os.path.exists(output):
+            _check_access(output, os.W_OK)
+        elif not os.access(folder, os.W_OK):
+            raise _refused(errno.EACCES, output)
+
+
+def _check_file(name: str) -> None:
+    os.stat(name)
+    _check_access(name, os.R_OK)
+
+
+def _check_access(name: str, mode: int) -> None:
+    if os.path.isdir(name):
+        raise _refused(errno.EISDIR, name)
+    if not os.access(name, mode):
+        raise _refused(errno.EACCES, name)
+
+
+def _refused(code: int, name: str) -> OSError:
+    return OSError(code, os.strerror(code), name)
 
 
 def _flush() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import closed_graph
+from minixla.core.tracing import closed_graph, shape_of
 
 _CALLS = ("call", "composite-call", "fusion")
 
@@ -20,6 +21,18 @@ def is_array(value: Value) -> bool:
 def is_inexact(shape: AnyShape) -> bool:
     """Whether it is the shape of an array of floats or complex numbers."""
     return isinstance(shape, Shape) and shape.element_type.is_inexact
+
+
+def inexact_part(
+    function: Callable[..., Sequence[Any]], moving: Sequence[bool], given: Sequence[Any]
+) -> Callable[..., list[Any]]:
+    """The function of the marked arguments alone that gives floats and complex numbers alone."""
+
+    def part(*some: Any) -> list[Any]:
+        results = function(*spread(moving, some, given))
+        return [each for each in results if is_inexact(shape_of(each))]
+
+    return part
 
 
 def is_call(step: Instruction) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -146,6 +147,13 @@ def _joined(cells: Iterable[str]) -> str:
 def as_json(rows: Sequence[Row]) -> str:
     """The table as a JSON list of objects."""
     return json.dumps([row._asdict() for row in rows], indent=1)
+
+
+def show(options: argparse.Namespace) -> int:
+    """Prints the table, as text or as options say."""
+    form = as_json if options.json else as_markdown if options.markdown else as_text
+    print(form(operation_rows()))
+    return 0
 
 
 def _noted(rows: Sequence[Row]) -> tuple[list[list[str]], list[str]]:

@@ -1,0 +1,178 @@
+"""What commands share: the program of a file, its arguments, and how JSON is written."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import io
+import json
+import re
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from minixla import interop
+from minixla.core.errors import ImportError_
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.source import skip_callers
+from minixla.interop import ImportedProgram
+from minixla.tools import command_line
+from minixla.tools.command_line import BadInput
+from minixla.tools.tables import plain_number
+
+# Neither messages nor programs name the script that starts the command line.
+skip_callers(command_line.__file__)
+
+
+def on_program(
+    command: Callable[[argparse.Namespace, ImportedProgram], int],
+) -> Callable[[argparse.Namespace], int]:
+    """A command on the program of the file that options name, which keeps its 64-bit types."""
+
+    @functools.wraps(command)
+    def run(options: argparse.Namespace) -> int:
+        with jax.enable_x64(True):
+            return command(options, _read_program(options))
+
+    return run
+
+
+def _read_program(options: argparse.Namespace) -> ImportedProgram:
+    is_standard = options.program == "-"
+    source = sys.stdin.buffer.read() if is_standard else Path(options.program).read_bytes()
+    if not source.strip():
+        raise BadInput(f"{options.program} is empty")
+    shardings: Any = "drop" if options.drop_shardings else "refuse"
+    try:
+        if _is_hlo(source):
+            if options.function is not None:
+                raise BadInput("--function is for StableHLO modules; HLO has one entry")
+            return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
+        read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
+    except ImportError_ as error:
+        # In the words of the command line.
+        said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
+        said = said.replace('shardings="drop"', "--drop-shardings")
+        raise BadInput(f"{options.program}: {said}") from None
+    # What jax.export made takes pytrees; files give arrays one by one.
+    return ImportedProgram(read.graph, {name: each.graph for name, each in read.functions.items()})
+
+
+def _is_hlo(source: bytes) -> bool:
+    lines = (line.strip() for line in source[:4096].splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"//")), b"")
+    return first.startswith(b"HloModule")
+
+
+def array_shapes(
+    shapes: Sequence[AnyShape], rule: str = "only arrays of fixed size are read"
+) -> list[Shape]:
+    """The shapes of arguments, which must be arrays of fixed size.
+
+    Raises:
+        BadInput: one is not, against the rule.
+    """
+    arrays: list[Shape] = []
+    for index, shape in enumerate(shapes):
+        if not isinstance(shape, Shape) or shape.is_dynamic:
+            raise BadInput(f"argument {index} is of shape {shape}: {rule}")
+        arrays.append(shape)
+    return arrays
+
+
+def argument_arrays(
+    options: argparse.Namespace, shapes: Sequence[AnyShape]
+) -> tuple[list[np.ndarray], list[str]]:
+    """The arguments of a program, and for each in words where it comes from.
+
+    Raises:
+        BadInput: they do not fit.
+    """
+    given = [pair for name in options.arguments for pair in _arrays_in(name)]
+    if len(given) > len(shapes):
+        raise BadInput(f"{len(given)} arguments were given, the program takes {len(shapes)}")
+    origins = [name for name, _ in given]
+    origins += [f"generated from seed {options.seed}"] * (len(shapes) - len(given))
+    arrays = [
+        _fitting(index, given[index][1], shape, origins[index])
+        if index < len(given)
+        else _generated(options.seed, index, shape)
+        for index, shape in enumerate(array_shapes(shapes))
+    ]
+    return arrays, origins
+
+
+def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
+    """(origin, array) for each array in a file."""
+    with open(name, "rb") as file:
+        # Pipes cannot go back.
+        stream = file if file.seekable() else io.BytesIO(file.read())
+        start = stream.read(6)
+        stream.seek(0)
+        if not start.startswith((b"\x93NUMPY", b"PK")):
+            raise BadInput(f"{name} is no .npy or .npz file")
+        try:
+            found = np.load(stream, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return [(name, found)]
+            pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
+        except (ValueError, EOFError, KeyError, NotImplementedError, *_DAMAGES) as error:
+            problem = str(error) or "it is cut short"
+            if "allow_pickle" in problem:
+                problem = "it holds Python objects, and not arrays of numbers alone"
+            raise BadInput(f"{name} cannot be read: {problem}") from None
+    for origin, array in pairs:
+        if not isinstance(array, np.ndarray):
+            raise BadInput(f"{origin} is no array")
+    return pairs
+
+
+# What NumPy raises besides for a damaged archive.
+_DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
+
+
+def _fitting(index: int, array: np.ndarray, shape: Shape, origin: str) -> np.ndarray:
+    # NumPy's files keep the bytes of bf16 and f8, and not what they are.
+    if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
+        array = array.view(shape.dtype)
+    if array.dtype != shape.dtype or array.shape != shape.dimensions:
+        given = f"{array.dtype}{list(array.shape)}"
+        wanted = f"{shape.dtype}{list(shape.dimensions)}"
+        raise BadInput(f"argument {index} from {origin} is {given}, the program takes {wanted}")
+    return array
+
+
+def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
+    generator = np.random.default_rng([seed, index])
+    kind = shape.element_type
+    try:
+        if kind.is_inexact:
+            numbers = generator.normal(size=shape.dimensions)
+            if kind.is_complex:
+                numbers = numbers + 1j * generator.normal(size=shape.dimensions)
+        else:
+            numbers = generator.integers(0, 2 if kind.bits <= 2 else 8, shape.dimensions)
+        return np.asarray(numbers).astype(shape.dtype)
+    except (MemoryError, ValueError) as error:  # ValueError: its bytes cannot even be counted
+        raise BadInput(f"argument {index} of shape {shape} does not fit in memory") from error
+
+
+def print_json(value: Any) -> None:
+    """Prints JSON; numbers that it lacks become strings."""
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, complex):
+        return [_plain(value.real), _plain(value.imag)]
+    return plain_number(value)
