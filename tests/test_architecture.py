@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import minixla as mx
+from minixla import transforms
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(
@@ -170,6 +171,8 @@ def test_exceptions_from_the_order_are_still_needed():
 def test_every_public_name_resolves():
     assert [name for name in mx.__all__ if getattr(mx, name, None) is None] == []
     assert set(mx.__all__) <= set(dir(mx))
+    # Type checkers take every name of theirs for one of the package.
+    assert set(transforms.__all__) <= set(mx.__all__)
 
 
 def test_an_unknown_name():
