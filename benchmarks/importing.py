@@ -22,8 +22,6 @@ import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved
 from benchmarks.models import JAX, Model, models
 
-__all__ = ["importing"]
-
 
 def importing(effort: Effort) -> Iterator[Comparison]:
     """Reading StableHLO; derivatives of a JAX program that was exported, beside JAX's own."""

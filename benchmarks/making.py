@@ -19,8 +19,6 @@ import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved, summary
 from benchmarks.models import FRAMEWORKS, Framework, Model, models
 
-__all__ = ["first_call", "growth", "imports", "nested", "text", "tracing"]
-
 
 def _lowering(framework: Framework, model: Model) -> Callable[[], Any]:
     """Traces, differentiates and lowers the model anew, as no cache knows the function."""

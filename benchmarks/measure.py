@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["FULL", "QUICK", "Comparison", "Effort", "interleaved", "per_call", "summary"]
-
 
 class Effort(NamedTuple):
     """How much is measured.

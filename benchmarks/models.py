@@ -16,8 +16,6 @@ import numpy as np
 
 import minixla as mx
 
-__all__ = ["FRAMEWORKS", "JAX", "MINIXLA", "Framework", "Model", "models", "small_mlp"]
-
 
 class Framework(NamedTuple):
     """What a model needs of a framework."""

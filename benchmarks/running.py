@@ -14,8 +14,6 @@ import minixla as mx
 from benchmarks.measure import Comparison, Effort, interleaved, per_call
 from benchmarks.models import FRAMEWORKS, JAX, Framework, models, small_mlp
 
-__all__ = ["calls", "eager", "layers", "reference", "steps"]
-
 
 def calls(effort: Effort) -> Iterator[Comparison]:
     """A call of a small jitted function."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minixla.tools.tables import html_page, html_table, plain_number, shown_number, text_table
+from minixla.core.graph import Instruction
+from minixla.tools.tables import Report, Table, plain, shown_number
 
 
 class Row(NamedTuple):
@@ -28,17 +29,12 @@ class Row(NamedTuple):
     value: str
     shape: str
     evaluator: str
-    ulp: float | None
-    relative: float | None
-    share: float | None
-    bound: float | None
-    verdict: str
+    ulp: float | None = None
+    relative: float | None = None
+    share: float | None = None
+    bound: float | None = None
+    verdict: str = "not evaluated"
     note: str = ""
-
-    @classmethod
-    def unasked(cls, value: str, shape: str, evaluator: str, why: str) -> Row:
-        """The row of an evaluator that cannot be asked."""
-        return cls(value, shape, evaluator, None, None, None, None, "not evaluated", why)
 
 
 class Finding(NamedTuple):
@@ -62,19 +58,23 @@ class Finding(NamedTuple):
 
     kind: str
     program: str
-    instruction: int | None
-    operation: str | None
-    shapes: str
-    suspects: tuple[str, ...]
-    element: tuple[int, ...] | None
-    values: dict[str, str]
-    source: str | None
-    explanation: str
+    instruction: int | None = None
+    operation: str | None = None
+    shapes: str = ""
+    suspects: tuple[str, ...] = ()
+    element: tuple[int, ...] | None = None
+    values: dict[str, str] = {}
+    source: str | None = None
+    explanation: str = ""
 
     @classmethod
-    def of_whole(cls, program: str, suspect: str, text: str) -> Finding:
-        """That only the program as a whole parts."""
-        return cls("whole", program, None, None, "", (suspect,), None, {}, None, text)
+    def at(cls, step: Instruction, number: int, kind: str, program: str, **more: Any) -> Finding:
+        """A finding about an instruction and its number in the program."""
+        operands = ", ".join(str(value.shape) for value in step.operands)
+        shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"
+        source = None if step.source is None else str(step.source)
+        place = {"instruction": number, "operation": step.op.builder_name, "shapes": shapes}
+        return cls(kind, program, **place, source=source, **more)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]
@@ -92,7 +92,8 @@ class Finding(NamedTuple):
 _COLUMNS = ("value", "shape", "evaluator", "ulp", "relative", "of bound", "verdict", "note")
 
 
-class CrossCheckReport:
+@dataclass(repr=False, eq=False)
+class CrossCheckReport(Report):
     """The outcome of `cross_check`; printed, it is a table.
 
     Attributes:
@@ -101,47 +102,31 @@ class CrossCheckReport:
         findings: a Finding for each place where evaluators part or digits are lost.
     """
 
-    def __init__(self, name: str, rows: Sequence[Row], findings: Sequence[Finding]) -> None:
-        self.name = name
-        self.rows = list(rows)
-        self.findings = list(findings)
+    name: str
+    rows: list[Row]
+    findings: list[Finding]
 
     @property
     def ok(self) -> bool:
         """Whether all who could be asked agree, and no value has lost half of its digits."""
-        return not any(row.verdict in ("parts", "inaccurate") for row in self.rows)
+        return not self._bad()
 
-    def _title(self) -> str:
-        verdicts = [row.verdict for row in self.rows]
-        bad = verdicts.count("parts") + verdicts.count("inaccurate")
-        asked = len(verdicts) - verdicts.count("not evaluated")
-        outcome = "ok" if self.ok else f"{bad} of {asked} comparisons fail"
-        return f"cross_check of {self.name}: {outcome}"
+    def _bad(self) -> list[int]:
+        verdicts = enumerate(row.verdict for row in self.rows)
+        return [number for number, each in verdicts if each in ("parts", "inaccurate")]
 
-    def _cells(self) -> list[list[str]]:
-        rows = []
+    def _shown(self) -> tuple[str, list[Table], list[str]]:
+        cells = []
         for row in self.rows:
             numbers = map(shown_number, (row.ulp, row.relative, row.share))
-            rows.append([row.value, row.shape, row.evaluator, *numbers, row.verdict, row.note])
-        return rows
-
-    def __str__(self) -> str:
-        parts = [self._title(), text_table(_COLUMNS, self._cells()), *map(str, self.findings)]
-        return "\n".join(parts)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        marked = [row.verdict in ("parts", "inaccurate") for row in self.rows]
-        table = html_table(_COLUMNS, self._cells(), marked)
-        return html_page(self._title(), [table], list(map(str, self.findings)))
+            cells.append([row.value, row.shape, row.evaluator, *numbers, row.verdict, row.note])
+        bad, asked = self._bad(), sum(row.verdict != "not evaluated" for row in self.rows)
+        outcome = f"{len(bad)} of {asked} comparisons fail" if bad else "ok"
+        table = Table(_COLUMNS, cells, bad)
+        return f"cross_check of {self.name}: {outcome}", [table], list(map(str, self.findings))
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
-        rows = [{key: plain_number(x) for key, x in row._asdict().items()} for row in self.rows]
-        findings = [
-            {**each._asdict(), "element": each.element and list(each.element)}
-            for each in self.findings
-        ]
-        return {"name": self.name, "ok": self.ok, "rows": rows, "findings": findings}
+        rows = [row._asdict() for row in self.rows]
+        findings = [finding._asdict() for finding in self.findings]
+        return plain({"name": self.name, "ok": self.ok, "rows": rows, "findings": findings})

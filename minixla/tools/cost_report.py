@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -10,9 +10,9 @@ import jax
 from minixla.core.graph import Graph, Instruction
 from minixla.core.shapes import Shape
 from minixla.engine import run_graph
-from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost
+from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, summed
 from minixla.tools.graph_parts import inlined
-from minixla.tools.tables import html_page, html_table, shown_number, text_table
+from minixla.tools.tables import Report, Table, shown_number
 
 
 class CostRow(NamedTuple):
@@ -31,87 +31,45 @@ class CostRow(NamedTuple):
     bytes: int
 
 
-class CostReport:
+@dataclass(repr=False, eq=False)
+class CostReport(Report):
     """The costs of a program; printed, it is a table.
 
     Attributes:
         name: of the program.
         rows: a CostRow for each operation, the most expensive first.
         total: their sum.
-        arguments, results: their bytes.
-        peak: the most bytes of arguments, results and intermediate values that are needed at one
-            time, where instructions run in order and nothing is fused.
+        memory: the bytes of `arguments` and of `results`, and at the `peak` the most bytes of
+            arguments, results and intermediate values that are needed at one time, where
+            instructions run in order and nothing is fused.
         xla: XLA's own numbers by the same names, after its optimisation; `temporary` are its
             bytes besides arguments and results. Empty where it was not asked or cannot say.
     """
 
-    def __init__(
-        self,
-        name: str,
-        rows: Sequence[CostRow],
-        total: Cost,
-        memory: tuple[int, int, int],
-        xla: dict[str, float],
-    ) -> None:
-        self.name = name
-        self.rows = list(rows)
-        self.total = total
-        self.arguments, self.results, self.peak = memory
-        self.xla = xla
+    name: str
+    rows: list[CostRow]
+    total: Cost
+    memory: dict[str, int]
+    xla: dict[str, float]
 
-    def _sums(self) -> list[list[str]]:
-        ours = {
-            "flops": self.total.flops,
-            "transcendentals": self.total.transcendentals,
-            "bytes": self.total.bytes,
-            "arguments": self.arguments,
-            "results": self.results,
-            "peak": self.peak,
-        }
-        theirs = [shown_number(self.xla.get(name)) for name in ours]
-        return [
-            [name, f"{value:,}", other]
-            for (name, value), other in zip(ours.items(), theirs, strict=True)
+    def _shown(self) -> tuple[str, list[Table], list[str]]:
+        total = self.total._asdict()
+        is_bound = total.pop("is_bound")
+        sums = [
+            [name, f"{value:,}", shown_number(self.xla.get(name))]
+            for name, value in {**total, **self.memory}.items()
         ]
-
-    def _cells(self) -> list[list[str]]:
-        return [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
-
-    def _notes(self) -> list[str]:
-        if self.total.is_bound:
-            return []
-        return ["A loop's number of iterations is not known: its body is counted once."]
-
-    def __str__(self) -> str:
-        parts = [f"cost of {self.name}"]
+        tables = [Table(("in total", "ours", "XLA's"), sums)]
         if self.rows:
-            parts += [text_table(CostRow._fields, self._cells()), ""]
-        parts += [text_table(("in total", "ours", "XLA's"), self._sums()), *self._notes()]
-        return "\n".join(parts)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        tables = [
-            html_table(CostRow._fields, self._cells()),
-            html_table(("in total", "ours", "XLA's"), self._sums()),
-        ]
-        return html_page(f"cost of {self.name}", tables, self._notes())
+            cells = [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
+            tables.insert(0, Table(CostRow._fields, cells))
+        note = "A loop's number of iterations is not known: its body is counted once."
+        return f"cost of {self.name}", tables, [] if is_bound else [note]
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it."""
-        return {
-            "name": self.name,
-            "rows": [row._asdict() for row in self.rows],
-            "total": self.total._asdict(),
-            "memory": {
-                "arguments": self.arguments,
-                "results": self.results,
-                "peak": self.peak,
-            },
-            "xla": self.xla,
-        }
+        rows, total = [row._asdict() for row in self.rows], self.total._asdict()
+        return {**vars(self), "rows": rows, "total": total}
 
 
 def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
@@ -122,20 +80,20 @@ def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
         with_xla: whether XLA compiles it, to say what it thinks.
     """
     graph = inlined(graph).pruned()
-    memory = byte_count(graph.input_shapes), byte_count(graph.output_shapes), peak_bytes(graph)
+    memory = {
+        "arguments": byte_count(graph.input_shapes),
+        "results": byte_count(graph.output_shapes),
+        "peak": peak_bytes(graph),
+    }
     xla = _by_xla(graph) if with_xla else {}
     return CostReport(graph.name, _rows(graph), graph_cost(graph), memory, xla)
 
 
 def _rows(graph: Graph) -> list[CostRow]:
-    sums: dict[str, tuple[int, Cost]] = {}
+    costs: dict[str, list[Cost]] = {}
     for step in graph.instructions:
-        count, cost = sums.get(step.op.builder_name, (0, Cost()))
-        sums[step.op.builder_name] = count + 1, cost.plus(instruction_cost(step))
-    rows = [
-        CostRow(name, count, cost.flops, cost.transcendentals, cost.bytes)
-        for name, (count, cost) in sums.items()
-    ]
+        costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
+    rows = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
     return sorted(rows, key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
 
 
@@ -145,10 +103,7 @@ def peak_bytes(graph: Graph) -> int:
     Values live from the instruction that makes them to the last that reads them; arguments always.
     Programs that an instruction runs need theirs besides.
     """
-    found = graph.memo.get("peak_bytes")
-    if found is None:
-        found = graph.memo["peak_bytes"] = _peak(graph)
-    return found
+    return graph.remembered("peak_bytes", _peak, graph)
 
 
 def _peak(graph: Graph) -> int:
@@ -183,16 +138,13 @@ def _by_xla(graph: Graph) -> dict[str, float]:
     given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
     try:
         with jax.enable_x64(True):
-            run: Callable[..., Any] = jax.jit(lambda *operands: run_graph(graph, operands))
-            compiled = run.lower(*given).compile()  # type: ignore[attr-defined]  # jax.jit's
+            run = jax.jit(lambda *operands: run_graph(graph, operands))
+            compiled = run.lower(*given).compile()
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         return {}
     costs = compiled.cost_analysis() or {}
-    found = {
-        "flops": costs.get("flops"),
-        "transcendentals": costs.get("transcendentals"),
-        "bytes": costs.get("bytes accessed"),
-    }
+    names = {"flops": "flops", "transcendentals": "transcendentals", "bytes": "bytes accessed"}
+    found = {name: costs.get(theirs) for name, theirs in names.items()}
     memory = compiled.memory_analysis()
     if memory is not None:
         sizes = memory.argument_size_in_bytes, memory.output_size_in_bytes

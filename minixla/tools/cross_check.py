@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,17 +15,17 @@ from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.check_report import CrossCheckReport, Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram, Missing, Opinion
-from minixla.tools.comparison import Comparison, relative_error
+from minixla.tools.comparison import Comparison, real_part_info, relative_error
 from minixla.tools.derivative_check import check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
-from minixla.tools.graph_parts import showing
+from minixla.tools.graph_parts import needed_for
 from minixla.tools.localization import Search, known_error, wrong_step
-from minixla.tools.opinions import Opinions, compared_at
+from minixla.tools.opinions import Opinions
 from minixla.tools.progress import shown_progress
 from minixla.tools.rounding import Measured, precision_of
-from minixla.tools.ulp import real_part_info
 from minixla.transforms.arguments import checked_function
 
+_DOUBLE = precision_of(ELEMENT_TYPES["f64"])
 # Times the spread of rounding in double: what is smaller may be zero.
 _FEW = 64
 
@@ -93,9 +94,13 @@ def _check(
         say(text)
         program = function.program(kind)
         if isinstance(program, Missing):
-            rows += program.rows()
+            pairs = zip(program.names, map(str, program.shapes), strict=True)
+            rows += [Row(*pair, "all", note=program.why) for pair in pairs]
             continue
-        told = lambda step, text=text: say(f"{text}: {step}")  # noqa: E731
+
+        def told(step: str, text: str = text) -> None:
+            say(f"{text}: {step}")
+
         checked = _Checked(program, theirs.get(kind), opinions, told)
         rows += checked.rows
         findings += checked.findings
@@ -135,22 +140,19 @@ class _Checked:
         self.measured = Measured(program.graph, program.operands)
         self.findings: list[Finding] = []
         self.rows: list[Row] = []
-        self._search: Search | None = None
         given = self._given(theirs)
         comparisons = {
-            name: [
-                compared_at(self.measured, *pair)
-                for pair in zip(program.graph.outputs, results, strict=True)
-            ]
+            name: list(map(self.measured.compared, program.graph.outputs, results))
             for name, results in given.items()
             if not isinstance(results, str)
         }
-        self._is_wrong = self._find_wrong(comparisons)
+        is_off = any(each.excess > 1 for row in comparisons.values() for each in row)
+        self._is_wrong = is_off and self._found(self._wrong_step())
         for index, (name, value) in enumerate(program.named_outputs()):
             for evaluator, results in given.items():
                 place = name, str(value.shape), evaluator
                 if isinstance(results, str):
-                    self.rows.append(Row.unasked(*place, results))
+                    self.rows.append(Row(*place, note=results))
                     continue
                 found = comparisons[evaluator][index]
                 numbers = found.ulp, found.relative, found.excess, found.bound
@@ -159,45 +161,43 @@ class _Checked:
 
     def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
         """The results of each evaluator, or why there are none."""
-        graph, operands = self.program.graph, self.program.operands
-        found: dict[str, Opinion] = {}
+        graph = self.program.graph
+        reference = [self.measured.reference[id(value)] for value in graph.outputs]
+        found: dict[str, Opinion] = {REFERENCE: reference}
         for evaluator in self._opinions.evaluators:
             if evaluator.name == REFERENCE:
-                found[REFERENCE] = [self.measured.reference[id(value)] for value in graph.outputs]
                 continue
             self._say(evaluator.name)
             try:
-                found[evaluator.name] = self._opinions.ask(evaluator, graph, operands)
+                found[evaluator.name] = self._opinions.ask(evaluator, graph, self.program.operands)
             except NotEvaluated as error:
                 found[evaluator.name] = str(error)
-        if theirs is not None:
-            found[JAX] = theirs
-        return found
+        return found if theirs is None else {**found, JAX: theirs}
 
-    def _find_wrong(self, comparisons: dict[str, list[Comparison]]) -> bool:
-        """Looks for an instruction that one evaluator gets wrong, if any is off."""
-        if not any(each.excess > 1 for row in comparisons.values() for each in row):
-            return False
-        kind, graph = self.program.kind, self.program.graph
-        finding = known_error(kind, graph, self.measured.reference, self._opinions)
-        finding = finding or wrong_step(self._searched())
-        if finding is not None:
-            self.findings.append(finding)
+    def _found(self, finding: Finding | None) -> bool:
+        """Notes a finding, if there is one."""
+        self.findings += filter(None, [finding])
         return finding is not None
 
-    def _searched(self) -> Search:
-        if self._search is None:
-            self._say("looking for where evaluators part")
-            self._search = Search(self.program.kind, self.measured, self._opinions)
-        return self._search
+    def _wrong_step(self) -> Finding | None:
+        """An instruction that one evaluator gets wrong."""
+        kind, graph = self.program.kind, self.program.graph
+        found = known_error(kind, graph, self.measured.reference, self._opinions)
+        return found or wrong_step(self._search)
+
+    @functools.cached_property
+    def _search(self) -> Search:
+        self._say("looking for where evaluators part")
+        return Search(self.program.kind, self.measured, self._opinions)
 
     def _verdict(
         self, name: str, value: Value, evaluator: str, comparison: Comparison
     ) -> tuple[str, str]:
         """What the report says of an output in an evaluator, and why."""
         is_off = comparison.excess > 1
-        loses = not is_off and self._loses_digits(value, comparison)
-        if (is_off or loses) and not self._accused(evaluator):
+        loses = self._loses_digits(value, comparison)
+        is_accused = any(evaluator in finding.suspects for finding in self.findings)
+        if (is_off or loses) and not is_accused:
             gap = self._gap(value, evaluator)
             if gap is not None:
                 return "not evaluated", gap
@@ -205,95 +205,74 @@ class _Checked:
             return "parts", ""
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
-        if id(value) not in self.measured.spread:
-            return ("parts", self._decided(evaluator)) if is_off else ("ok", "")
-        if loses or self._loses_digits(value, comparison):
-            if self._is_zero_but_for_rounding(value):
-                return "ok", "zero but for rounding"
-            finding = self._searched().jump(value, evaluator)
-            if finding is not None:
-                self.findings.append(finding)
+        if is_off and id(value) not in self.measured.spread:
+            self._found(self._search.decision(evaluator))
+            return "parts", "rounding decides it"
+        if loses and not self._is_zero_but_for_rounding(value):
+            self._found(self._search.jump(value, evaluator))
             return "inaccurate", "half of the digits are lost"
+        if loses:
+            return "ok", "zero but for rounding"
         return "ok", "rounding adds up" if is_off else ""
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
         """Whether the evaluator is off only while it may leave out intermediate values."""
-        search = self._searched()
-        found = search.values.get(evaluator, {}).get(id(value))
-        if (
-            found is None
-            or evaluator == REFERENCE
-            or compared_at(self.measured, value, found).excess > 1
-        ):
+        found = self._search.values.get(evaluator, {}).get(id(value))
+        if found is None or evaluator == REFERENCE:
             return False
         text = (
             f"{evaluator} gives {name} right where all "
             "intermediate values are asked for, and otherwise not"
         )
-        self.findings.append(Finding.of_whole(self.program.kind, evaluator, text))
-        return True
-
-    def _accused(self, evaluator: str) -> bool:
-        return any(evaluator in finding.suspects for finding in self.findings)
+        finding = Finding("whole", self.program.kind, suspects=(evaluator,), explanation=text)
+        return self.measured.compared(value, found).excess <= 1 and self._found(finding)
 
     def _gap(self, value: Value, evaluator: str) -> str | None:
         """Why an evaluator may be wrong about what a value is computed from."""
-        steps = showing(self.program.graph, [value]).pruned().instructions
+        steps = needed_for(value, self.program.graph)
         asked = [each for each in self._opinions.evaluators if each.name == evaluator]
         reasons = (each.gap(step) for each in asked for step in steps)
         return next((why for why in reasons if why is not None), None)
-
-    def _decided(self, evaluator: str) -> str:
-        finding = self._searched().decision(evaluator)
-        if finding is not None:
-            self.findings.append(finding)
-        return "rounding decides it"
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if id(value) not in self.measured.spread:
             return False
         shape: Any = value.shape
-        truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
-        disturbed = relative_error(spread, truth)
-        precision = self._coarsest(value)
         if shape.element_type.real.bits < 64 and comparison.ulp <= 1:
             return False
-        # Where double is all that there is, disturbances show what rounding does.
-        is_double = precision == precision_of(ELEMENT_TYPES["f64"])
+        precision = self._coarsest(value)
         worst, error = comparison.relative, comparison.error
-        if is_double:
-            worst, error = max(worst, disturbed), max(error, float(spread.max(initial=0.0)))
+        if precision == _DOUBLE:
+            # Where double is all that there is, disturbances show what rounding does.
+            truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
+            worst = max(worst, relative_error(spread, truth))
+            error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
         tiny = float(real_part_info(shape.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:
         """The precision of the coarsest type among the values that a value is computed from."""
-        steps = showing(self.program.graph, [value]).pruned().instructions
+        steps = needed_for(value, self.program.graph)
         read = [each for step in steps for each in (*step.operands, *step.results)]
-        shapes: list[Any] = [each.shape for each in [value, *read]]
+        shapes = [each.shape for each in [value, *read]]
         kinds = {each.element_type for each in shapes if isinstance(each, Shape)}
         return max(precision_of(kind) for kind in kinds if kind.is_inexact)
 
     def _is_zero_but_for_rounding(self, value: Value) -> bool:
         """Whether even double has nothing of a value but rounding errors, of terms that cancel."""
         truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
-        finite = np.abs(truth)[np.isfinite(truth)]
-        largest = float(finite.max()) if finite.size else 0.0
+        largest = float(np.abs(truth).max(initial=0.0, where=np.isfinite(truth)))
         # The spread that rounding in double would have.
-        share = precision_of(ELEMENT_TYPES["f64"]) / self._coarsest(value)
+        share = _DOUBLE / self._coarsest(value)
         return largest <= _FEW * share * float(spread.max(initial=0.0))
 
 
 def _jax_differs(rows: Sequence[Row]) -> Finding:
     names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
-    others = (
-        "all others agree, finite differences too"
-        if any(row.evaluator == DIFFERENCES for row in rows)
-        else "all others agree"
-    )
-    text = f"the JAX function gives other values of {', '.join(names[:4])}; {others}"
-    return Finding.of_whole("result", JAX, text)
+    too = ", finite differences too" if any(row.evaluator == DIFFERENCES for row in rows) else ""
+    text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree{too}"
+    return Finding("whole", "result", suspects=(JAX,), explanation=text)
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
@@ -306,12 +285,13 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
 
 def _error(finding: Finding) -> tuple[Any, ...]:
     """Equal for findings of one error: an operation's rule is one for all programs."""
+    rule = finding.kind, finding.operation, finding.suspects
     if {*finding.suspects} & _RULES:
-        return finding.kind, finding.operation, finding.suspects
+        return rule
     if finding.kind == "rule":
-        return finding.kind, finding.operation, finding.suspects, finding.shapes
+        return *rule, finding.shapes
     if finding.kind == "derivative":
-        return finding.kind, finding.operation, finding.suspects, finding.source
+        return *rule, finding.source
     return finding.kind, finding.operation, finding.program, finding.instruction
 
 

@@ -20,9 +20,17 @@ from minixla.tools.check_report import Finding, Row
 from minixla.tools.checked_programs import CheckedFunction, CheckedProgram
 from minixla.tools.differences import Agreement, Leaf, Point, Space
 from minixla.tools.evaluators import DIFFERENCES
-from minixla.tools.graph_parts import alone_at, inlined, is_array, is_call, is_inexact, showing
-from minixla.tools.inner_programs import inner_runs
-from minixla.tools.localization import describe_step, wrong_alone
+from minixla.tools.graph_parts import (
+    alone_at,
+    every_step,
+    inlined,
+    inner_runs,
+    is_array,
+    is_call,
+    is_inexact,
+    showing,
+)
+from minixla.tools.localization import wrong_alone
 from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import declared_values, in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
@@ -138,25 +146,21 @@ def _wrong_derivatives(
     for number, step in enumerate(graph.instructions):
         given = [values[id(value)] for value in step.operands]
         found = _wrong_rule(step, given, number)
-        if found is not None:
-            inside = _wrong_inside(step, given, opinions)
-            findings.extend(inside or [_wrong_reference(step, given, number, opinions) or found])
+        if found is None:
+            continue
+        # Of the programs that it runs, the first in which something is wrong.
+        runs = inner_runs(step, given) or ()
+        inside = next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), None)
+        if inside is None and _declared_by(step) is None:
+            wrong = wrong_alone("result", step, given, number, opinions)
+            if wrong is not None and "reference rule" in wrong.suspects:
+                found = wrong
+        findings.extend(inside or [found])
     return findings
 
 
-def _wrong_reference(
-    step: Instruction, operands: list[np.ndarray], number: int, opinions: Opinions
-) -> Finding | None:
-    if _declared_by(step) is not None:
-        return None
-    found = wrong_alone("result", step, operands, number, opinions)
-    return found if found is not None and "reference rule" in found.suspects else None
-
-
-def _wrong_inside(step: Instruction, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
-    """What is wrong in the first program that an instruction runs in which something is."""
-    runs = inner_runs(step, operands) or ()
-    return next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), [])
+def _is_plain_call(step: Instruction) -> bool:
+    return is_call(step) and not isinstance(step.op, CustomDerivativeCall)
 
 
 def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) -> Finding | None:
@@ -165,25 +169,23 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) 
         return None
     graph, given = program
     function = CheckedFunction(lambda *values: evaluate_graph(graph, values), given)
-    if function.has_derivatives:
-        for mode, _, value, agreement in _agreements(function):
-            if agreement.excess > 1:
-                return _finding(step, number, mode, value, agreement)
-    return None
-
-
-def _finding(step: Instruction, number: int, mode: str, value: Value, wrong: Agreement) -> Finding:
+    agreements = _agreements(function) if function.has_derivatives else ()
+    wrong = next((each for each in agreements if each[3].excess > 1), None)
+    if wrong is None:
+        return None
+    mode, _, value, agreement = wrong
     suspect = _declared_by(step) or "derivative rule"
     text = (
         f"the {mode} derivative of {step.op.builder_name} differs from finite differences by "
-        f"{wrong.relative:.1e} of its size{_REASONS[suspect]}"
+        f"{agreement.relative:.1e} of its size{_REASONS[suspect]}"
     )
     where, values = None, {}
     if mode == "forward":
         shape: Any = value.shape
-        where = tuple(map(int, np.unravel_index(wrong.element, shape.dimensions)))
-        values = {"rule": str(wrong.derivative), "differences": str(wrong.difference)}
-    return describe_step("derivative", "result", step, number, (suspect,), text, where, values)
+        where = tuple(map(int, np.unravel_index(agreement.element, shape.dimensions)))
+        values = {"rule": str(agreement.derivative), "differences": str(agreement.difference)}
+    more = {"element": where, "values": values, "explanation": text}
+    return Finding.at(step, number, "derivative", "result", suspects=(suspect,), **more)
 
 
 _REASONS = {
@@ -195,17 +197,8 @@ _REASONS = {
 
 def _declared_by(step: Instruction) -> str | None:
     """Who asks for another derivative, there or in a program that runs there."""
-    found = None
-    pending = [step]
-    while pending:
-        each = pending.pop()
-        if isinstance(each.op, CustomDerivativeCall):
-            return "custom rule"
-        if type(each.op) is StopGradient:
-            found = "stop_gradient"
-        pending.extend([inner for graph in each.op.computations for inner in graph.instructions])
-    return found
-
-
-def _is_plain_call(step: Instruction) -> bool:
-    return is_call(step) and not isinstance(step.op, CustomDerivativeCall)
+    inside = [each for graph in step.op.computations for each in every_step(graph)]
+    operations = [each.op for each in (step, *inside)]
+    if any(isinstance(each, CustomDerivativeCall) for each in operations):
+        return "custom rule"
+    return "stop_gradient" if any(type(each) is StopGradient for each in operations) else None

@@ -69,20 +69,9 @@ def register_evaluator(
     Raises:
         TransformError: the name is no text or belongs to another, or something is no function.
     """
-    evaluator = _checked("register_evaluator", name, function, known_gap)._replace(
-        reads_stablehlo=bool(reads_stablehlo)
-    )
-    before = EVALUATORS.get(name)
-    if before is None or _origin(before) != _origin(evaluator):
-        _refuse_taken("register_evaluator", name)
+    evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
+    _check("register_evaluator", evaluator, EVALUATORS.get(name))
     EVALUATORS[name] = evaluator
-
-
-def _origin(evaluator: Evaluator) -> Any:
-    """Where the function comes from."""
-    function = evaluator.function
-    name = getattr(function, "__qualname__", None)
-    return function if name is None else (getattr(function, "__module__", None), name)
 
 
 def all_evaluators(more: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:
@@ -91,9 +80,9 @@ def all_evaluators(more: Mapping[str, Callable[..., Any]] | None) -> list[Evalua
     Raises:
         TransformError: a name is taken, or something is no function.
     """
-    found = [_checked("cross_check", *each) for each in (more or {}).items()]
+    found = [Evaluator(*each) for each in (more or {}).items()]
     for each in found:
-        _refuse_taken("cross_check", each.name)
+        _check("cross_check", each)
     return [*EVALUATORS.values(), *found]
 
 
@@ -115,33 +104,44 @@ _RESERVED = (DIFFERENCES, JAX, "HLO form", "all")
 _NAMED = re.compile(r"[\w.]+:\w+")
 
 
-def _checked(subject: str, name: Any, function: Any, known_gap: Any = None) -> Evaluator:
+def _check(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> None:
+    """Raises TransformError where one cannot be, unless it takes the place of one before."""
+    name: Any = evaluator.name
+    is_again = before is not None and _origin(before) == _origin(evaluator)
+    problem = None
     if not isinstance(name, str) or not name.strip():
-        raise _refused(subject, f"an evaluator's name is a text, and not {name!r}")
-    for what, each in (("evaluator", function), ("known_gap of", known_gap or function)):
-        if not (_NAMED.fullmatch(each) if isinstance(each, str) else callable(each)):
-            raise _refused(subject, f"{what} {name!r} is no function: {each!r}")
-    return Evaluator(name, function, known_gap=known_gap)
-
-
-def _refuse_taken(subject: str, name: str) -> None:
-    if backend(name) in map(backend, (*EVALUATORS, *_RESERVED)):
+        problem = f"an evaluator's name is a text, and not {name!r}"
+    elif not _is_function(evaluator.function):
+        problem = f"evaluator {name!r} is no function: {evaluator.function!r}"
+    elif evaluator.known_gap is not None and not _is_function(evaluator.known_gap):
+        problem = f"known_gap of {name!r} is no function: {evaluator.known_gap!r}"
+    elif not is_again and backend(name) in map(backend, (*EVALUATORS, *_RESERVED)):
         problem = f"an evaluator cannot be called {name!r}, which reports call another"
-        raise _refused(subject, problem)
+    if problem is not None:
+        from minixla.core.errors import TransformError, explain  # it loads NumPy
+
+        advice = "Give another name, and a function of a graph and a list of arrays."
+        raise explain(TransformError, subject, problem, [], advice)
 
 
-def _refused(subject: str, problem: str) -> Exception:
-    from minixla.core.errors import TransformError, explain  # it loads NumPy
+def _is_function(function: Any) -> bool:
+    return bool(_NAMED.fullmatch(function)) if isinstance(function, str) else callable(function)
 
-    advice = "Give another name, and a function of a graph and a list of arrays."
-    return explain(TransformError, subject, problem, [], advice)
+
+def _origin(evaluator: Evaluator) -> Any:
+    """Where the function comes from."""
+    function = evaluator.function
+    name = getattr(function, "__qualname__", None)
+    return function if name is None else (getattr(function, "__module__", None), name)
 
 
 _BUILT_IN = "minixla.tools.built_in_evaluators"
 _GAP = f"{_BUILT_IN}:interpreter_gap"
-register_evaluator(REFERENCE, f"{_BUILT_IN}:by_reference")
-register_evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", reads_stablehlo=True, known_gap=_GAP)
-register_evaluator("XLA", f"{_BUILT_IN}:by_xla", reads_stablehlo=True)
+EVALUATORS |= {
+    REFERENCE: Evaluator(REFERENCE, f"{_BUILT_IN}:by_reference"),
+    INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
+    "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
+}
 #: The graph's HLO text, as XLA translates it, in the interpreter: it passes the `stablehlo` rules
 #: by, and tells a wrong one from a wrong reference.
 HLO_FORM = Evaluator("HLO form", f"{_BUILT_IN}:by_hlo", known_gap=_GAP)

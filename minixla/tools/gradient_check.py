@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
+from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 
 from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, DerivativeError, GradientCheckError, explain
@@ -16,7 +16,6 @@ from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.tools.differences import Agreement, Leaf, Point, Quotients, Space
-from minixla.tools.graph_parts import is_inexact
 from minixla.tools.rounding import precision_of
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.evaluation import reference
@@ -103,13 +102,9 @@ def check_grads(
     _check_options(order, modes, evaluate)
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
-        raise explain(
-            DerivativeError,
-            "check_grads",
-            "no argument has a derivative",
-            [f"args: {', '.join(str(shape_of(x)) for _, x in tree_flatten_with_path(args)[0])}"],
-            "Give floats or complex numbers.",
-        )
+        given = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
+        problem, advice = "no argument has a derivative", "Give floats or complex numbers."
+        raise explain(DerivativeError, "check_grads", problem, given, advice)
     functions = [function]
     for depth in range(1, order + 1):
         for each in functions:
@@ -118,49 +113,48 @@ def check_grads(
 
 
 def _check_options(order: int, modes: Sequence[str], evaluate: str | None) -> None:
-    rules = [
-        (isinstance(order, int) and order > 0, f"order = {order!r}", "order is a number from 1 on"),
-        (
-            not isinstance(modes, str) and set(modes) <= set(_MODES) and len(modes) > 0,
-            f"modes = {modes!r}",
-            f"modes is a sequence of some of {', '.join(_MODES)}",
-        ),
-        (
-            evaluate in _EVALUATORS,
-            f"evaluate = {evaluate!r}",
-            "evaluate is None, 'jit' or 'reference'",
-        ),
-    ]
-    for is_kept, given, rule in rules:
+    is_modes = not isinstance(modes, str) and set(modes) <= set(_MODES) and len(modes) > 0
+    rules = {
+        "order": (order, isinstance(order, int) and order > 0, "a number from 1 on"),
+        "modes": (modes, is_modes, f"a sequence of some of {', '.join(_MODES)}"),
+        "evaluate": (evaluate, evaluate in _EVALUATORS, "None, 'jit' or 'reference'"),
+    }
+    for name, (value, is_kept, rule) in rules.items():
         if not is_kept:
-            problem = "an option has a value that it cannot take"
-            raise explain(AttributeValueError, "check_grads", problem, [given], f"{rule}.")
+            problem, given = "an option has a value that it cannot take", [f"{name} = {value!r}"]
+            raise explain(AttributeValueError, "check_grads", problem, given, f"{name} is {rule}.")
 
 
 def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Function:
     """`fun` of its float and complex arguments."""
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
-    shapes = [shape_of(leaf, "check_grads") for leaf in leaves]
-    moving = [is_inexact(shape) for shape in shapes]
+    found = [_leaf(f"args{keystr(path)}", leaf) for path, leaf in listed]
     inputs, values = [], []
-    for (path, leaf), shape, flag in zip(listed, shapes, moving, strict=True):
-        if flag:
-            assert isinstance(shape, Shape)
-            is_number = isinstance(leaf, (float, complex)) and not isinstance(leaf, np.generic)
-            inputs.append(Leaf(f"args{keystr(path)}", shape, is_number))
-            values.append(leaf if is_number else np.asarray(leaf).astype(shape.dtype))
+    for leaf, value in zip(found, leaves, strict=True):
+        if leaf is not None:
+            is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
+            inputs.append(leaf._replace(is_number=is_number))
+            values.append(value if is_number else np.asarray(value).astype(leaf.shape.dtype))
     outputs: list[Leaf] = []
 
     def call(*given: Any) -> list[Any]:
-        full = spread(moving, given, leaves)
+        full = spread(found, given, leaves)
         results = tree_flatten_with_path(fun(*tree_unflatten(tree, full), **kwargs))[0]
-        kept = [(path, x) for path, x in results if is_inexact(shape_of(x, "check_grads"))]
-        outputs[:] = [Leaf(f"result{keystr(path)}", shape_of(x)) for path, x in kept]  # type: ignore[arg-type]  # inexact: an array
-        return [x for _, x in kept]
+        named = [(_leaf(f"result{keystr(path)}", value), value) for path, value in results]
+        outputs[:] = [leaf for leaf, _ in named if leaf is not None]
+        return [value for leaf, value in named if leaf is not None]
 
     name = getattr(fun, "__name__", "the function")
     return _Function(name, call, inputs, values, outputs)
+
+
+def _leaf(name: str, value: Any) -> Leaf | None:
+    """What an array of floats or complex numbers is; None for others."""
+    shape = shape_of(value, "check_grads")
+    if isinstance(shape, Shape) and shape.element_type.is_inexact:
+        return Leaf(name, shape)
+    return None
 
 
 def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -189,7 +183,9 @@ def _derivative(function: _Function, mode: str) -> _Function:
         results, pullback = vjp(function.call, *given)
         return list(pullback(results))
 
-    named = lambda kind, leaves: [x._replace(name=f"{kind} of {x.name}") for x in leaves]  # noqa: E731
+    def named(kind: str, leaves: Sequence[Leaf]) -> list[Leaf]:
+        return [leaf._replace(name=f"{kind} of {leaf.name}") for leaf in leaves]
+
     if mode == "rev":
         name, cotangents = f"the reverse derivative of {function.name}", function.inputs
         return function._replace(name=name, call=pulled, outputs=named("cotangent", cotangents))
@@ -222,14 +218,33 @@ class _Derivative(NamedTuple):
     tolerances: tuple[float, float]
 
     def check(self) -> None:
-        """Compares along a random direction; where it differs, looks for the worst elements."""
-        inputs, outputs = self.point.inputs, self.point.outputs
+        """Compares along a random direction; where it differs, looks for the worst elements.
+
+        In reverse first for the argument's element for all results together, then the result's.
+        """
+        point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
         generator = np.random.default_rng(0)
         direction = inputs.random(generator)
         cotangent = outputs.rounded(outputs.random(generator))
         pulled = self._pulled(cotangent) if self.mode == "rev" else None
-        if self._compared(self.point.along(direction), cotangent, pulled).excess > 1:
-            raise self._difference(*self._worst(direction, cotangent, pulled))
+
+        def of_arguments(some: Sequence[int]) -> Agreement:
+            return self._compared(point.along(inputs.only(some, direction)), cotangent, pulled)
+
+        def of_results(some: Sequence[int]) -> Agreement:
+            given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
+            return found.reverse(given, self._pulled(given))
+
+        if self._compared(point.along(direction), cotangent, pulled).excess <= 1:
+            return
+        argument = _worst_of(inputs.coordinates, of_arguments)
+        worst = of_arguments([argument])
+        result = worst.element
+        if pulled is not None:
+            found = point.along(inputs.only([argument]))
+            result = _worst_of(outputs.coordinates, of_results)
+            worst = of_results([result])
+        raise self._difference(outputs.name(result), inputs.name(argument), worst)
 
     def _run(self, given: Sequence[Any]) -> Sequence[Any]:
         results, derivatives = self.run(tuple(self.function.values), tuple(given))
@@ -262,32 +277,6 @@ class _Derivative(NamedTuple):
             problem = f"the value that comes with {self._text()} is not the function's"
             raise self._error(problem, [outputs.name(at), numbers])
 
-    def _worst(
-        self, direction: np.ndarray, cotangent: np.ndarray, pulled: np.ndarray | None
-    ) -> tuple[str, str, Agreement]:
-        """The worst derivative of a result's element by an argument's.
-
-        In reverse first the argument's element for all results together, then the result's.
-        """
-        point, inputs, outputs = self.point, self.point.inputs, self.point.outputs
-
-        def of_arguments(some: Sequence[int]) -> Agreement:
-            found = point.along(inputs.only(some, direction))
-            return self._compared(found, cotangent, pulled)
-
-        def of_results(some: Sequence[int]) -> Agreement:
-            given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
-            return found.reverse(given, self._pulled(given))
-
-        argument = _worst_of(inputs.coordinates, of_arguments)
-        worst = of_arguments([argument])
-        result = worst.element
-        if pulled is not None:
-            found = point.along(inputs.only([argument]))
-            result = _worst_of(outputs.coordinates, of_results)
-            worst = of_results([result])
-        return outputs.name(result), inputs.name(argument), worst
-
     def _text(self) -> str:
         return f"the {_WAYS[self.mode]} of {self.function.name}"
 
@@ -298,16 +287,14 @@ class _Derivative(NamedTuple):
     def _difference(self, result: str, argument: str, worst: Agreement) -> GradientCheckError:
         ours, theirs = worst.derivative, worst.difference
         atol, rtol = self.tolerances
+        alone = "no element alone is beyond the tolerance, all together are; the worst:"
         lines = [
+            *([alone] if worst.excess <= 1 else []),
             f"{result} with respect to {argument}:",
             f"{self.mode} {ours:.7g}, differences {theirs:.7g}, "
             f"apart by {abs(ours - theirs):.3g}, allowed {worst.allowed:.2g}",
             f"step {self.point.step:.2g}, tolerance {atol:.2g} + {rtol:.2g} * |value|",
         ]
-        if worst.excess <= 1:
-            lines.insert(
-                0, "no element alone is beyond the tolerance, all together are; the worst:"
-            )
         return self._error(f"{self._text()} differs from finite differences", lines)
 
 

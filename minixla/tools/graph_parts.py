@@ -1,14 +1,18 @@
-"""Parts of graphs as graphs of their own: an instruction alone, all values, calls unfolded."""
+"""Parts of graphs as graphs of their own: an instruction alone, what runs inside it, its calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
+from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 _CALLS = ("call", "composite-call", "fusion")
 
@@ -56,41 +60,34 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
     """
     inputs = [Value(value.shape, None, index) for index, value in enumerate(graph.inputs)]
     made: list[Instruction] = []
-    # An explicit stack: programs may be nested deeper than Python's recursion goes.
-    stack = [_Frame(graph, inputs)]
-    while True:
-        frame = stack[-1]
-        if frame.position == len(graph_steps := frame.graph.instructions):
-            outputs = [frame.values[id(value)] for value in frame.graph.outputs]
-            stack.pop()
-            if not stack:
-                return Graph(inputs, made, outputs, graph.name)
-            caller = stack[-1]
-            step = caller.graph.instructions[caller.position]
-            caller.set(step.results, outputs)
-            caller.position += 1
-            continue
-        step = graph_steps[frame.position]
-        operands = [frame.values[id(value)] for value in step.operands]
-        if unfolds(step):
-            stack.append(_Frame(step.op.computations[0], operands))
+    values: dict[int, Value] = {}
+
+    def read(some: Sequence[Value]) -> list[Value]:
+        return [values[id(value)] for value in some]
+
+    def become(some: Sequence[Value], others: Sequence[Value]) -> None:
+        values.update(zip(map(id, some), others, strict=True))
+
+    become(graph.inputs, inputs)
+    # No recursion: programs may be nested deeper than Python's goes.
+    calls: list[Instruction] = []
+    left = [iter(graph.instructions)]
+    while left:
+        for step in left[-1]:
+            if unfolds(step):
+                called = step.op.computations[0]
+                become(called.inputs, read(step.operands))
+                calls.append(step)
+                left.append(iter(called.instructions))
+                break
+            made.append(copied(step, read(step.operands)))
+            become(step.results, made[-1].results)
         else:
-            made.append(copied(step, operands))
-            frame.set(step.results, made[-1].results)
-            frame.position += 1
-
-
-class _Frame:
-    """A program that is being unfolded, and what its values have become."""
-
-    def __init__(self, graph: Graph, operands: Sequence[Value]) -> None:
-        self.graph = graph
-        self.position = 0
-        self.values: dict[int, Value] = {}
-        self.set(graph.inputs, operands)
-
-    def set(self, values: Sequence[Value], others: Sequence[Value]) -> None:
-        self.values.update(zip(map(id, values), others, strict=True))
+            left.pop()
+            for step in calls[-1:]:
+                become(step.results, read(step.op.computations[0].outputs))
+            del calls[-1:]
+    return Graph(inputs, made, read(graph.outputs), graph.name)
 
 
 def alone(step: Instruction) -> tuple[Graph, list[Value]]:
@@ -98,23 +95,19 @@ def alone(step: Instruction) -> tuple[Graph, list[Value]]:
 
     Constants stay constants: an operation may be written in another way where it reads one.
     """
-    needed: list[Value] = []
-    inputs: list[Value] = []
-    steps: list[Instruction] = []
+    inputs: dict[int, Value] = {}
     values: dict[int, Value] = {}
+    steps: list[Instruction] = []
     for value in step.operands:
-        if id(value) in values:
-            continue
-        maker = value.instruction
-        if maker is not None and not maker.operands and maker.op.name == "Constant":
-            steps.append(copied(maker, ()))
+        if value.instruction is not None and value.literal is not None:
+            steps.append(copied(value.instruction, ()))
             values[id(value)] = steps[-1].results[0]
-        else:
-            needed.append(value)
-            inputs.append(Value(value.shape, None, len(inputs)))
-            values[id(value)] = inputs[-1]
+        elif id(value) not in values:
+            values[id(value)] = Value(value.shape, None, len(inputs))
+            inputs[id(value)] = value
     steps.append(copied(step, [values[id(value)] for value in step.operands]))
-    return Graph(inputs, steps, steps[-1].results, step.op.builder_name), needed
+    given = [values[key] for key in inputs]
+    return Graph(given, steps, steps[-1].results, step.op.builder_name), list(inputs.values())
 
 
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
@@ -150,6 +143,57 @@ def every_step(graph: Graph) -> Iterator[Instruction]:
             pending.extend(step.op.computations)
 
 
+def needed_for(value: Value, graph: Graph) -> tuple[Instruction, ...]:
+    """The instructions of a program that a value is computed from."""
+    return showing(graph, [value]).pruned().instructions
+
+
 def showing(graph: Graph, values: Sequence[Value]) -> Graph:
     """The program with `values` of it as its outputs."""
     return Graph(graph.inputs, graph.instructions, values, graph.name)
+
+
+#: Of a loop, the first iterations are followed.
+_MOST_TRIPS = 8
+
+Run = tuple[Graph, Sequence[Any]]
+
+
+def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | None:
+    """The programs that an instruction runs, and the operands of each, in order.
+
+    Args:
+        step: the instruction.
+        operands: its operands.
+
+    Returns:
+        Pairs, or None where the instruction is not made of programs (those that run for every
+        element of an array, as in a reduction, are not followed).
+    """
+    if step.op.name == "While":
+        return _of_loop(step, operands)
+    if step.op.name == "Conditional":
+        return _of_branch(step, operands)
+    if isinstance(step.op, Composed) and step.op.computations:
+        return iter([(composition_of(step), operands)])
+    return None
+
+
+def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
+    condition, body = step.op.condition, step.op.body
+    values = operands
+    for _ in range(_MOST_TRIPS):
+        yield condition, values
+        if not reference_graph(condition, values)[0]:
+            return
+        yield body, values
+        values = reference_graph(body, values)
+
+
+def _of_branch(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
+    branches = step.op.branches
+    index = np.asarray(operands[0])
+    number = int(not index) if index.dtype == np.bool_ else int(index)
+    if not 0 <= number < len(branches):
+        number = len(branches) - 1
+    yield branches[number], operands[1:]

@@ -13,7 +13,6 @@ from jax.extend.mlir.passmanager import PassManager
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.engine.hlo import stablehlo_of_hlo
 from minixla.tools.mlir import check_arguments, find_main, input_types, next_context
-from minixla.tools.ulp import is_float
 from minixla.tools.worker import serve
 
 # By StableHLO's name.
@@ -73,14 +72,14 @@ def constant(array: np.ndarray, type_: ir.Type) -> ir.Attribute:
 
 def read(type_: Any, carriers: Iterator[Any]) -> np.ndarray:
     """A result of @main from the next of what carried it."""
-    dtype, dimensions = _TYPES[str(type_.element_type)].dtype, type_.shape
+    kind, dimensions = _TYPES[str(type_.element_type)], type_.shape
     carrier = np.array(next(carriers)).reshape(dimensions)
-    if dtype.kind == "c":
-        array = np.empty(dimensions, dtype)
+    if kind.is_complex:
+        array = np.empty(dimensions, kind.dtype)
         array.real, array.imag = carrier, np.reshape(next(carriers), dimensions)
         return array
-    bits = is_float(dtype) and carrier.dtype.kind == "u"
-    return carrier.view(dtype) if bits else carrier.astype(dtype, copy=False)
+    bits = kind.is_float and carrier.dtype.kind == "u"
+    return carrier.view(kind.dtype) if bits else carrier.astype(kind.dtype, copy=False)
 
 
 def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:

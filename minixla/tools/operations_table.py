@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
+from minixla.tools.tables import Table
 from minixla_ops.elementwise.families import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
 from minixla_ops.programs.compositions import Composed
@@ -56,71 +57,37 @@ def _has(operation: type[Operation], rule: str) -> bool:
     return getattr(operation, needed) is not getattr(family, needed)
 
 
-def _reason(operation: type[Operation], rule: str) -> str:
-    reason = operation.missing_rules.get(rule)
-    return "" if reason is None else f"none: {reason}"
-
-
-def _rule(name: str) -> Callable[[type[Operation]], str]:
-    return lambda operation: _reason(operation, name) or ("yes" if _has(operation, name) else "")
-
-
-def _stablehlo(operation: type[Operation]) -> str:
+def _cells(operation: type[Operation]) -> dict[str, str]:
+    """What an operation has in the columns of rules; nothing where one is missing."""
+    missing = {rule: f"none: {reason}" for rule, reason in operation.missing_rules.items()}
+    yes = {rule: "yes" for rule in ("shape", "reference", "jvp") if _has(operation, rule)}
+    form = operation.stablehlo_name or ("decomposed" if operation.has_rule("stablehlo") else "")
     if operation.stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
-        return "decomposed"
-    own = "decomposed" if operation.has_rule("stablehlo") else ""
-    return _reason(operation, "stablehlo") or operation.stablehlo_name or own
-
-
-def _declared_derivative(operation: type[Operation], rule: str) -> str:
+        missing["stablehlo"] = "decomposed"
+    is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
+    declared = None
     if operation.zero_derivative is not None:
-        return f"zero: {operation.zero_derivative}"
-    if operation.no_derivative is not None:
-        return f"none: {operation.no_derivative}"
-    return _reason(operation, rule)
-
-
-def _is_linear(operation: type[Operation]) -> bool:
-    return operation.linear_operands is not None and operation.has_rule("transpose")
-
-
-def _jvp(operation: type[Operation]) -> str:
-    own = operation.forward is not None or _has(operation, "jvp")
-    linear = "linear" if _is_linear(operation) else ""
-    return _declared_derivative(operation, "jvp") or ("yes" if own else linear)
-
-
-def _reverse(operation: type[Operation]) -> str:
-    declared = _declared_derivative(operation, "transpose")
-    if declared:
-        return declared
+        declared = f"zero: {operation.zero_derivative}"
+    elif operation.no_derivative is not None:
+        declared = f"none: {operation.no_derivative}"
+    own = "yes" if operation.forward is not None else yes.get("jvp", "linear" if is_linear else "")
+    jvp = declared or missing.get("jvp", own)
+    reverse = "transpose" if is_linear else "transposed jvp" if jvp else ""
     if operation.linearize is not None or _has(operation, "vjp"):
-        return "vjp"
-    if _is_linear(operation):
-        return "transpose"
-    return "transposed jvp" if _jvp(operation) else ""
-
-
-def _batch(operation: type[Operation]) -> str:
+        reverse = "vjp"
+    has_batch = operation.batch_within is not None or _has(operation, "batch")
+    batch = missing.get("batch", "rule" if has_batch else "loop")
     if not operation.operands and not operation.missing_rules:
-        return "none: it has no operands"
-    own = operation.batch_within is not None or _has(operation, "batch")
-    return _reason(operation, "batch") or ("rule" if own else "loop")
-
-
-def _source(operation: type[Operation]) -> str:
-    return f"{operation.__module__.replace('.', '/')}.py"
-
-
-_CELLS: dict[str, Callable[[type[Operation]], str]] = {
-    "stablehlo": _stablehlo,
-    "shape": _rule("shape"),
-    "reference": _rule("reference"),
-    "jvp": _jvp,
-    "reverse": _reverse,
-    "batch": _batch,
-    "source": _source,
-}
+        batch = "none: it has no operands"
+    return {
+        "stablehlo": missing.get("stablehlo", form),
+        "shape": missing.get("shape", yes.get("shape", "")),
+        "reference": missing.get("reference", yes.get("reference", "")),
+        "jvp": jvp,
+        "reverse": declared or missing.get("transpose", reverse),
+        "batch": batch,
+        "source": f"{operation.__module__.replace('.', '/')}.py",
+    }
 
 
 def operation_rows() -> list[Row]:
@@ -133,9 +100,14 @@ def operation_rows() -> list[Row]:
 
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
-    cells = {column: _joined(map(cell, operations)) for column, cell in _CELLS.items()}
+    found = list(map(_cells, operations))
+    cells = {column: _joined(each[column] for each in found) for column in _COLUMNS}
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)
+
+
+# Of what is known of operations; the others are known of entries.
+_COLUMNS = ("stablehlo", "shape", "reference", "jvp", "reverse", "batch", "source")
 
 
 def _joined(cells: Iterable[str]) -> str:
@@ -174,10 +146,7 @@ _HEADER = [name.replace("_", " ") for name in Row._fields]
 def as_text(rows: Sequence[Row]) -> str:
     """The table for a terminal, with the reasons below it."""
     table, notes = _noted(rows)
-    table.insert(0, _HEADER)
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-    return "\n".join([*lines, "", *notes])
+    return "\n".join([Table(_HEADER, table).text(), "", *notes])
 
 
 _PAGE = """# Operations

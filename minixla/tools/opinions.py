@@ -8,6 +8,7 @@ text is asked too, which the StableHLO text has no part in.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from itertools import starmap
@@ -18,7 +19,7 @@ import numpy as np
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
-from minixla.tools.comparison import Comparison, compared, shown_element
+from minixla.tools.comparison import Comparison, compared, shown_element, wide
 from minixla.tools.evaluators import (
     HLO_FORM,
     INTERPRETER,
@@ -29,7 +30,6 @@ from minixla.tools.evaluators import (
 )
 from minixla.tools.graph_parts import is_array
 from minixla.tools.rounding import Measured
-from minixla.tools.ulp import wide
 
 
 class Judgement(NamedTuple):
@@ -113,11 +113,8 @@ class Opinions:
         Raises:
             NotEvaluated: it cannot be asked.
         """
-        return evaluate(evaluator, self._same(graph), operands)
-
-    def _same(self, graph: Graph) -> Graph:
-        """The first program that does the same: XLA has compiled it."""
-        return self._graphs.setdefault(graph, graph)
+        # Of equal programs the first: XLA has compiled it.
+        return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
 
     def judged(
         self, graph: Graph, operands: Sequence[np.ndarray], step: Instruction
@@ -134,40 +131,43 @@ class Opinions:
             self._judged[key] = self._judge(Measured(graph, operands), step)
         return self._judged[key]
 
-    @property
-    def knows_errors(self) -> bool:
-        """Whether an instruction has been found wrong."""
-        return any(each is not None for each in self._judged.values())
-
     def known(self, graph: Graph, operands: Sequence[np.ndarray]) -> Judgement | None:
         """What has been found out about a program of one instruction before."""
         return self._judged.get(_key(graph, operands))
 
+    @property
+    def knows_errors(self) -> bool:
+        """Whether an instruction has been found wrong."""
+        return any(self._judged.values())
+
     def _judge(self, measured: Measured, step: Instruction) -> Judgement | None:
         asked: dict[str, _Opinion] = {}
+
+        def ask(evaluator: Evaluator) -> None:
+            if evaluator.gap(step) is None:
+                with contextlib.suppress(NotEvaluated):
+                    results = self.ask(evaluator, measured.graph, measured.operands)
+                    asked[evaluator.name] = _Opinion.of(results, measured)
+
         for evaluator in self.evaluators:
-            self._add(asked, evaluator, measured, step)
+            ask(evaluator)
         off = [name for name, each in asked.items() if each.is_off]
         if not off:
             return None
         if REFERENCE not in off and self.readers.difference([INTERPRETER]).intersection(off):
-            self._add(asked, HLO_FORM, measured, step)
-        return _judgement(asked, off, measured, _suspects(asked, self.readers))
-
-    def _add(
-        self,
-        asked: dict[str, _Opinion],
-        evaluator: Evaluator,
-        measured: Measured,
-        step: Instruction,
-    ) -> None:
-        if evaluator.gap(step) is not None:
-            return
-        try:
-            results = self.ask(evaluator, measured.graph, measured.operands)
-        except NotEvaluated:
-            return
-        asked[evaluator.name] = _Opinion.of(results, measured)
+            ask(HLO_FORM)
+        suspects = _suspects(asked, self.readers)
+        _, output, found = max((asked[name] for name in off), key=_excess)
+        truth = measured.truth[id(measured.graph.outputs[output])]
+        values = {"in double": shown_element(truth, found.worst)}
+        for name, each in asked.items():
+            values[name] = shown_element(each.results[output], found.worst)
+        text = (
+            f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off the "
+            f"reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
+            f"suspected: {' or '.join(suspects)}"
+        )
+        return Judgement(suspects, found.worst, values, text)
 
 
 def _key(graph: Graph, operands: Sequence[np.ndarray]) -> tuple[Any, ...]:
@@ -191,8 +191,8 @@ class _Opinion(NamedTuple):
     @classmethod
     def of(cls, results: list[np.ndarray], measured: Measured) -> _Opinion:
         pairs = zip(measured.graph.outputs, results, strict=True)
-        found = [cls(results, i, compared_at(measured, *pair)) for i, pair in enumerate(pairs)]
-        return max(found, key=lambda each: each.comparison.excess)
+        found = [cls(results, i, measured.compared(*pair)) for i, pair in enumerate(pairs)]
+        return max(found, key=_excess)
 
     @property
     def is_off(self) -> bool:
@@ -205,29 +205,8 @@ class _Opinion(NamedTuple):
         return apart <= self.comparison.error / 8
 
 
-def compared_at(measured: Measured, value: Value, actual: np.ndarray) -> Comparison:
-    """Compares what an evaluator has for a value of a program with its value in double."""
-    truth = measured.truth[id(value)]
-    bound = measured.bound(value) if id(value) in measured.spread else None
-    return compared(actual, truth, bound)
-
-
-def _judgement(
-    asked: dict[str, _Opinion], off: Sequence[str], measured: Measured, suspects: tuple[str, ...]
-) -> Judgement:
-    worst = max([asked[name] for name in off], key=lambda each: each.comparison.excess)
-    where = worst.comparison.worst
-    truth = measured.truth[id(measured.graph.outputs[worst.output])]
-    values = {"in double": shown_element(truth, where)}
-    for name, each in asked.items():
-        values[name] = shown_element(each.results[worst.output], where)
-    size = f"{worst.comparison.ulp:.3g} ulp, {worst.comparison.bound:.3g} allowed"
-    text = (
-        f"on the same operands {' and '.join(off)} "
-        f"{'is' if len(off) == 1 else 'are'} off the reference in double by up to {size}; "
-        f"suspected: {' or '.join(suspects)}"
-    )
-    return Judgement(suspects, where, values, text)
+def _excess(opinion: _Opinion) -> float:
+    return opinion.comparison.excess
 
 
 def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 
 @contextlib.contextmanager
@@ -39,10 +40,10 @@ def shown_progress(title: str) -> Iterator[Callable[[str], None]]:
         _write(stream, f"\r{' ' * len(shown)}\r")
 
 
-def _write(stream: object, text: str) -> None:
+def _write(stream: TextIO, text: str) -> None:
     # Work does not fail because nobody sees how far it is.
     with contextlib.suppress(OSError, ValueError):
-        print(text, end="", file=stream, flush=True)  # type: ignore[call-overload]  # a stream
+        print(text, end="", file=stream, flush=True)
 
 
 def _is_terminal(stream: object) -> bool:

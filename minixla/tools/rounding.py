@@ -15,6 +15,7 @@ in another order. The last term: XLA:CPU takes numbers below it for zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,10 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import default_trace
 from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
+from minixla.tools.comparison import Comparison, compared, real_part_info, ulp_size, wide
 from minixla.tools.costs import operations_per_element
-from minixla.tools.graph_parts import is_inexact
-from minixla.tools.ulp import real_part_info, ulp_size, wide
+from minixla.tools.graph_parts import is_inexact, showing
+from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
 #: and rounded once; the elementary functions of wide ones are a few ulp off.
@@ -64,60 +66,69 @@ class Measured:
         self.graph = graph
         self.operands = operands
         self.reference = declared_values(graph, operands)
-        self._rounded: dict[int, np.ndarray] = {}
-        self._find_what_rounds()
         exact = _values_in_double(graph, operands)
-        self.truth = {
-            id(value): exact[id(value)].data for value in _arrays(graph) if id(value) in exact
-        }
-        self.spread = self._measure()
+        made = [value for step in graph.instructions for value in step.results]
+        arrays = [each for each in (*graph.inputs, *made) if isinstance(each.shape, Shape)]
+        self.truth: Values = {id(value): exact[id(value)].data for value in arrays}
+        inexact = [id(value) for value in arrays if is_inexact(value.shape)]
+        self.spread = {key: np.zeros(self.truth[key].shape) for key in inexact}
+        self._rounded = self._what_rounds()
+        self._counts = {id(step): operations_per_element(step) for step in graph.instructions}
+        for seed in range(_SAMPLES if self._rounded else 0):
+            sample = self._disturbed(np.random.default_rng(seed))
+            for key, largest in self.spread.items():
+                with np.errstate(all="ignore"):
+                    moved = np.abs(sample[key].data - self.truth[key])
+                np.maximum(largest, moved, out=largest, where=~np.isnan(moved))
 
-    def _find_what_rounds(self) -> None:
+    def _what_rounds(self) -> dict[int, np.ndarray]:
         """Marks the elements that an instruction rounds: others must not be disturbed.
 
         The members of a maximum, of a gather or of a comparison are equal to other values, bit by
         bit, in every evaluator.
         """
         trace = ReferenceTrace(default_trace(), "float64")
+        found = {}
         for step in self.graph.instructions:
-            for value, exact in self._inexact_results(trace, step):
+            inexact = [is_inexact(value.shape) for value in step.results]
+            if not any(inexact):
+                continue
+            read = [_tracer(trace, self.reference[id(x)], x.shape) for x in step.operands]
+            pairs = zip(step.results, _outcome(trace, step, read), strict=True)
+            for value, exact in compress(pairs, inexact):
                 given = self.reference[id(value)]
-                kind: Any = value.shape
-                if kind.element_type.real.bits == 64:
+                shape: Any = value.shape
+                if shape.element_type.real.bits == 64:
                     mask = _seems_rounded(step, given, self.reference)
                 else:
                     with np.errstate(all="ignore"):
-                        mask = (wide(given) != exact) & ~(np.isnan(given) & np.isnan(exact))
+                        is_nan = np.isnan(given) & np.isnan(exact.data)
+                        mask = (wide(given) != exact.data) & ~is_nan
                 if mask.any():
-                    self._rounded[id(value)] = mask
+                    found[id(value)] = mask
+        return found
 
-    def _inexact_results(
-        self, trace: ReferenceTrace, step: Instruction
-    ) -> list[tuple[Value, np.ndarray]]:
-        if not any(is_inexact(value.shape) for value in step.results):
-            return []
-        operands = [
-            _tracer(trace, self.reference[id(value)], value.shape) for value in step.operands
-        ]
-        outcome = _outcome(trace, step, operands)
-        pairs = zip(step.results, outcome, strict=True)
-        return [(value, each.data) for value, each in pairs if is_inexact(value.shape)]
+    def _disturbed(self, generator: np.random.Generator) -> Values:
+        """The values in double where what is rounded is moved at random, by about as much."""
 
-    def _measure(self) -> dict[int, np.ndarray]:
-        shown = [value for value in _arrays(self.graph) if is_inexact(value.shape)]
-        spread = {id(v): np.zeros(self.truth[id(v)].shape) for v in shown if id(v) in self.truth}
-        if not self._rounded:
-            return spread
-        counts = {id(step): operations_per_element(step) for step in self.graph.instructions}
-        for seed in range(_SAMPLES):
-            disturb = _Disturbance(np.random.default_rng(seed), self._rounded, counts)
-            sample = _values_in_double(self.graph, self.operands, disturb)
-            for key, largest in spread.items():
-                with np.errstate(all="ignore"):
-                    moved = np.abs(sample[key].data - self.truth[key])
-                is_number = ~np.isnan(moved)
-                np.maximum(largest, moved, out=largest, where=is_number)
-        return spread
+        def moved(data: np.ndarray, value: Any, size: float) -> np.ndarray:
+            unit = size * precision_of(value.shape.element_type)
+            return data * (1 + generator.uniform(-1, 1, data.shape) * unit)
+
+        def operand(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
+            # As a sum reads it: products with it are rounded, each on its own.
+            is_rounded = any(id(each) in self._rounded for each in step.results)
+            is_sum = is_rounded and self._counts[id(step)] > 2
+            return moved(data, value, 1.0) if is_sum and is_inexact(value.shape) else data
+
+        def result(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
+            mask = self._rounded.get(id(value))
+            if mask is None:
+                return data
+            size = max(1.0, self._counts[id(step)]) ** 0.5
+            return np.where(mask, moved(data, value, size), data)
+
+        return _values_in_double(self.graph, self.operands, operand, result)
 
     def bound(self, value: Value) -> np.ndarray:
         """How far an element of a float or complex value may be from `truth`."""
@@ -128,97 +139,52 @@ class Measured:
         smallest = float(real_part_info(kind.dtype).smallest_normal)
         return factor * (ulp + self.spread[id(value)]) + smallest
 
-
-class _Disturbance:
-    """Moves what has been rounded by about a rounding error, at random."""
-
-    def __init__(
-        self,
-        generator: np.random.Generator,
-        rounded: dict[int, np.ndarray],
-        counts: dict[int, float],
-    ) -> None:
-        """Sets it up.
-
-        Args:
-            generator: of the disturbances.
-            rounded: which elements of which values are rounded.
-            counts: how many operations each instruction needs for an element.
-        """
-        self.generator = generator
-        self.rounded = rounded
-        self.counts = counts
-
-    def operand(self, step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
-        """An operand as a sum reads it: products with it are rounded, each on its own."""
-        is_sum = self.counts[id(step)] > 2 and any(
-            id(each) in self.rounded for each in step.results
-        )
-        if not is_sum or not is_inexact(value.shape):
-            return data
-        return self._moved(data, value, 1.0)
-
-    def result(self, step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
-        """A result as it may be rounded."""
-        mask = self.rounded.get(id(value))
-        if mask is None:
-            return data
-        moved = self._moved(data, value, max(1.0, self.counts[id(step)]) ** 0.5)
-        return np.where(mask, moved, data)
-
-    def _moved(self, data: np.ndarray, value: Value, size: float) -> np.ndarray:
-        shape: Any = value.shape
-        steps = self.generator.uniform(-1, 1, data.shape) * size * precision_of(shape.element_type)
-        return data * (1 + steps)
-
-
-def _arrays(graph: Graph) -> list[Value]:
-    """All values of a program that are arrays."""
-    made = [value for step in graph.instructions for value in step.results]
-    return [v for v in [*graph.inputs, *made] if isinstance(v.shape, Shape)]
+    def compared(self, value: Value, actual: np.ndarray) -> Comparison:
+        """Compares what an evaluator has for a value with the value in double."""
+        bound = self.bound(value) if id(value) in self.spread else None
+        return compared(actual, self.truth[id(value)], bound)
 
 
 def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
     """Every value of a program by its id, as the reference rules give it."""
-    values: Values = dict(zip(map(id, graph.inputs), operands, strict=True))
-    for step in graph.instructions:
-        given = [values[id(value)] for value in step.operands]
-        outcome = step.op.reference(*given)
-        results = (outcome,) if step.single else outcome
-        for value, each in zip(step.results, results, strict=True):
-            values[id(value)] = np.asarray(each) if isinstance(value.shape, Shape) else each
-    return values
+    made = [value for step in graph.instructions for value in step.results]
+    everything = [*graph.inputs, *made]
+    found = reference_graph(showing(graph, everything), operands)
+    return dict(zip(map(id, everything), found, strict=True))
+
+
+_Change = Callable[[Instruction, Value, np.ndarray], np.ndarray]
 
 
 def _values_in_double(
-    graph: Graph, operands: Sequence[Any], disturbance: _Disturbance | None = None
+    graph: Graph,
+    operands: Sequence[Any],
+    operand: _Change = lambda step, value, data: data,
+    result: _Change = lambda step, value, data: data,
 ) -> Values:
-    """Each value as a tracer that holds it."""
+    """Each value as a tracer that holds it.
+
+    Args:
+        graph: the program.
+        operands: its inputs.
+        operand: what becomes of an array that an instruction reads.
+        result: what becomes of an array that an instruction gives.
+    """
     trace = ReferenceTrace(default_trace(), "float64")
+
+    def changed(change: _Change, step: Instruction, value: Value, tracer: Any) -> Any:
+        if not isinstance(value.shape, Shape):
+            return tracer
+        data = change(step, value, tracer.data)
+        return tracer if data is tracer.data else ReferenceTracer(trace, data, value.shape)
+
     given = [_tracer(trace, x, v.shape) for x, v in zip(operands, graph.inputs, strict=True)]
     values: Values = dict(zip(map(id, graph.inputs), given, strict=True))
     for step in graph.instructions:
-        read = [values[id(value)] for value in step.operands]
-        if disturbance is not None:
-            read = [
-                _changed(each, disturbance.operand, step, value)
-                for each, value in zip(read, step.operands, strict=True)
-            ]
-        results = _outcome(trace, step, read)
-        for value, each in zip(step.results, results, strict=True):
-            if disturbance is not None:
-                each = _changed(each, disturbance.result, step, value)
-            values[id(value)] = each
+        read = [changed(operand, step, each, values[id(each)]) for each in step.operands]
+        for value, each in zip(step.results, _outcome(trace, step, read), strict=True):
+            values[id(value)] = changed(result, step, value, each)
     return values
-
-
-def _changed(
-    tracer: Any, change: Callable[..., np.ndarray], step: Instruction, value: Value
-) -> Any:
-    if not isinstance(value.shape, Shape):
-        return tracer
-    data = change(step, value, tracer.data)
-    return tracer if data is tracer.data else ReferenceTracer(tracer._trace, data, value.shape)
 
 
 def _tracer(trace: ReferenceTrace, data: Any, shape: Any) -> Any:

@@ -1,17 +1,23 @@
-"""Tables as text and as HTML."""
+"""Reports: tables as text, and as HTML in notebooks."""
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from html import escape
+from typing import Any, NamedTuple
 
 _NUMERIC = set("0123456789.+-e")
 
 
-def plain_number(value: Any) -> Any:
-    """The value as JSON holds it: infinities and NaN as strings."""
+def plain(value: Any) -> Any:
+    """The value as JSON holds it: infinities and NaN as strings, complex numbers as pairs."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
     is_odd = isinstance(value, float) and not math.isfinite(value)
     return str(value) if is_odd else value
 
@@ -25,40 +31,64 @@ def shown_number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns one beside the other; those of numbers to the right, empty ones left out."""
-    kept = [index for index, _ in enumerate(header) if any(row[index] for row in rows)]
-    lines = [[row[index] for index in kept] for row in [header, *rows]]
-    columns = list(zip(*lines, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    numeric = [_is_numeric(column[1:]) for column in columns]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+class Table(NamedTuple):
+    """Rows of cells.
+
+    Attributes:
+        header: what the columns are called.
+        rows: the cells of each.
+        marked: the numbers of rows that stand out in HTML.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    marked: Collection[int] = ()
+
+    def text(self) -> str:
+        """Columns one beside the other; those of numbers to the right, empty ones left out."""
+        columns = [each for each in zip(self.header, *self.rows, strict=True) if any(each[1:])]
+        lines = zip(*map(_aligned, columns), strict=True)
+        return "\n".join("  ".join(line).rstrip() for line in lines)
+
+    def html(self) -> str:
+        """The table in HTML."""
+        lines = [_html_line("<tr>", "th", self.header)]
+        for number, row in enumerate(self.rows):
+            style = ' style="font-weight:bold;color:#b00020"' if number in self.marked else ""
+            lines.append(_html_line(f"<tr{style}>", "td", row))
+        return f"<table>{''.join(lines)}</table>"
 
 
-def _is_numeric(cells: Sequence[str]) -> bool:
-    return all(set(cell.replace(",", "")) <= _NUMERIC or cell in ("inf", "nan") for cell in cells)
+def _aligned(column: Sequence[str]) -> list[str]:
+    align = str.rjust if all(map(_is_number, column[1:])) else str.ljust
+    width = max(map(len, column))
+    return [align(cell, width) for cell in column]
 
 
-def html_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] = ()
-) -> str:
-    """The table in HTML; rows that are `marked` stand out."""
-    flags = list(marked) or [False] * len(rows)
-    lines = [f"<tr>{''.join(f'<th>{html.escape(cell)}</th>' for cell in header)}</tr>"]
-    for row, flag in zip(rows, flags, strict=True):
-        style = ' style="font-weight:bold;color:#b00020"' if flag else ""
-        cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
-        lines.append(f"<tr{style}>{cells}</tr>")
-    return f"<table>{''.join(lines)}</table>"
+def _is_number(cell: str) -> bool:
+    return set(cell.replace(",", "")) <= _NUMERIC or cell in ("inf", "nan")
 
 
-def html_page(title: str, tables: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """A title, tables, and notes in fixed width below them."""
-    below = [f"<pre>{html.escape(note)}</pre>" for note in notes]
-    return f"<div><b>{html.escape(title)}</b>{''.join([*tables, *below])}</div>"
+def _html_line(start: str, kind: str, cells: Sequence[str]) -> str:
+    return f"{start}{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"
+
+
+class Report:
+    """What has a title, tables and notes below them, and is shown as text or HTML."""
+
+    def _shown(self) -> tuple[str, list[Table], list[str]]:
+        raise NotImplementedError("a report says what is shown of it")
+
+    def __str__(self) -> str:
+        title, tables, notes = self._shown()
+        return "\n".join([title, "\n\n".join(table.text() for table in tables), *notes])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        title, tables, notes = self._shown()
+        parts = [table.html() for table in tables] + [
+            f"<pre>{escape(each)}</pre>" for each in notes
+        ]
+        return f"<div><b>{escape(title)}</b>{''.join(parts)}</div>"

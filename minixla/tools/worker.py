@@ -21,7 +21,7 @@ import numpy as np
 from minixla.core.children import end_child, start_child
 
 
-class OracleError(RuntimeError):
+class OracleError(NotImplementedError):
     """An oracle refused a program or its arguments: it does not parse, verify, compile or fit."""
 
 
@@ -44,12 +44,6 @@ def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> 
         connection.send(reply)
 
 
-def _surroundings() -> dict[str, str]:
-    """The process's environment: it finds the modules that this process finds."""
-    folders = os.pathsep.join(map(os.path.abspath, sys.path))
-    return {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": folders}
-
-
 class _Process:
     """A process that runs `serve`, and the connection to it."""
 
@@ -57,12 +51,13 @@ class _Process:
         self.owner = os.getpid()
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (`end` closes it)
         self.connection, remote = multiprocessing.Pipe()
+        # It finds the modules that this process finds.
+        folders = os.pathsep.join(map(os.path.abspath, sys.path))
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
         with remote:
             self.popen = start_child(
                 [sys.executable, "-P", "-m", module, str(remote.fileno())],
-                # It finds the modules that this process finds.
-                env=_surroundings(),
+                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": folders},
                 pass_fds=[remote.fileno()],
                 stdin=subprocess.DEVNULL,
                 stderr=self.errors,

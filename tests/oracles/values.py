@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from minixla.tools.ulp import bit_width, is_float
+from minixla.core.element_types import element_type
 
 __all__ = [
     "ALL_TYPES",
@@ -92,6 +92,19 @@ def tensor_type(array: np.ndarray) -> str:
 def is_integer(dtype: npt.DTypeLike) -> bool:
     """Whether it is an integer type, the 2-bit and 4-bit ones included; a Boolean is not."""
     return np.dtype(dtype) in _INTEGER_DTYPES
+
+
+def is_float(dtype: npt.DTypeLike) -> bool:
+    """Whether it is a real floating-point type, the small ones included."""
+    return element_type(np.dtype(dtype)).is_float
+
+
+def bit_width(dtype: npt.DTypeLike) -> int:
+    """Bits of a real type that carry its value; fewer than its bytes hold for 2, 4 and 6 bits."""
+    dtype = np.dtype(dtype)
+    if dtype == np.bool_:
+        return 1
+    return (ml_dtypes.finfo(dtype) if is_float(dtype) else ml_dtypes.iinfo(dtype)).bits
 
 
 def all_values(dtype: npt.DTypeLike) -> np.ndarray:

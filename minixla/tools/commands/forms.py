@@ -103,10 +103,6 @@ def _described(program: ImportedProgram) -> dict[str, object]:
     }
 
 
-def _text(program: ImportedProgram) -> bytes:
-    return program.graph.stablehlo().encode()
-
-
 def _hlo(program: ImportedProgram) -> bytes:
     text = str(program.graph)
     if "constant({...})" in text:
@@ -136,7 +132,7 @@ def _exported(program: ImportedProgram) -> bytes:
 
 
 _WRITERS = {
-    "stablehlo": _text,
+    "stablehlo": lambda program: program.graph.stablehlo().encode(),
     "bytecode": _bytecode,
     "portable": _portable,
     "hlo": _hlo,

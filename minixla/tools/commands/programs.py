@@ -24,7 +24,7 @@ from minixla.core.source import skip_callers
 from minixla.interop import ImportedProgram
 from minixla.tools import command_line
 from minixla.tools.command_line import BadInput
-from minixla.tools.tables import plain_number
+from minixla.tools.tables import plain
 
 # Neither messages nor programs name the script that starts the command line.
 skip_callers(command_line.__file__)
@@ -165,14 +165,4 @@ def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
 
 def print_json(value: Any) -> None:
     """Prints JSON; numbers that it lacks become strings."""
-    print(json.dumps(_plain(value), indent=1, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, complex):
-        return [_plain(value.real), _plain(value.imag)]
-    return plain_number(value)
+    print(json.dumps(plain(value), indent=1, allow_nan=False))

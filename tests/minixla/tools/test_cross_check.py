@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,12 +11,9 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
+from tests.minixla.tools.planting import line_of, random_arrays, sine_form
 
-generator = np.random.default_rng(0)
-
-
-def random(*sizes, dtype="f4"):
-    return generator.normal(size=sizes).astype(dtype)
+random = random_arrays()
 
 
 def network(parameters, x, labels):
@@ -117,13 +112,6 @@ def test_another_jax_function_is_found():
 def test_no_gradients():
     report = mx.cross_check(mnp.sin, random(3), gradients=False)
     assert {row.value for row in report.rows} == {"result"}
-
-
-def line_of(function, text):
-    """`file:line` of the line of a function that has the text."""
-    lines, start = inspect.getsourcelines(function)
-    number = next(start + index for index, line in enumerate(lines) if text in line)
-    return f"test_cross_check.py:{number} ({function.__name__})"
 
 
 def cancelling(x):
@@ -361,10 +349,7 @@ PROGRAMS_OF_A_SEARCH = {"layers": 5, "loop_of_layers": 7}
 
 @pytest.mark.parametrize("function", [layers, loop_of_layers], ids=lambda f: f.__name__)
 def test_a_search_compiles_each_program_once(monkeypatch, function):
-    def wrong(self, emit, operands, shapes, results, **_):
-        return emit.operation("stablehlo.sine", operands, shapes, results)
-
-    monkeypatch.setattr(REGISTRY["Tanh"], "stablehlo", wrong)
+    monkeypatch.setattr(REGISTRY["Tanh"], "stablehlo", sine_form)
     reports = []
     check = lambda: reports.append(mx.cross_check(function, random(3, 5), random(5, 5)))  # noqa: E731
     count = compiled_by(check)

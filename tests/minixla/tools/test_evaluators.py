@@ -13,6 +13,7 @@ from minixla.core.operation import REGISTRY
 from minixla.tools.command_line import main
 from minixla.tools.evaluators import EVALUATORS
 from minixla_ops.programs.reference_evaluation import reference_graph
+from tests.minixla.tools.planting import sine_form
 
 X = np.array([0.3, 1.2, -0.7], np.float32)
 
@@ -34,10 +35,6 @@ def with_sine(graph, operands):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(REGISTRY["Tanh"], "reference", lambda self, x: np.sin(x))
         return reference_graph(graph, operands)
-
-
-def sine_form(self, emit, operands, shapes, results, **_):
-    return emit.operation("stablehlo.sine", operands, shapes, results)
 
 
 def verdicts(report, name):

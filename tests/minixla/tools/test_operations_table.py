@@ -109,13 +109,6 @@ def test_the_command_does_without_jax():
     assert len(json.loads(done.stdout)) == 153
 
 
-def test_an_unknown_command(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["nothing"])
-    assert end.value.code == 2
-    assert "invalid choice: 'nothing'" in capsys.readouterr().err
-
-
 def test_a_missing_rule_says_why():
     class Odd(Operation):
         """An operation that cannot run."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,19 +13,9 @@ from minixla.core.operation import REGISTRY
 from minixla.tools import built_in_evaluators
 from minixla.tools.evaluators import EVALUATORS
 from minixla_ops.programs.reference_evaluation import reference_graph
+from tests.minixla.tools.planting import line_of, random_arrays, sine_form, wrong_tanh
 
-generator = np.random.default_rng(0)
-
-
-def random(*sizes, dtype="f4"):
-    return generator.normal(size=sizes).astype(dtype)
-
-
-def line_of(function, text):
-    """`file:line` of the line of a function that has the text."""
-    lines, start = inspect.getsourcelines(function)
-    number = next(start + index for index, line in enumerate(lines) if text in line)
-    return f"test_planted_errors.py:{number} ({function.__name__})"
+random = random_arrays()
 
 
 def planted(x, y):
@@ -47,6 +35,17 @@ def in_a_branch(x, y):
     return mx.cond(x.sum() < 1e6, lambda z: mnp.tanh(z) + y, lambda z: z, x)
 
 
+@pytest.fixture
+def plant(monkeypatch):
+    """A function that changes rules of an operation."""
+
+    def change(name, **rules):
+        for rule, wrong in rules.items():
+            monkeypatch.setattr(REGISTRY[name], rule, wrong)
+
+    return change
+
+
 def check_planted(function, suspects, text="mnp.tanh", operation="tanh", **options):
     report = mx.cross_check(function, random(3, 4), random(3, 4), **options)
     assert not report.ok
@@ -61,27 +60,22 @@ def check_planted(function, suspects, text="mnp.tanh", operation="tanh", **optio
 
 
 @pytest.mark.parametrize("function", [planted, in_a_loop, in_a_branch], ids=lambda f: f.__name__)
-def test_a_wrong_reference_rule(monkeypatch, function):
-    monkeypatch.setattr(
-        REGISTRY["Tanh"], "reference", lambda self, x: np.tanh(x) * x.dtype.type(1.01)
-    )
+def test_a_wrong_reference_rule(plant, function):
+    plant("Tanh", reference=wrong_tanh)
     check_planted(function, ("reference rule",), gradients=False)
 
 
-def test_a_reference_rule_that_is_wrong_in_one_precision(monkeypatch):
-    def wrong(self, x, **_):
+def test_a_reference_rule_that_is_wrong_in_one_precision(plant):
+    def wrong(self, x):
         return np.tanh(x) if x.dtype == np.float64 else np.tanh(x) + x.dtype.type(1e-3)
 
-    monkeypatch.setattr(REGISTRY["Tanh"], "reference", wrong)
+    plant("Tanh", reference=wrong)
     check_planted(planted, ("reference rule",), gradients=False)
 
 
 @pytest.mark.parametrize("function", [planted, in_a_loop, in_a_branch], ids=lambda f: f.__name__)
-def test_a_wrong_lowering(monkeypatch, function):
-    def wrong(self, emit, operands, shapes, results, **_):
-        return emit.operation("stablehlo.sine", operands, shapes, results)
-
-    monkeypatch.setattr(REGISTRY["Tanh"], "stablehlo", wrong)
+def test_a_wrong_lowering(plant, function):
+    plant("Tanh", stablehlo=sine_form)
     check_planted(function, ("StableHLO form",), gradients=False)
 
 
@@ -100,31 +94,31 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("kind", ["reference", "lowering"])
+@pytest.mark.parametrize(
+    ("rule", "suspect"), [("reference", "reference rule"), ("stablehlo", "StableHLO form")]
+)
 @pytest.mark.parametrize("name", PLANTED)
-def test_errors_of_many_operations_are_found(monkeypatch, name, kind):
+def test_errors_of_many_operations_are_found(plant, name, rule, suspect):
     cls = REGISTRY[name]
-    if kind == "reference":
-        right = cls.reference
-        wrong = lambda self, *x, **given: right(self, *x, **given) * np.float32(1.01)  # noqa: E731
-        monkeypatch.setattr(cls, "reference", wrong)
-    else:
-        rule = cls.stablehlo
+    reference, form = cls.reference, cls.stablehlo
 
-        def doubled(self, emit, operands, shapes, results, **given):
-            (result,) = rule(self, emit, operands, shapes, results, **given)
-            return emit.operation("stablehlo.add", [result] * 2, list(results) * 2, results)
+    def doubled(self, emit, operands, shapes, results, **given):
+        (result,) = form(self, emit, operands, shapes, results, **given)
+        return emit.operation("stablehlo.add", [result] * 2, list(results) * 2, results)
 
-        monkeypatch.setattr(cls, "stablehlo", doubled)
+    wrong = {
+        "reference": lambda self, *x, **given: reference(self, *x, **given) * np.float32(1.01),
+        "stablehlo": doubled,
+    }
+    plant(name, **{rule: wrong[rule]})
     report = mx.cross_check(PLANTED[name], random(3, 4), random(3, 4), gradients=False)
     assert not report.ok
-    suspects = ("reference rule",) if kind == "reference" else ("StableHLO form",)
     (finding,) = report.findings
-    assert (finding.operation, finding.suspects) == (cls.builder_name, suspects), report
+    assert (finding.operation, finding.suspects) == (cls.builder_name, (suspect,)), report
 
 
-def test_a_wrong_lowering_of_integers(monkeypatch):
-    monkeypatch.setattr(REGISTRY["Max"], "stablehlo_name", "minimum")
+def test_a_wrong_lowering_of_integers(plant):
+    plant("Max", stablehlo_name="minimum")
     report = mx.cross_check(lambda x, y: ops.max(x, y), np.arange(3), np.ones(3, int))
     (finding,) = report.findings
     assert (finding.operation, finding.suspects) == ("max", ("StableHLO form",))
@@ -155,15 +149,15 @@ def test_an_error_in_the_reverse_derivative_alone(monkeypatch):
 
 
 DERIVATIVES = {
-    "jvp": ("jvp", lambda self, primals, tangents, result, **_: tangents[0] * 0.5),
-    "vjp": ("vjp", lambda self, cotangent, operands, result, active, **_: [cotangent * 0.5]),
+    "jvp": lambda self, primals, tangents, result: tangents[0] * 0.5,
+    "vjp": lambda self, cotangent, operands, result, active: [cotangent * 0.5],
 }
 
 
 @pytest.mark.parametrize("rule", DERIVATIVES)
 @pytest.mark.parametrize("against", [None, lambda x, y: jax_planted(x, y)], ids=["alone", "jax"])
-def test_a_wrong_derivative(monkeypatch, rule, against):
-    monkeypatch.setattr(REGISTRY["Tanh"], *DERIVATIVES[rule])
+def test_a_wrong_derivative(plant, rule, against):
+    plant("Tanh", **{rule: DERIVATIVES[rule]})
     report = mx.cross_check(planted, random(3, 4), random(3, 4), against=against)
     assert not report.ok
     finding = next(each for each in report.findings if each.kind == "derivative")
@@ -176,8 +170,8 @@ def test_a_wrong_derivative(monkeypatch, rule, against):
 
 
 @pytest.mark.parametrize("function", [in_a_loop, in_a_branch], ids=lambda f: f.__name__)
-def test_a_wrong_derivative_inside(monkeypatch, function):
-    monkeypatch.setattr(REGISTRY["Tanh"], *DERIVATIVES["jvp"])
+def test_a_wrong_derivative_inside(plant, function):
+    plant("Tanh", jvp=DERIVATIVES["jvp"])
     report = mx.cross_check(function, random(3, 4), random(3, 4))
     finding = next(each for each in report.findings if each.kind == "derivative")
     assert (finding.operation, finding.suspects) == ("tanh", ("derivative rule",))
@@ -188,11 +182,9 @@ def jax_planted(x, y):
     return (jnp.tanh(jnp.exp(x * 0.25) + y) ** 2).sum(axis=1)
 
 
-def test_a_wrong_reference_rule_is_listed_once(monkeypatch):
+def test_a_wrong_reference_rule_is_listed_once(plant):
     # Wrong in the function, in both derivatives and in difference quotients.
-    monkeypatch.setattr(
-        REGISTRY["Tanh"], "reference", lambda self, x: np.tanh(x) * x.dtype.type(1.01)
-    )
+    plant("Tanh", reference=wrong_tanh)
     report = mx.cross_check(lambda x, y: planted(x, mnp.tanh(y)), random(3, 4), random(3, 4))
     (finding,) = report.findings
     assert (finding.operation, finding.suspects) == ("tanh", ("reference rule",)), report
@@ -204,18 +196,17 @@ def test_a_wrong_reference_rule_is_listed_once(monkeypatch):
     }
 
 
-def test_different_errors_are_listed_each(monkeypatch):
-    monkeypatch.setattr(REGISTRY["Tanh"], *DERIVATIVES["jvp"])
-    monkeypatch.setattr(REGISTRY["Exp"], *DERIVATIVES["jvp"])
+def test_different_errors_are_listed_each(plant):
+    plant("Tanh", jvp=DERIVATIVES["jvp"])
+    plant("Exp", jvp=DERIVATIVES["jvp"])
     report = mx.cross_check(planted, random(3, 4), random(3, 4))
     found = [(each.operation, each.suspects) for each in report.findings]
     assert found == [("exp", ("derivative rule",)), ("tanh", ("derivative rule",))]
 
 
-def test_a_wrong_reference_rule_is_no_wrong_derivative(monkeypatch):
-    for name, rule in (("Tanh", np.tanh), ("Exp", np.exp)):
-        wrong = lambda self, x, rule=rule, **_: rule(x) * x.dtype.type(1.01)  # noqa: E731
-        monkeypatch.setattr(REGISTRY[name], "reference", wrong)
+def test_a_wrong_reference_rule_is_no_wrong_derivative(plant):
+    plant("Tanh", reference=wrong_tanh)
+    plant("Exp", reference=lambda self, x: np.exp(x) * x.dtype.type(1.01))
     report = mx.cross_check(planted, random(3, 4), random(3, 4))
     found = [(each.operation, each.suspects) for each in report.findings]
     assert found == [("exp", ("reference rule",)), ("tanh", ("reference rule",))]
@@ -232,16 +223,8 @@ def with_tanh(rule):
     return run
 
 
-def right_rule(self, x, **_):
+def right_rule(self, x):
     return np.tanh(x)
-
-
-def wrong_rule(self, x, **_):
-    return np.tanh(x) * x.dtype.type(1.01)
-
-
-def wrong_form(self, emit, operands, shapes, results, **_):
-    return emit.operation("stablehlo.sine", operands, shapes, results)
 
 
 # Who has another tanh, and who is named: one out of line, or what the others have in common.
@@ -261,20 +244,20 @@ OUT_OF_LINE = {
 
 
 @pytest.mark.parametrize("who", OUT_OF_LINE)
-def test_who_is_out_of_line_is_named(monkeypatch, who):
+def test_who_is_out_of_line_is_named(monkeypatch, plant, who):
     wrong, suspects = OUT_OF_LINE[who]
     if "reference" in wrong:
-        monkeypatch.setattr(REGISTRY["Tanh"], "reference", wrong_rule)
+        plant("Tanh", reference=wrong_tanh)
     if "StableHLO form" in wrong:
-        monkeypatch.setattr(REGISTRY["Tanh"], "stablehlo", wrong_form)
+        plant("Tanh", stablehlo=sine_form)
     for name, each in EVALUATORS.items():
         if name in wrong:
-            monkeypatch.setitem(EVALUATORS, name, each._replace(function=with_tanh(wrong_rule)))
-    mine = with_tanh(wrong_rule if "mine" in wrong else right_rule)
+            monkeypatch.setitem(EVALUATORS, name, each._replace(function=with_tanh(wrong_tanh)))
+    mine = with_tanh(wrong_tanh if "mine" in wrong else right_rule)
     check_planted(planted, suspects, gradients=False, evaluators={"mine": mine})
 
 
-def test_a_wrong_rule_of_the_users():
+def test_a_wrong_tanh_of_the_users():
     @mx.custom_jvp
     def cube(x):
         return x**3
@@ -316,13 +299,10 @@ def test_an_error_of_the_whole_program_alone(monkeypatch):
     assert (finding.kind, finding.suspects) == ("whole", ("XLA",))
 
 
-def test_a_scan_is_followed_inside(monkeypatch):
-    def wrong(self, emit, operands, shapes, results, **_):
-        return emit.operation("stablehlo.sine", operands, shapes, results)
-
+def test_a_scan_is_followed_inside(plant):
     def scanned(x):
         return ops.scan([x], [x[0]], lambda each, carry: [mnp.tanh(each), each + carry])
 
-    monkeypatch.setattr(REGISTRY["Tanh"], "stablehlo", wrong)
+    plant("Tanh", stablehlo=sine_form)
     report = mx.cross_check(scanned, random(4), gradients=False)
     assert report.findings[0].operation == "tanh"

@@ -11,19 +11,16 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
-from minixla.tools.comparison import compared, relative_error
+from minixla.tools.comparison import absolute_error, compared, relative_error, ulp_size
 from minixla.tools.graph_parts import alone, composition_of, inlined, showing
 from minixla.tools.rounding import Measured, in_double
-from minixla.tools.ulp import absolute_error, ulp_size
 from minixla_ops.programs.reference_evaluation import reference_graph
+from tests.minixla.tools.planting import random_arrays
 from tests.oracles.values import FLOATS, all_values
 
+random = random_arrays()
+
 NARROW = [row for row in FLOATS if row[1].itemsize <= 2 and row[0] != "f8E8M0FNU"]
-generator = np.random.default_rng(0)
-
-
-def random(*sizes, dtype="f4"):
-    return generator.normal(size=sizes).astype(dtype)
 
 
 @pytest.mark.parametrize(("name", "dtype"), NARROW)
@@ -151,6 +148,15 @@ def test_calls_are_unfolded():
     assert flat.output_shapes == graph.output_shapes
     x = random(2)
     np.testing.assert_array_equal(reference_graph(flat, [x]), reference_graph(graph, [x]))
+
+
+def test_a_program_that_is_called_twice_is_unfolded_twice():
+    twice = mx.jit(lambda x, y: (x * 2 + y, x))
+    graph = mx.make_graph(lambda x: twice(*twice(*twice(x, x + 1))))(random(2))
+    called = [each for step in graph.instructions for each in step.op.computations]
+    assert len(called) == 3 and all(each is called[0] for each in called)
+    x = random(2)
+    np.testing.assert_array_equal(reference_graph(inlined(graph), [x]), reference_graph(graph, [x]))
 
 
 def test_fusions_are_unfolded():

@@ -15,8 +15,8 @@ from minixla.core.errors import (
     TransformError,
 )
 from minixla.core.shapes import TOKEN, Shape, TupleShape
+from minixla.tools.mlir import make_context
 from tests.harness import check_rejected, graph_of
-from tests.oracles._mlir import make_context
 from tests.oracles.parallel import interpret_parallel
 
 F2, S1 = Shape("f32", (2,)), Shape("s32")
