@@ -84,9 +84,9 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
             become(step.results, made[-1].results)
         else:
             left.pop()
-            for step in calls[-1:]:
-                become(step.results, read(step.op.computations[0].outputs))
-            del calls[-1:]
+            if calls:
+                call = calls.pop()
+                become(call.results, read(call.op.computations[0].outputs))
     return Graph(inputs, made, read(graph.outputs), graph.name)
 
 
