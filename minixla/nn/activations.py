@@ -17,29 +17,6 @@ from minixla.numpy.operands import axis_of, inexact_operand, lifted, marked, ope
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import full_like
 
-__all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "glu",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hard_tanh",
-    "leaky_relu",
-    "log_sigmoid",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "soft_sign",
-    "softplus",
-    "squareplus",
-    "swish",
-]
-
 Activation = TypeVar("Activation", bound=Callable[..., Any])
 
 
@@ -222,12 +199,8 @@ def glu(x: Any, axis: int = -1) -> Any:
     """
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
-        raise explain(
-            ShapeError,
-            "glu",
-            "the dimension cannot be cut into halves",
-            [f"x has dimensions {tuple(x.shape)}", f"axis = {axis}"],
-            "Its size must be even.",
-        )
+        given = [f"x has dimensions {tuple(x.shape)}", f"axis = {axis}"]
+        advice = "Its size must be even."
+        raise explain(ShapeError, "glu", "the dimension cannot be cut into halves", given, advice)
     value, gate = np.split(x, 2, place)
     return value * ops.logistic(gate)

@@ -15,8 +15,6 @@ from minixla.nn.soft_functions import softmax
 from minixla.numpy.operands import convert_all, operand_shape, widened
 from minixla_ops.elementwise.operators import convert
 
-__all__ = ["dot_product_attention"]
-
 
 @one_program("query", "key", "value", "bias", "mask")
 def dot_product_attention(

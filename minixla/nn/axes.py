@@ -7,8 +7,6 @@ from typing import Any
 
 import minixla_ops as ops
 
-__all__ = ["Axis", "spread"]
-
 Axis = int | Sequence[int] | None
 
 

@@ -21,8 +21,6 @@ from minixla.numpy.operands import (
 )
 from minixla_ops.elementwise.operators import broadcast_to, convert
 
-__all__ = ["cross_entropy", "one_hot"]
-
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
     """1 at the position that each integer names, 0 elsewhere (JAX: nn.one_hot).
@@ -45,13 +43,8 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     """Whether each integer names each class, along a new axis."""
     shape = operand_shape(x, subject)
     if not shape.element_type.is_integer:
-        raise explain(
-            ShapeError,
-            subject,
-            "x does not hold integers",
-            [f"x {shape}"],
-            "Convert it: x.astype(mx.numpy.int32).",
-        )
+        advice = "Convert it: x.astype(mx.numpy.int32)."
+        raise explain(ShapeError, subject, "x does not hold integers", [f"x {shape}"], advice)
     place = axis_of(axis, shape.rank + 1, subject)
     if static_int(count, subject, "num_classes") < 0:
         raise explain(AttributeValueError, subject, f"num_classes is {count}", advice="Give >= 0.")

@@ -21,8 +21,6 @@ from minixla.numpy.operands import (
 )
 from minixla_ops.elementwise.operators import convert
 
-__all__ = ["batch_norm", "batch_norm_inference", "layer_norm"]
-
 
 @one_program("inputs", "scale", "offset")
 def batch_norm(

@@ -7,12 +7,11 @@ from typing import Any
 
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.nn.axes import Axis, spread
-from minixla.numpy.operands import axes_of, inexact_operand, promote_inexact
+from minixla.numpy.operands import axes_of, inexact_operand, promoted
 from minixla.transforms import stop_gradient
-
-__all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
 @one_program("x", "where")
@@ -66,7 +65,7 @@ def logsumexp(
         An array, or with `return_sign` a pair of arrays.
     """
     if b is not None:
-        (a, b), _, _ = promote_inexact("logsumexp", a, b)
+        (a, b), _, _ = promoted("logsumexp", (a, b), inexact_type)
         a = np.where(b != 0, a, -math.inf)
     a, axes = _taking_part(a, axis, where, "logsumexp")
     top = _top(np.real(a), axes)

@@ -15,8 +15,6 @@ from minixla.core.errors import ShapeError, explain
 from minixla.numpy.operands import convert_all, inexact_operand, lifted, operand_shape
 from minixla_ops.programs.computations import neutral_element
 
-__all__ = ["avg_pool", "conv", "max_pool"]
-
 Padding = str | Sequence[tuple[int, int]]
 
 
@@ -154,13 +152,10 @@ def _pool(
     window = tuple(window_shape)
     leading = shape.rank - 1 - len(window)
     if leading < 0:
-        raise explain(
-            ShapeError,
-            subject,
-            f"a window of {len(window)} dimensions does not fit",
-            [f"window_shape {window}", f"inputs {shape}"],
-            "The window covers the spatial dimensions, which stand before the features.",
-        )
+        problem = f"a window of {len(window)} dimensions does not fit"
+        given = [f"window_shape {window}", f"inputs {shape}"]
+        advice = "The window covers the spatial dimensions, which stand before the features."
+        raise explain(ShapeError, subject, problem, given, advice)
     steps = (1,) * len(window) if strides is None else tuple(strides)
     if not isinstance(padding, str):
         padding = [(0, 0)] * leading + [*padding] + [(0, 0)]

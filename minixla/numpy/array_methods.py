@@ -12,7 +12,6 @@ from minixla.core.source import find_source
 from minixla.core.tracing import Tracer
 from minixla.numpy import (
     averages,
-    cumulative,
     elementwise,
     joining,
     linear_algebra,
@@ -25,19 +24,13 @@ from minixla.numpy.index_updates import IndexUpdates
 from minixla.numpy.indexing import getitem
 from minixla.numpy.protocols import PROTOCOLS
 
-__all__ = ["install_on"]
-
 
 def _members(self: Tracer) -> Iterator[Any]:
     """The members along the leading axis."""
     if not self.ndim:
-        raise explain(
-            ShapeError,
-            "iteration",
-            "a scalar has no members",
-            [f"the value is {self!r}"],
-            "Only arrays with dimensions have some; mx.fori_loop counts to a traced number.",
-        )
+        problem = "a scalar has no members"
+        advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
+        raise explain(ShapeError, "iteration", problem, [f"the value is {self!r}"], advice)
     return iter(joining.unstack(self))
 
 
@@ -68,13 +61,9 @@ def _round(self: Tracer, ndigits: int | None = None) -> Any:
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
     """Raises TypeError: arrays do not change."""
-    raise explain(
-        ShapeError,
-        "indexing",
-        "an array's elements cannot be assigned to",
-        [f"the array is {self!r}"],
-        f"Use the updated copy: {_update()}, or .add, .multiply ...",
-    )
+    problem = "an array's elements cannot be assigned to"
+    advice = f"Use the updated copy: {_update()}, or .add, .multiply ..."
+    raise explain(ShapeError, "indexing", problem, [f"the array is {self!r}"], advice)
 
 
 def _update() -> str:
@@ -106,49 +95,31 @@ def _dimension_reverse(self: Tracer) -> Any:
     return manipulation.transpose(self)
 
 
+_SAME_AS_FUNCTIONS = {
+    averages: "mean std var",
+    elementwise: "conj conjugate round",
+    joining: "repeat",
+    linear_algebra: "dot",
+    manipulation: "copy ravel squeeze swapaxes",
+    matrices: "diagonal trace",
+    reductions: "all any argmax argmin cumprod cumsum max min prod ptp sum",
+    taking: "choose nonzero searchsorted take",
+}
 _METHODS: dict[str, Callable[..., Any]] = {
+    **{n: getattr(home, n) for home, names in _SAME_AS_FUNCTIONS.items() for n in names.split()},
     "__getitem__": getitem,
     "__setitem__": _refuse_assignment,
     "__iter__": _members,
     "__round__": _round,
     "__copy__": manipulation.copy,
     "__deepcopy__": lambda self, memo: self,
-    "all": reductions.all,
-    "any": reductions.any,
-    "argmax": reductions.argmax,
-    "argmin": reductions.argmin,
     "astype": _astype,
     "block_until_ready": _block_until_ready,
-    "choose": taking.choose,
     "clip": _clip,
     "compress": lambda self, condition, axis=None: taking.compress(condition, self, axis),
-    "conj": elementwise.conjugate,
-    "conjugate": elementwise.conjugate,
-    "copy": manipulation.copy,
-    "cumprod": cumulative.cumprod,
-    "cumsum": cumulative.cumsum,
-    "diagonal": matrices.diagonal,
-    "dot": linear_algebra.dot,
     "flatten": manipulation.ravel,
-    "max": reductions.max,
-    "mean": averages.mean,
-    "min": reductions.min,
-    "nonzero": taking.nonzero,
-    "prod": reductions.prod,
-    "ptp": reductions.ptp,
-    "ravel": manipulation.ravel,
-    "repeat": joining.repeat,
     "reshape": _with_sizes(manipulation.reshape),
-    "round": elementwise.round,
-    "searchsorted": taking.searchsorted,
-    "squeeze": manipulation.squeeze,
-    "std": averages.std,
-    "sum": reductions.sum,
-    "swapaxes": manipulation.swapaxes,
-    "take": taking.take,
-    "trace": matrices.trace,
     "transpose": _with_sizes(manipulation.transpose),
-    "var": averages.var,
     **PROTOCOLS,
 }
 _ATTRIBUTES: dict[str, Callable[[Tracer], Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import minixla_ops as ops
@@ -11,26 +12,33 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy.logic import isnan, where
-from minixla.numpy.manipulation import broadcast_to, reshape, transpose
+from minixla.numpy import elementwise, joining, linear_algebra, logic, matrices, reductions
+from minixla.numpy.element_functions import family, root
+from minixla.numpy.manipulation import (
+    atleast_2d,
+    broadcast_to,
+    expand_dims,
+    reshape,
+    squeeze,
+    transpose,
+)
 from minixla.numpy.operands import (
+    Axis,
     axes_of,
+    checked_mask,
+    common_type,
     convert_all,
     inexact_operand,
+    kind_of,
     lifted,
     operand_shape,
-    promote_inexact,
     refuse_out,
     requested_type,
     widened,
 )
-from minixla.numpy.own_derivatives import root
-from minixla.numpy.reductions import Axis, checked_mask, nansum
-from minixla.numpy.reductions import sum as total_of
-from minixla_ops.elementwise.operators import convert, divide, subtract
-from minixla_ops.vocabulary.shorthand import full_like, splat
-
-__all__ = ["average", "corrcoef", "cov", "mean", "nanmean", "nanstd", "nanvar", "std", "var"]
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import shorthand
 
 
 def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> Any:
@@ -38,7 +46,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
     shape = operand_shape(a, "mean")
     if mask is not None:
         counted = broadcast_to(mask, shape.dimensions)
-        return total_of(counted, axis, kind, None, keepdims)
+        return reductions.sum(counted, axis, kind, None, keepdims)
     return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
 
 
@@ -64,12 +72,11 @@ def mean(
     """
     refuse_out("mean", out)
     mask = checked_mask(where, "mean")
-    own = operand_shape(a, "mean").element_type
-    kind = inexact_type(own) if dtype is None else requested_type(dtype, "mean")
+    kind = requested_type(dtype, "mean", inexact_type(kind_of(a, "mean")))
     work = widened(kind) if dtype is None else kind
     count = _count(a, axis, keepdims, mask, work)
-    total = total_of(a, axis, work, None, keepdims, None, mask)
-    return lifted(convert(divide(total, count), kind))
+    total = reductions.sum(a, axis, work, None, keepdims, None, mask)
+    return lifted(convert(operators.divide(total, count), kind))
 
 
 def _computation_types(
@@ -81,13 +88,9 @@ def _computation_types(
         return widened(kind), kind.real
     kind = requested_type(dtype, subject)
     if own.is_complex and not kind.is_complex:
-        raise explain(
-            AttributeValueError,
-            subject,
-            "the dtype for complex numbers is real",
-            [f"dtype = {dtype}"],
-            "Leave dtype out, or give a complex one; the result is real.",
-        )
+        problem = "the dtype for complex numbers is real"
+        advice = "Leave dtype out, or give a complex one; the result is real."
+        raise explain(AttributeValueError, subject, problem, [f"dtype = {dtype}"], advice)
     return widened(kind), kind
 
 
@@ -95,18 +98,26 @@ def _correction(ddof: Any, correction: Any, subject: str) -> Any:
     if correction is None:
         return ddof
     if ddof:
-        raise explain(
-            AttributeValueError,
-            subject,
-            "ddof and correction are both given",
-            [f"ddof = {ddof}", f"correction = {correction}"],
-            "They are two names of one number.",
-        )
+        problem = "ddof and correction are both given"
+        given = [f"ddof = {ddof}", f"correction = {correction}"]
+        advice = "They are two names of one number."
+        raise explain(AttributeValueError, subject, problem, given, advice)
     return correction
 
 
-@one_program("a", "where", "mean")
-def var(
+_OF_VARIANCES = {
+    "dtype": "the type to compute in; default: that of `a`, at least float.",
+    "ddof": "a number to subtract from the count that the sum is divided by; where the count is "
+    "not positive the result is NaN.",
+    "mean": "the mean, with the axes kept, where it is known.",
+    "correction": "another name of `ddof`.",
+}
+
+
+@family("a", "where", "mean", **_OF_VARIANCES)
+def _spread(
+    name: str,
+    finish: Callable[[Any], Any],
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -118,41 +129,25 @@ def var(
     mean: Any = None,
     correction: int | float | None = None,
 ) -> Any:
-    """The mean over axes of the squared distance from the mean; real, of complex numbers too.
-
-    Args:
-        a: an array.
-        axis: an axis or several; None for all.
-        dtype: the type to compute in; default: that of `a`, at least float.
-        out: not supported.
-        ddof: a number to subtract from the count that the sum is divided by.
-        correction: another name of `ddof`.
-        keepdims: whether the axes stay, with size 1.
-        where: booleans that broadcast with `a`: which elements count.
-        mean: the mean, with the axes kept, where it is known.
-
-    Returns:
-        An array; NaN where the count is not positive.
-    """
-    refuse_out("var", out)
-    mask = checked_mask(where, "var")
-    correction = _correction(ddof, correction, "var")
-    work, kind = _computation_types(operand_shape(a, "var").element_type, dtype, "var")
+    refuse_out(name, out)
+    mask = checked_mask(where, name)
+    correction = _correction(ddof, correction, name)
+    work, kind = _computation_types(kind_of(a, name), dtype, name)
     x = lifted(convert(a, work))
-    center = _mean(x, axis, work, True, where=mask) if mean is None else convert(mean, work)
-    squares = _squared(subtract(x, center))
+    center = _kept_mean(x, axis, work, mask) if mean is None else convert(mean, work)
+    squares = _squared(operators.subtract(x, center))
     work = work.real
     count = _count(a, axis, keepdims, mask, work) - correction
-    total = total_of(squares, axis, work, None, keepdims, None, mask)
-    return _where_positive(count, total, kind)
+    total = reductions.sum(squares, axis, work, None, keepdims, None, mask)
+    return finish(_where_positive(count, total, kind))
 
 
-def _mean(x: Any, axis: Axis, kind: ElementType, keepdims: bool, **options: Any) -> Any:
-    return mean(x, axis, kind, None, keepdims, **options)
+def _kept_mean(x: Any, axis: Axis, kind: ElementType, mask: Any) -> Any:
+    return mean(x, axis, kind, None, True, where=mask)
 
 
 def _squared(x: Any) -> Any:
-    if operand_shape(x, "var").element_type.is_complex:
+    if kind_of(x).is_complex:
         parts = ops.real(x), ops.imag(x)
         return parts[0] * parts[0] + parts[1] * parts[1]
     return x * x
@@ -160,41 +155,26 @@ def _squared(x: Any) -> Any:
 
 def _where_positive(count: Any, total: Any, kind: ElementType) -> Any:
     """`total` divided by the count, NaN where that is not positive."""
+    if isinstance(count, (int, float)) and count <= 0:
+        return lifted(convert(shorthand.full_like(total, math.nan), kind))
+    result = convert(operators.divide(total, count), kind)
     if isinstance(count, (int, float)):
-        result = divide(total, count) if count > 0 else full_like(total, math.nan)
-        return lifted(convert(result, kind))
-    result = convert(divide(total, count), kind)
-    return where(count > 0, result, full_like(result, math.nan))
+        return lifted(result)
+    return logic.where(count > 0, result, shorthand.full_like(result, math.nan))
 
 
-@one_program("a", "where", "mean")
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: int | float | None = None,
-) -> Any:
-    """The square root of the variance; arguments as for `var`.
-
-    Its derivative where the variance is 0 is 0.
-    """
-    refuse_out("std", out)
-    options: dict[str, Any] = {"where": where, "mean": mean, "correction": correction}
-    return root(var(a, axis, dtype, None, ddof, keepdims, **options))
+var = _spread(
+    "var",
+    lifted,
+    "The mean over axes of the squared distance from the mean; real, of complex numbers too.",
+)
+std = _spread(
+    "std", root, "The square root of the variance; its derivative where the variance is 0 is 0."
+)
 
 
 def average(
-    a: Any,
-    axis: Axis = None,
-    weights: Any = None,
-    returned: bool = False,
-    keepdims: bool = False,
+    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
     """The mean over axes, each element counted with a weight.
 
@@ -210,14 +190,13 @@ def average(
     """
     if weights is None:
         result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
-        kind = operand_shape(result, "average").element_type
-        total = lifted(splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
+        kind = kind_of(result)
+        total = lifted(shorthand.splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
     else:
         a, weights = (inexact_operand(x, "average") for x in convert_all("average", [a, weights]))
         weights = _aligned_weights(a, weights, axis)
-        total = total_of(weights, axis, None, None, keepdims)
-        weighted = a * weights
-        result = total_of(weighted, axis, None, None, keepdims) / total
+        total = reductions.sum(weights, axis, None, None, keepdims)
+        result = reductions.sum(a * weights, axis, None, None, keepdims) / total
     if not returned:
         return result
     return result, broadcast_to(total, operand_shape(result, "average").dimensions)
@@ -236,8 +215,9 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
             [f"a has shape {sizes}", f"weights have shape {given}", f"axis = {axis}"],
             "Weights have the shape of a, or of the axes that are averaged.",
         )
-    weights = transpose(weights, sorted(range(len(axes)), key=lambda at: axes[at]))
-    return reshape(weights, [size if at in axes else 1 for at, size in enumerate(sizes)])
+    order = sorted(range(len(axes)), key=lambda at: axes[at])
+    kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
+    return reshape(transpose(weights, order), kept)
 
 
 # Without NaN.
@@ -254,17 +234,20 @@ def nanmean(
 ) -> Any:
     """The mean over axes of what is not NaN; arguments as for `mean`."""
     refuse_out("nanmean", out)
-    own = operand_shape(a, "nanmean").element_type
+    own = kind_of(a, "nanmean")
     if not own.is_inexact:
         return mean(a, axis, dtype, None, keepdims, where=where)
-    kind = own if dtype is None else requested_type(dtype, "nanmean")
+    kind = requested_type(dtype, "nanmean", own)
     work = widened(kind)
-    count = total_of(ops.not_(isnan(a)), axis, work, None, keepdims, None, where)
-    return lifted(convert(nansum(a, axis, work, None, keepdims, None, where) / count, kind))
+    options = (axis, work, None, keepdims, None, where)
+    count = reductions.sum(ops.not_(logic.isnan(a)), *options)
+    return lifted(convert(reductions.nansum(a, *options) / count, kind))
 
 
-@one_program("a", "where", "mean")
-def nanvar(
+@family("a", "where", "mean", **_OF_VARIANCES)
+def _nan_spread(
+    name: str,
+    function: Callable[..., Any],
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -274,44 +257,23 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """The variance over axes of what is not NaN; arguments as for `var`."""
-    refuse_out("nanvar", out)
-    x = inexact_operand(a, "nanvar")
-    missing = isnan(x)
+    x = inexact_operand(a, name)
+    missing = logic.isnan(x)
     present = ops.not_(missing) if where is None else ops.not_(missing) & where
     # A number in place of NaN, so that no NaN comes back through the derivative.
-    x = _select(missing, full_like(x, 0), x)
-    return var(x, axis, dtype, None, ddof, keepdims, where=present, mean=mean)
+    x = logic.where(missing, shorthand.full_like(x, 0), x)
+    return function(x, axis, dtype, out, ddof, keepdims, where=present, mean=mean)
 
 
-def _select(mask: Any, x: Any, y: Any) -> Any:
-    return where(mask, x, y)
-
-
-@one_program("a", "where", "mean")
-def nanstd(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """The standard deviation over axes of what is not NaN; arguments as for `var`."""
-    return root(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+nanvar = _nan_spread("nanvar", var, "The variance over axes of what is not NaN.")
+nanstd = _nan_spread("nanstd", std, "The standard deviation over axes of what is not NaN.")
 
 
 # Covariance.
 
 
 def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Any:
     """The covariance matrix of variables.
 
@@ -325,33 +287,18 @@ def cov(
     Raises:
         ShapeError: an array has more than two dimensions.
     """
-    from minixla.numpy.elementwise import conjugate
-    from minixla.numpy.joining import concatenate
-    from minixla.numpy.linear_algebra import matmul
-    from minixla.numpy.manipulation import atleast_2d, squeeze
-
-    (x,) = convert_all("cov", [m]) if y is None else (m,)
-    rows = [_variables(each, rowvar) for each in ((x,) if y is None else promote_pair(m, y))]
-    data = concatenate([atleast_2d(each) for each in rows], 0)
-    count = data.shape[1]
+    given = [m] if y is None else [m, y]
+    kind = inexact_type(common_type("cov", *given))
+    rows = [_variables(lifted(convert(each, kind)), rowvar) for each in given]
+    data = joining.concatenate([atleast_2d(each) for each in rows], 0)
     correction = (0 if bias else 1) if ddof is None else ddof
     centered = data - mean(data, 1, None, None, True)
-    product = matmul(centered, conjugate(transpose(centered)))
-    return squeeze(product / (count - correction))
-
-
-def promote_pair(m: Any, y: Any) -> tuple[Any, Any]:
-    """Two arrays of one float or complex type."""
-    kind = promote_inexact("cov", splat(0, _scalar(m)), splat(0, _scalar(y)))[1]
-    return lifted(convert(m, kind)), lifted(convert(y, kind))
-
-
-def _scalar(x: Any) -> Shape:
-    return Shape(operand_shape(x, "cov").element_type)
+    turned = elementwise.conjugate(transpose(centered))
+    product = linear_algebra.matmul(centered, turned)
+    return squeeze(product / (data.shape[1] - correction))
 
 
 def _variables(x: Any, rowvar: bool) -> Any:
-    x = inexact_operand(x, "cov")
     if x.ndim > 2:
         raise explain(
             ShapeError, "cov", f"the array has {x.ndim} dimensions", advice="Give two or fewer."
@@ -361,12 +308,9 @@ def _variables(x: Any, rowvar: bool) -> Any:
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     """The matrix of correlation coefficients; arguments as for `cov`."""
-    from minixla.numpy.elementwise import real
-    from minixla.numpy.manipulation import expand_dims
-    from minixla.numpy.matrices import diagonal
-
     covariance = cov(x, y, rowvar)
     if covariance.ndim == 0:
         return covariance / covariance
-    deviations = ops.sqrt(real(diagonal(covariance)))
-    return covariance / expand_dims(deviations, 1) / expand_dims(deviations, 0)
+    deviations = ops.sqrt(elementwise.real(matrices.diagonal(covariance)))
+    rows, columns = expand_dims(deviations, 1), expand_dims(deviations, 0)
+    return covariance / rows / columns

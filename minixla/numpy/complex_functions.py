@@ -17,33 +17,15 @@ from typing import Any
 import ml_dtypes
 
 import minixla_ops as ops
-from minixla.numpy.logic import signbit
-from minixla.numpy.operands import operand_shape
+from minixla.numpy import logic
+from minixla.numpy.operands import kind_of
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
-
-__all__ = [
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctanh",
-    "exp2",
-    "i_times",
-    "minus_i_times",
-    "scaled",
-    "slope_of_arccosh",
-    "slope_of_arcsin",
-    "square",
-    "square_limit",
-]
 
 
 def square_limit(x: Any) -> float:
     """A power of two whose square is far from overflow in the floating type of `x`."""
-    kind = operand_shape(x, "function").element_type
-    return 2.0 ** (int(ml_dtypes.finfo(kind.dtype).maxexp) // 2 - 2)
+    return 2.0 ** (int(ml_dtypes.finfo(kind_of(x).dtype).maxexp) // 2 - 2)
 
 
 def i_times(z: Any) -> Any:
@@ -84,7 +66,7 @@ def exp2(z: Any) -> Any:
 
 
 def _with_sign(size: Any, of: Any) -> Any:
-    return ops.select(signbit(of), -size, size)
+    return ops.select(logic.signbit(of), -size, size)
 
 
 def _is_infinite(x: Any, y: Any) -> Any:
@@ -179,13 +161,13 @@ def slope_of_arcsin(z: Any) -> Any:
     """The derivative of arcsin, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
     low = ops.rsqrt(ops.complex(1 - ops.real(z), ops.abs(ops.imag(z))))
     slope = low * conjugate(_inverse_roots(z, 1))
-    return ops.select(signbit(ops.imag(z)), slope, conjugate(slope))
+    return ops.select(logic.signbit(ops.imag(z)), slope, conjugate(slope))
 
 
 def slope_of_arccosh(z: Any) -> Any:
     """The derivative of arccosh, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
     slope = _inverse_roots(z, -1) * _inverse_roots(z, 1)
-    return ops.select(signbit(ops.imag(z)), conjugate(slope), slope)
+    return ops.select(logic.signbit(ops.imag(z)), conjugate(slope), slope)
 
 
 # Arctangent.

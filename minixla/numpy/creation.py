@@ -14,6 +14,7 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, host_array, not_a_value
+from minixla.numpy import elementwise, joining
 from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
 from minixla.numpy.operands import (
     axis_of,
@@ -22,35 +23,18 @@ from minixla.numpy.operands import (
     default_float,
     default_int,
     keep_weak,
+    kind_of,
     lifted,
+    one_of,
     operand_shape,
     requested_type,
+    shape_of_rank,
     static_size,
     static_sizes,
 )
-from minixla_ops.elementwise.operators import broadcast_shapes, convert
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import splat
-
-__all__ = [
-    "arange",
-    "array",
-    "asarray",
-    "empty",
-    "empty_like",
-    "fromfunction",
-    "full",
-    "full_like",
-    "geomspace",
-    "indices",
-    "ix_",
-    "linspace",
-    "logspace",
-    "meshgrid",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
 
 
 def array(
@@ -79,7 +63,8 @@ def array(
     rank = operand_shape(result, "array").rank
     source = lifted(result)
     if kind is not None:
-        source = astype(source, kind) if kind.kind == "pred" else lifted(convert(source, kind))
+        is_pred = kind.kind == "pred"
+        source = astype(source, kind) if is_pred else lifted(convert(source, kind))
     return expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
@@ -95,9 +80,7 @@ def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
     if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
         return _host_array(members, leaves, kind)
     kind = common_type("array", *leaves) if kind is None else kind
-    from minixla.numpy.joining import stack
-
-    return stack([array(each, kind) for each in members])
+    return joining.stack([array(each, kind) for each in members])
 
 
 def _leaves(members: Sequence[Any]) -> list[Any]:
@@ -124,13 +107,9 @@ def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -
             host_array(number, Shape(kind, ()), "array", "a member")
         raise
     except (ValueError, TypeError) as error:
-        raise explain(
-            ShapeError,
-            "array",
-            "no array can be made of this",
-            [str(error)],
-            f"Give numbers that {kind} has; lists of one level must be equally long.",
-        ) from error
+        problem = "no array can be made of this"
+        advice = f"Give numbers that {kind} has; lists of one level must be equally long."
+        raise explain(ShapeError, "array", problem, [str(error)], advice) from error
 
 
 def _filled(
@@ -147,29 +126,29 @@ def _filled(
         raise
 
 
-def _kind(dtype: Any, subject: str) -> ElementType:
-    return default_float() if dtype is None else requested_type(dtype, subject)
+def _of_number(name: str, number: int, shape: Any, dtype: Any) -> Any:
+    kind = requested_type(dtype, name, default_float())
+    return _filled(number, kind, static_sizes(shape, name))
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
     """Zeros of a shape: a size, or a sequence of them."""
-    return _filled(0, _kind(dtype, "zeros"), static_sizes(shape, "zeros"))
+    return _of_number("zeros", 0, shape, dtype)
 
 
 def ones(shape: Any, dtype: Any = None) -> Any:
     """Ones of a shape: a size, or a sequence of them."""
-    return _filled(1, _kind(dtype, "ones"), static_sizes(shape, "ones"))
+    return _of_number("ones", 1, shape, dtype)
 
 
 def empty(shape: Any, dtype: Any = None) -> Any:
     """An array of a shape, of zeros."""
-    return _filled(0, _kind(dtype, "empty"), static_sizes(shape, "empty"))
+    return _of_number("empty", 0, shape, dtype)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of a shape that holds `fill_value`, which broadcasts to it."""
-    own = operand_shape(fill_value, "full")
-    kind = own.element_type if dtype is None else requested_type(dtype, "full")
+    kind = requested_type(dtype, "full", kind_of(fill_value, "full"))
     sizes = static_sizes(shape, "full")
     if isinstance(fill_value, (int, float, complex)):
         result = _filled(fill_value, kind, sizes)
@@ -183,7 +162,7 @@ def _like(a: Any, dtype: Any, shape: Any, subject: str) -> tuple[ElementType, tu
         own = Shape(requested_type(a.dtype, subject), a.shape)
     else:
         own = operand_shape(a, subject)
-    kind = own.element_type if dtype is None else requested_type(dtype, subject)
+    kind = requested_type(dtype, subject, own.element_type)
     return kind, own.dimensions if shape is None else static_sizes(shape, subject)
 
 
@@ -218,13 +197,9 @@ def _numbers(subject: str, *bounds: Any) -> list[Any]:
         operand_shape(bound, subject)
         value = concrete(bound, subject, "Its bounds decide about its size: give Python numbers.")
         if value.ndim or np.iscomplexobj(value):
-            raise explain(
-                AttributeValueError,
-                subject,
-                "a bound is not a real number",
-                [f"given {bound!r}"],
-                "Give real scalars.",
-            )
+            problem = "a bound is not a real number"
+            advice = "Give real scalars."
+            raise explain(AttributeValueError, subject, problem, [f"given {bound!r}"], advice)
         found.append(value[()])
     return found
 
@@ -263,13 +238,10 @@ def _steps(start: Any, stop: Any, step: Any) -> int:
     try:
         return max(0, math.ceil((stop - start) / step))
     except (OverflowError, ValueError) as error:
-        raise explain(
-            AttributeValueError,
-            "arange",
-            "a bound is not finite, or far too large",
-            [f"start = {start}, stop = {stop}, step = {step}"],
-            "Give finite numbers.",
-        ) from error
+        problem = "a bound is not finite, or far too large"
+        given = [f"start = {start}, stop = {stop}, step = {step}"]
+        advice = "Give finite numbers."
+        raise explain(AttributeValueError, "arange", problem, given, advice) from error
 
 
 def linspace(
@@ -296,51 +268,38 @@ def linspace(
         AttributeValueError: `num` is negative.
     """
     count = static_size(num, "linspace", "num")
-    kind = (
-        inexact_type(common_type("linspace", start, stop))
-        if dtype is None
-        else requested_type(dtype, "linspace")
-    )
+    default = inexact_type(common_type("linspace", start, stop))
+    kind = requested_type(dtype, "linspace", default)
     work = inexact_type(kind)
-    sizes = broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
-    first, last = (broadcast_to(convert(each, work), sizes) for each in (start, stop))
+    sizes = operators.broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
     place = axis_of(axis, len(sizes) + 1, "linspace")
+    first, last = (
+        expand_dims(broadcast_to(convert(each, work), sizes), place) for each in (start, stop)
+    )
     gaps = count - 1 if endpoint else count
-    points = _interpolated(first, last, count, gaps, work, endpoint, place, sizes)
+    points = _interpolated(first, last, count, gaps, place) if count else None
+    if points is None:
+        points = zeros((*sizes[:place], 0, *sizes[place:]), work)
     if kind.is_integer:
         points = ops.floor(points)
     result = lifted(convert(points, kind))
     if not retstep:
         return result
     if gaps > 0:
-        return result, (last - first) / gaps
+        return result, ops.reshape(last - first, sizes) / gaps
     return result, full(sizes if count == 1 and not endpoint else (), math.nan, work)
 
 
-def _interpolated(
-    first: Any,
-    last: Any,
-    count: int,
-    gaps: int,
-    work: ElementType,
-    endpoint: bool,
-    place: int,
-    sizes: tuple[int, ...],
-) -> Any:
-    if count == 0:
-        return zeros((*sizes[:place], 0, *sizes[place:]), work)
-    opened = expand_dims(first, place)
+def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> Any:
+    """`count` points from `first` towards `last`, which is `gaps` steps away."""
     if count == 1:
-        return opened
-    spread = [1] * (len(sizes) + 1)
-    spread[place] = gaps
-    parts = ops.iota(Shape(work.real, (gaps,)), 0) / gaps
-    parts = reshape(convert(parts, work), spread)
-    points = opened * (1 - parts) + expand_dims(last, place) * parts
-    if endpoint:
-        # The last point is exact, whatever rounding does to the others.
-        points = ops.concat_in_dim([points, expand_dims(last, place)], place)
-    return points
+        return first
+    spread = [gaps if at == place else 1 for at in range(first.ndim)]
+    parts = ops.iota(Shape(kind_of(first).real, (gaps,)), 0) / gaps
+    parts = reshape(convert(parts, kind_of(first)), spread)
+    points = first * (1 - parts) + last * parts
+    # The last point is exact, whatever rounding does to the others.
+    return ops.concat_in_dim([points, last], place) if count > gaps else points
 
 
 def logspace(
@@ -353,28 +312,22 @@ def logspace(
     axis: int = 0,
 ) -> Any:
     """`base` to the power of `num` numbers evenly from `start` to `stop`."""
-    from minixla.numpy.arithmetic import power
-
-    points = linspace(start, stop, num, endpoint, False, None, axis)
-    result = power(base, points)
-    return result if dtype is None else astype(result, dtype)
+    powers = elementwise.power(base, linspace(start, stop, num, endpoint, False, None, axis))
+    return powers if dtype is None else astype(powers, dtype)
 
 
 def geomspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
-    from minixla.numpy.elementwise import log10, sign
-
-    signs = sign(astype(start, inexact_type(common_type("geomspace", start, stop))))
-    powers = logspace(log10(start / signs), log10(stop / signs), num, endpoint)
-    result = moveaxis(signs * powers, 0, axis)
+    kind = inexact_type(common_type("geomspace", start, stop))
+    signs = elementwise.sign(astype(start, kind))
+    first, last = (elementwise.log10(each / signs) for each in (start, stop))
+    result = moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
     return result if dtype is None else astype(result, dtype)
+
+
+_NO_VECTOR = "an argument is not a vector"
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
@@ -390,33 +343,14 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         AttributeValueError: `indexing` is something else.
         ShapeError: an array has more than one dimension.
     """
-    if indexing not in ("xy", "ij"):
-        raise explain(
-            AttributeValueError,
-            "meshgrid",
-            f"indexing {indexing!r} is unknown",
-            advice='Give "xy" or "ij".',
-        )
+    one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
-    shapes = [operand_shape(x, "meshgrid") for x in vectors]
-    if any(shape.rank != 1 for shape in shapes):
-        raise explain(
-            ShapeError,
-            "meshgrid",
-            "an argument is not a vector",
-            [f"argument {i}: {shape}" for i, shape in enumerate(shapes)],
-            "Give vectors.",
-        )
+    counts = [shape_of_rank(x, (1,), "meshgrid", "Give vectors.", _NO_VECTOR).size for x in vectors]
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
-        places[0], places[1] = 1, 0
-    sizes = [0] * len(vectors)
-    for place, shape in zip(places, shapes, strict=True):
-        sizes[place] = shape.size
-    return [
-        _along(x, place, [1] * len(sizes) if sparse else sizes)
-        for x, place in zip(vectors, places, strict=True)
-    ]
+        places[:2] = 1, 0
+    sizes = [1 if sparse else counts[place] for place in places]
+    return [_along(x, place, sizes) for x, place in zip(vectors, places, strict=True)]
 
 
 def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
@@ -434,28 +368,20 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         that broadcast together.
     """
     sizes = static_sizes(tuple(dimensions), "indices")
-    kind = default_int() if dtype is None else requested_type(dtype, "indices")
+    kind = requested_type(dtype, "indices", default_int())
     if sparse:
         vectors = [ops.iota(Shape(kind, (size,)), 0) for size in sizes]
         return tuple([_along(v, at, [1] * len(sizes)) for at, v in enumerate(vectors)])
     if not sizes:
         return zeros((0,), kind)
-    from minixla.numpy.joining import stack
 
-    return stack([ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))])
+    return joining.stack([ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))])
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors as arrays that broadcast to their grid, for indexing with all combinations."""
     for each in args:
-        if operand_shape(each, "ix_").rank != 1:
-            raise explain(
-                ShapeError,
-                "ix_",
-                "an argument is not a vector",
-                [f"given {operand_shape(each, 'ix_')}"],
-                "Give vectors of indices.",
-            )
+        shape_of_rank(each, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
     return tuple([_along(lifted(x), at, [1] * len(args)) for at, x in enumerate(args)])
 
 

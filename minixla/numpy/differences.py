@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.numpy import elementwise, joining, logic, reductions, taking
 from minixla.numpy.indexing import getitem
-from minixla.numpy.joining import concatenate
-from minixla.numpy.logic import not_equal, where
 from minixla.numpy.manipulation import broadcast_to, moveaxis, ravel
 from minixla.numpy.operands import (
     axes_of,
@@ -21,10 +20,9 @@ from minixla.numpy.operands import (
     operand_shape,
     static_size,
 )
-from minixla_ops.elementwise.operators import convert, subtract
-from minixla_ops.vocabulary.shorthand import zeros
-
-__all__ = ["diff", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "unwrap"]
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import shorthand
 
 
 def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -53,9 +51,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         for part in (prepend, a, append)
         if part is not None
     ]
-    result = concatenate(parts, place) if len(parts) > 1 else lifted(a)
+    result = joining.concatenate(parts, place) if len(parts) > 1 else lifted(a)
     is_pred = operand_shape(result, "diff").element_type.kind == "pred"
-    function = not_equal if is_pred else subtract
+    function = logic.not_equal if is_pred else operators.subtract
     size = operand_shape(result, "diff").dimensions[place]
     for _ in range(min(times, size)):  # of no elements there are no differences
         result = function(_span(result, place, 1, None), _span(result, place, None, -1))
@@ -68,7 +66,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     kind = operand_shape(middle, "ediff1d").element_type
     given = [part for part in (to_begin, middle, to_end) if part is not None]
     parts = [convert(ravel(part), kind) for part in given]
-    return concatenate(parts) if len(parts) > 1 else middle
+    return joining.concatenate(parts) if len(parts) > 1 else middle
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -80,8 +78,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         dx: the distance.
         axis: the axis.
     """
-    from minixla.numpy.reductions import sum
-
     if x is not None:
         y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
     values = moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
@@ -92,7 +88,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     else:
         widths = moveaxis(diff(x, axis=axis), axis, -1)
     pairs = getitem(values, (..., slice(1, None))) + getitem(values, (..., slice(None, -1)))
-    return sum(widths * pairs, -1) * 0.5
+    return reductions.sum(widths * pairs, -1) * 0.5
 
 
 def gradient(
@@ -142,7 +138,9 @@ def _slopes(f: Any, axis: int) -> Any:
         return _span(f, axis, start, stop)
 
     inside = (span(2, None) - span(None, -2)) * 0.5
-    return concatenate([span(1, 2) - span(0, 1), inside, span(-1, None) - span(-2, -1)], axis)
+    return joining.concatenate(
+        [span(1, 2) - span(0, 1), inside, span(-1, None) - span(-2, -1)], axis
+    )
 
 
 def interp(
@@ -162,18 +160,11 @@ def interp(
         ShapeError: `xp` and `fp` are not vectors of one size.
         AttributeValueError: `period` is given.
     """
-    from minixla.numpy.elementwise import clip
-    from minixla.numpy.taking import searchsorted, take
-
     points = [operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
-        raise explain(
-            ShapeError,
-            "interp",
-            "xp and fp are not vectors of one size",
-            [f"xp {points[0]}", f"fp {points[1]}"],
-            "Give a value for each place.",
-        )
+        problem = "xp and fp are not vectors of one size"
+        advice = "Give a value for each place."
+        raise explain(ShapeError, "interp", problem, [f"xp {points[0]}", f"fp {points[1]}"], advice)
     if period is not None:
         raise explain(
             AttributeValueError,
@@ -182,16 +173,16 @@ def interp(
             advice="Take x modulo the period, and repeat a point at each end.",
         )
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
-    upper = clip(searchsorted(xp, x, "right"), 1, points[0].size - 1)
+    upper = elementwise.clip(taking.searchsorted(xp, x, "right"), 1, points[0].size - 1)
     x0, x1, f0, f1 = (
-        take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
+        taking.take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
     )
     width = x1 - x0
     is_point = width == 0
-    slope = (f1 - f0) / where(is_point, 1, width)
-    result = where(is_point, f0, f0 + (x - x0) * slope)
-    result = where(x < xp[0], fp[0] if left is None else left, result)
-    return where(x > xp[-1], fp[-1] if right is None else right, result)
+    slope = (f1 - f0) / logic.where(is_point, 1, width)
+    result = logic.where(is_point, f0, f0 + (x - x0) * slope)
+    result = logic.where(x < xp[0], fp[0] if left is None else left, result)
+    return logic.where(x > xp[-1], fp[-1] if right is None else right, result)
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
@@ -199,29 +190,24 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
     Integers with a whole period stay integers.
     """
-    from minixla.numpy.arithmetic import absolute, floor_divide, mod
-    from minixla.numpy.cumulative import cumsum
-
     angles, period = map(lifted, convert_all("unwrap", [p, period]))
     place = axis_of(axis, angles.ndim, "unwrap")
     step = diff(angles, axis=place)
     is_inexact = operand_shape(angles, "unwrap").element_type.is_inexact
-    half = period / 2 if is_inexact else floor_divide(period, 2)
-    small = mod(step + half, period) - half
-    small = where((small == -half) & (step > 0), half, small)
-    near = absolute(step) < (period / 2 if discont is None else discont)
-    change = where(near, 0, small - step)
+    half = period / 2 if is_inexact else elementwise.floor_divide(period, 2)
+    small = elementwise.mod(step + half, period) - half
+    small = logic.where((small == -half) & (step > 0), half, small)
+    near = elementwise.absolute(step) < (period / 2 if discont is None else discont)
+    change = logic.where(near, 0, small - step)
     first = _span(angles, place, 0, 1)
-    rest = _span(angles, place, 1, None) + cumsum(change, place)
-    return concatenate([first, rest], place)
+    rest = _span(angles, place, 1, None) + reductions.cumsum(change, place)
+    return joining.concatenate([first, rest], place)
 
 
 def polyval(p: Any, x: Any) -> Any:
     """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
-    from minixla.numpy.joining import unstack
-
-    first, *rest = unstack(p) or [0]
-    result = first + keep_weak(zeros(operand_shape(x, "polyval")), x)
+    first, *rest = joining.unstack(p) or [0]
+    result = first + keep_weak(shorthand.zeros(operand_shape(x, "polyval")), x)
     for each in rest:
         result = result * x + each
     return result

@@ -13,70 +13,8 @@ from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
 from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import weak_type_of
+from minixla.numpy import creation
 from minixla.numpy.operands import operand_shape
-
-__all__ = [
-    "ScalarType",
-    "bfloat16",
-    "bool_",
-    "can_cast",
-    "cdouble",
-    "complex128",
-    "complex64",
-    "complexfloating",
-    "csingle",
-    "double",
-    "dtype",
-    "e",
-    "euler_gamma",
-    "finfo",
-    "float16",
-    "float32",
-    "float4_e2m1fn",
-    "float64",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "floating",
-    "generic",
-    "iinfo",
-    "inexact",
-    "inf",
-    "int16",
-    "int2",
-    "int32",
-    "int4",
-    "int64",
-    "int8",
-    "integer",
-    "iscomplexobj",
-    "isdtype",
-    "isrealobj",
-    "isscalar",
-    "issubdtype",
-    "nan",
-    "newaxis",
-    "number",
-    "pi",
-    "promote_types",
-    "result_type",
-    "signedinteger",
-    "single",
-    "uint16",
-    "uint2",
-    "uint32",
-    "uint4",
-    "uint64",
-    "uint8",
-    "unsignedinteger",
-]
 
 pi = math.pi
 e = math.e
@@ -111,9 +49,7 @@ class ScalarType:
 
     def __call__(self, value: Any = 0) -> Any:
         """`value` as an array of this type."""
-        from minixla.numpy.creation import asarray
-
-        return asarray(value, dtype=self.dtype)
+        return creation.asarray(value, dtype=self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return self.dtype == other

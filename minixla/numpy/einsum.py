@@ -10,8 +10,8 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.tracing import weak_type_of
+from minixla.numpy import matrices
 from minixla.numpy.manipulation import reshape, transpose
-from minixla.numpy.matrices import diagonal
 from minixla.numpy.operands import (
     common_type,
     lifted,
@@ -23,8 +23,6 @@ from minixla.numpy.operands import (
 )
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.computations import sum_over
-
-__all__ = ["einsum", "einsum_path"]
 
 #: Which operands a step takes, which letters it sums over, and its own subscripts.
 Step = tuple[tuple[int, ...], frozenset[str], str]
@@ -77,13 +75,9 @@ def einsum(
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if not operands:
-        raise explain(
-            AttributeValueError,
-            "einsum",
-            "there are no operands",
-            [f"subscripts {subscripts!r}"[:200]],
-            "Give the operands behind the subscripts.",
-        )
+        given = [f"subscripts {subscripts!r}"[:200]]
+        advice = "Give the operands behind the subscripts."
+        raise explain(AttributeValueError, "einsum", "there are no operands", given, advice)
     if isinstance(subscripts, str):
         return subscripts, operands
     from opt_einsum.parser import convert_interleaved_input
@@ -132,13 +126,9 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
         ) from error
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])  # type: ignore[misc, union-attr, index]
     if any(len(step[0]) > 2 for step in steps):
-        raise explain(
-            AttributeValueError,
-            "einsum",
-            "the path takes three operands or more at once",
-            [f"optimize = {optimize}"],
-            "Give a path of pairs.",
-        )
+        problem = "the path takes three operands or more at once"
+        advice = "Give a path of pairs."
+        raise explain(AttributeValueError, "einsum", problem, [f"optimize = {optimize}"], advice)
     return steps
 
 
@@ -180,7 +170,7 @@ def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
     for name, count in Counter(names).items():
         for _ in range(count - 1):
             first, second = [at for at, each in enumerate(names) if each == name][:2]
-            x = diagonal(x, 0, first, second)
+            x = matrices.diagonal(x, 0, first, second)
             names = "".join([each for at, each in enumerate(names) if at not in (first, second)])
             names += name
     return x, names

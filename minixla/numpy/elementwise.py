@@ -1,6 +1,7 @@
-"""Element-wise functions of one operand: exponentials, rounding, parts of complex numbers.
+"""Element-wise functions of numbers: operators, exponentials, rounding, parts of complex numbers.
 
-Inverse and hyperbolic functions, and what else has a derivative of its own, are in `inverses`.
+Inverse and hyperbolic functions, and what else has a derivative of its own, are in `inverses`;
+functions whose results are booleans in `logic`.
 """
 
 from __future__ import annotations
@@ -12,85 +13,172 @@ from typing import Any
 import ml_dtypes
 
 import minixla_ops as ops
-from minixla.core.element_types import F32, ElementType
-from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.core.promotion import numeric_type
-from minixla.core.tracing import Tracer, one_program
-from minixla.numpy import complex_functions
-from minixla.numpy.arithmetic import maximum, minimum, named
-from minixla.numpy.logic import isnan, isneginf, isposinf, where
+from minixla.core.errors import AttributeValueError, explain
+from minixla.core.promotion import inexact_type, numeric_type
+from minixla.core.tracing import one_program
+from minixla.numpy import complex_functions, logic
+from minixla.numpy.element_functions import (
+    by_parts,
+    in_f32,
+    named,
+    of_inexact,
+    of_one_operand,
+    of_promoted,
+    of_two_operands,
+    refuse_complex,
+    with_derivatives,
+)
 from minixla.numpy.operands import (
     default_float,
     inexact_operand,
     keep_weak,
+    kind_of,
     lifted,
     operand_shape,
     refuse_out,
     static_int,
 )
-from minixla.numpy.own_derivatives import with_derivatives
+from minixla_ops.elementwise import binary, operators
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary.shorthand import full_like, ones_like, zeros
+from minixla_ops.vocabulary import shorthand
 
-__all__ = [
-    "angle",
-    "around",
-    "cbrt",
-    "ceil",
-    "clip",
-    "conj",
-    "conjugate",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "degrees",
-    "exp",
-    "exp2",
-    "expm1",
-    "fabs",
-    "fix",
-    "floor",
-    "imag",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "modf",
-    "nan_to_num",
-    "rad2deg",
-    "radians",
-    "real",
-    "reciprocal",
-    "rint",
-    "round",
-    "sign",
-    "sin",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "trunc",
-]
+# Operators.
+
+add = of_two_operands("add", operators.add, "The sum; of booleans, their or.")
+subtract = of_two_operands("subtract", operators.subtract, "The difference.")
+multiply = of_two_operands("multiply", operators.multiply, "The product; of booleans, their and.")
+divide = true_divide = of_two_operands(
+    "divide", operators.divide, "The quotient; of integers a float."
+)
+floor_divide = of_two_operands("floor_divide", operators.floor_divide, "The quotient rounded down.")
+remainder = mod = of_two_operands(
+    "remainder", operators.remainder, "What floor_divide leaves, with the sign of x2."
+)
+power = pow = of_two_operands(
+    "power", operators.power, "x1 to the power of x2; a known integer x2 means repeated products."
+)
+bitwise_and = of_two_operands("bitwise_and", operators.bitwise_and, "The and of each bit.")
+bitwise_or = of_two_operands("bitwise_or", operators.bitwise_or, "The or of each bit.")
+bitwise_xor = of_two_operands("bitwise_xor", operators.bitwise_xor, "The exclusive or of each bit.")
+left_shift = bitwise_left_shift = of_two_operands(
+    "left_shift", operators.left_shift, "The bits of x1 moved up by x2 places."
+)
+right_shift = bitwise_right_shift = of_two_operands(
+    "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
+)
+maximum = of_two_operands(
+    "maximum", operators.promoting(binary.Max.instance), "The greater; NaN wins."
+)
+minimum = of_two_operands(
+    "minimum", operators.promoting(binary.Min.instance), "The smaller; NaN wins."
+)
+divmod = of_two_operands("divmod", operators.divmod, "The pair of `floor_divide` and `remainder`.")
+
+negative = of_one_operand("negative", operators.negative, "The number with the other sign.")
+positive = of_one_operand("positive", operators.positive, "The number itself.")
+absolute = abs = of_one_operand(
+    "absolute", operators.absolute, "The absolute value, of complex numbers too."
+)
+bitwise_not = invert = bitwise_invert = of_one_operand(
+    "bitwise_not", operators.bitwise_not, "Each bit the other way."
+)
 
 
-def of_inexact(name: str, function: Callable[[Any], Any], text: str) -> Any:
-    """The function of an array that converts integers and booleans to floats for `function`."""
+@of_promoted(numeric_type)
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """What division rounded toward zero leaves, with the sign of x1; 0 of an integer by 0."""
+    if kind_of(x2).is_integer:
+        x2 = ops.select(x2 == 0, shorthand.ones_like(x2), x2)
+    return ops.rem(x1, x2)
 
-    def of_one(x: Any, /) -> Any:
-        if isinstance(x, Tracer):
-            if not x._array_shape().element_type.is_inexact:
-                x = inexact_operand(x, name)
-            elif not x.weak_type:
-                return function(x)
-        return whole(x)
 
-    def converted(x: Any) -> Any:
-        return keep_weak(function(inexact_operand(x, name)), x)
+@of_promoted(inexact_type)
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """x1 to the power of x2, as floats."""
+    return ops.pow(x1, x2)
 
-    converted.__name__ = name
-    whole = one_program()(converted)
-    return named(of_one, name, text)
 
+@of_promoted(inexact_type)
+def arctan2(x1: Any, x2: Any, /) -> Any:
+    """The angle of the point (x2, x1), in (-pi, pi]."""
+    return ops.atan2(x1, x2)
+
+
+atan2 = arctan2
+
+
+@of_promoted(None)
+def fmax(x1: Any, x2: Any, /) -> Any:
+    """The greater; of a NaN and a number, the number."""
+    return ops.select((x1 > x2) | (x2 != x2), x1, x2)
+
+
+@of_promoted(None)
+def fmin(x1: Any, x2: Any, /) -> Any:
+    """The smaller; of a NaN and a number, the number."""
+    return ops.select((x1 < x2) | (x2 != x2), x1, x2)
+
+
+@one_program()
+@of_promoted(inexact_type, is_real=True)
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
+
+    Raises:
+        ShapeError: the operands are complex.
+    """
+    return _hypot(x1, x2)
+
+
+def _root_of_squares(x: Any, y: Any) -> Any:
+    x, y = ops.abs(x), ops.abs(y)
+    is_infinite = (x == math.inf) | (y == math.inf)
+    large, small = ops.max(x, y), ops.min(x, y)
+    ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)
+    result = ops.select(large == 0, large, large * ops.sqrt(1 + ratio * ratio))
+    return ops.select(is_infinite, shorthand.full_like(result, math.inf), result)
+
+
+def _share(x: Any, result: Any) -> Any:
+    """The derivative of the root of squares by x: x / result, its sign where that is infinite."""
+    is_end = (result == 0) | (ops.abs(x) == math.inf)
+    one = shorthand.ones_like(result)
+    return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
+
+
+# The scale has corners, where second derivatives of the formula are wrong.
+_hypot = with_derivatives(
+    _root_of_squares, lambda result, x, y: _share(x, result), lambda result, x, y: _share(y, result)
+)
+
+
+@of_promoted(inexact_type)
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where x1 < 0, x2 where it is 0, 1 where it is greater."""
+    at_zero = ops.select(x1 != x1, x1, x2)
+    above = ops.select(x1 > 0, shorthand.ones_like(x1), at_zero)
+    return ops.select(x1 < 0, shorthand.full_like(x1, 0), above)
+
+
+@of_promoted(inexact_type, is_real=True)
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """x1 with the sign of x2.
+
+    Raises:
+        ShapeError: the operands are complex.
+    """
+    size = ops.abs(x1)
+    return ops.select(logic.signbit(x2), -size, size)
+
+
+def bitwise_count(x: Any, /) -> Any:
+    """How many bits of the absolute value are 1, as u8."""
+    kind = numeric_type(kind_of(x, "bitwise_count"))
+    count = ops.population_count(operators.absolute(lifted(convert(x, kind))))
+    return ops.convert_element_type(count, "u8")
+
+
+# Exponentials.
 
 exp = of_inexact("exp", ops.exp, "e to the power of x.")
 expm1 = of_inexact("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
@@ -103,15 +191,23 @@ tanh = of_inexact("tanh", ops.tanh, "The hyperbolic tangent.")
 cosh = of_inexact("cosh", ops.cosh, "The hyperbolic cosine.")
 sqrt = of_inexact("sqrt", ops.sqrt, "The square root; NaN of negative numbers.")
 cbrt = of_inexact("cbrt", ops.cbrt, "The cube root.")
+reciprocal = of_inexact("reciprocal", lambda x: 1 / x, "1 / x.")
+deg2rad = radians = of_inexact(
+    "deg2rad", lambda x: x * (math.pi / 180), "An angle given in degrees, in radians."
+)
+rad2deg = degrees = of_inexact(
+    "rad2deg", lambda x: x * (180 / math.pi), "An angle given in radians, in degrees."
+)
 
 
 def _scaled_log(x: Any, factor: float) -> Any:
-    kind = operand_shape(x, "log").element_type
-    logarithm = ops.log(convert(x, F32) if kind.bits < 32 else x)
-    if kind.is_complex:
-        return complex_functions.scaled(logarithm, factor)
-    return convert(logarithm * factor, kind)
+    if kind_of(x).is_complex:
+        return complex_functions.scaled(ops.log(x), factor)
+    return in_f32(lambda x: ops.log(x) * factor, x)
 
+
+log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
+log10 = of_inexact("log10", lambda x: _scaled_log(x, 1 / math.log(10)), "The logarithm to base 10.")
 
 _complex_exp2 = with_derivatives(
     complex_functions.exp2, lambda result, z: complex_functions.scaled(result, math.log(2))
@@ -120,22 +216,15 @@ _complex_square = one_program()(with_derivatives(complex_functions.square, lambd
 
 
 def _exp2(x: Any) -> Any:
-    is_complex = operand_shape(x, "exp2").element_type.is_complex
-    return _complex_exp2(x) if is_complex else ops.pow(full_like(x, 2), x)
+    return _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x)
 
 
 exp2 = of_inexact("exp2", _exp2, "2 to the power of x.")
-log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
-log10 = of_inexact("log10", lambda x: _scaled_log(x, 1 / math.log(10)), "The logarithm to base 10.")
-reciprocal = of_inexact("reciprocal", lambda x: 1 / x, "1 / x.")
-deg2rad = of_inexact("deg2rad", lambda x: x * (math.pi / 180), "An angle in radians.")
-rad2deg = of_inexact("rad2deg", lambda x: x * (180 / math.pi), "An angle in degrees.")
-radians, degrees = deg2rad, rad2deg
 
 
 def square(x: Any, /) -> Any:
     """X * x."""
-    kind = numeric_type(operand_shape(x, "square").element_type)
+    kind = numeric_type(kind_of(x, "square"))
     number = lifted(convert(x, kind))
     return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
 
@@ -146,15 +235,13 @@ def fabs(x: Any, /) -> Any:
     Raises:
         ShapeError: x is complex.
     """
-    if operand_shape(x, "fabs").element_type.is_complex:
-        raise explain(ShapeError, "fabs", "x is complex", advice="Use absolute.")
+    refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
     return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
 
 
 def sign(x: Any, /) -> Any:
     """-1, 0 or 1 by the sign of x; NaN is its own, complex numbers give x / abs(x)."""
-    kind = operand_shape(x, "sign").element_type
-    if kind.kind == "unsigned":
+    if kind_of(x, "sign").kind == "unsigned":
         return minimum(x, 1)
     return keep_weak(ops.sign(lifted(x)), x)
 
@@ -166,36 +253,27 @@ def _rounding(name: str, operation: Callable[[Any], Any], text: str) -> Any:
     """A function that leaves integers and booleans as they are."""
 
     def of_one(x: Any, /) -> Any:
-        kind = operand_shape(x, name).element_type
+        is_inexact = kind_of(x, name).is_inexact
         x = lifted(x)
-        return keep_weak(operation(x), x) if kind.is_inexact else x
+        return keep_weak(operation(x), x) if is_inexact else x
 
     return named(of_one, name, text)
 
 
 floor = _rounding("floor", ops.floor, "The nearest integer that is not greater.")
 ceil = _rounding("ceil", ops.ceil, "The nearest integer that is not less.")
-trunc = _rounding(
+trunc = fix = _rounding(
     "trunc",
     lambda x: ops.select(x < 0, ops.ceil(x), ops.floor(x)),
     "The nearest integer that is not farther from 0.",
 )
-fix = trunc
 
 
 def rint(x: Any, /) -> Any:
     """The nearest integer as a float, ties to even; of each part of a complex number."""
-    kind = operand_shape(x, "rint").element_type
-    x = lifted(x)
-    if not kind.is_inexact:
-        return lifted(convert(x, default_float()))
-    return keep_weak(_by_parts(x, kind, ops.round_nearest_even), x)
-
-
-def _by_parts(x: Any, kind: ElementType, function: Callable[[Any], Any]) -> Any:
-    if kind.is_complex:
-        return ops.complex(function(ops.real(x)), function(ops.imag(x)))
-    return function(x)
+    if not kind_of(x, "rint").is_inexact:
+        return lifted(convert(lifted(x), default_float()))
+    return keep_weak(by_parts(ops.round_nearest_even, lifted(x)), x)
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
@@ -210,30 +288,28 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         AttributeValueError: integers with negative decimals.
     """
     refuse_out("round", out)
-    kind = operand_shape(a, "round").element_type
+    kind = kind_of(a, "round")
     places = static_int(decimals, "round", "decimals")
     a = lifted(a)
     if kind.is_integer and places >= 0:
         return a
     if not kind.is_inexact:
-        raise explain(
-            AttributeValueError,
-            "round",
-            f"{kind} cannot be rounded to {places} decimals",
-            advice="Convert to floats first.",
-        )
+        problem = f"{kind} cannot be rounded to {places} decimals"
+        raise explain(AttributeValueError, "round", problem, advice="Convert to floats first.")
     if places > math.log10(float(ml_dtypes.finfo(kind.real.dtype).max)):
         return a
-    return keep_weak(_by_parts(a, kind, lambda part: _rounded(part, places)), a)
+    return keep_weak(by_parts(lambda part: _rounded(part, places), a), a)
+
+
+around = round
 
 
 def _rounded(x: Any, decimals: int) -> Any:
     if decimals == 0:
         return ops.round_nearest_even(x)
-    kind = operand_shape(x, "round").element_type
-    if kind.name == "f16":  # 10**decimals soon overflows it
-        return convert(_rounded(convert(x, F32), decimals), kind)
-    factor = full_like(x, 10.0 ** abs(decimals))
+    if kind_of(x).name == "f16":  # 10**decimals soon overflows it
+        return in_f32(lambda x: _rounded(x, decimals), x)
+    factor = shorthand.full_like(x, 10.0 ** math.fabs(decimals))
     scale, unscale = (ops.mul, ops.div) if decimals > 0 else (ops.div, ops.mul)
     scaled = scale(x, factor)
     # What overflows has no decimals.
@@ -241,15 +317,12 @@ def _rounded(x: Any, decimals: int) -> Any:
     return ops.select(is_whole, x, unscale(ops.round_nearest_even(scaled), factor))
 
 
-around = round
-
-
 def modf(x: Any, /) -> tuple[Any, Any]:
     """The fraction and the integer part of x, both with its sign."""
     number = inexact_operand(x, "modf")
-    no_fraction = ops.mul(ops.sign(number), full_like(number, 0))
+    no_fraction = ops.mul(ops.sign(number), shorthand.full_like(number, 0))
     is_infinite = ops.abs(number) == math.inf
-    fraction = ops.select(is_infinite, no_fraction, ops.rem(number, ones_like(number)))
+    fraction = ops.select(is_infinite, no_fraction, ops.rem(number, shorthand.ones_like(number)))
     return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
@@ -258,22 +331,21 @@ def modf(x: Any, /) -> tuple[Any, Any]:
 
 def real(val: Any, /) -> Any:
     """The real part."""
-    is_complex = operand_shape(val, "real").element_type.is_complex
+    is_complex = kind_of(val, "real").is_complex
     return keep_weak(ops.real(lifted(val)) if is_complex else lifted(val), val)
 
 
 def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of real numbers."""
     shape = operand_shape(val, "imag")
-    return ops.imag(lifted(val)) if shape.element_type.is_complex else lifted(zeros(shape))
+    is_complex = shape.element_type.is_complex
+    return ops.imag(lifted(val)) if is_complex else lifted(shorthand.zeros(shape))
 
 
 def conjugate(x: Any, /) -> Any:
     """The complex conjugate; of real numbers the number itself."""
     x = lifted(x)
-    if not operand_shape(x, "conjugate").element_type.is_complex:
-        return x
-    return ops.complex(ops.real(x), -ops.imag(x))
+    return ops.complex(ops.real(x), -ops.imag(x)) if kind_of(x, "conjugate").is_complex else x
 
 
 conj = conjugate
@@ -281,8 +353,7 @@ conj = conjugate
 
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of a complex number from the positive real axis, in radians or degrees."""
-    is_inexact = operand_shape(z, "angle").element_type.is_inexact
-    z = lifted(z if is_inexact else convert(z, default_float()))
+    z = lifted(z if kind_of(z, "angle").is_inexact else convert(z, default_float()))
     result = ops.atan2(imag(z), real(z))
     return rad2deg(result) if deg else result
 
@@ -297,13 +368,9 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
         ShapeError: an argument is complex.
     """
     for each in (arr, min, max):
-        if each is not None and operand_shape(each, "clip").element_type.is_complex:
-            raise explain(
-                ShapeError,
-                "clip",
-                "complex numbers have no order",
-                advice="Clip the real and the imaginary part.",
-            )
+        if each is not None:
+            advice = "Clip the real and the imaginary part."
+            refuse_complex("clip", kind_of(each, "clip"), "complex numbers have no order", advice)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 
@@ -320,7 +387,7 @@ def nan_to_num(
         posinf: in place of inf; default: the type's largest number.
         neginf: in place of -inf; default: the type's least number.
     """
-    kind = operand_shape(x, "nan_to_num").element_type
+    kind = kind_of(x, "nan_to_num")
     x = lifted(x)
     if not kind.is_inexact:
         return x
@@ -329,8 +396,9 @@ def nan_to_num(
     low = float(limits.min) if neginf is None else neginf
 
     def replaced(part: Any) -> Any:
-        for test, number in ((isnan, nan), (isposinf, high), (isneginf, low)):
-            part = where(test(part), convert(number, kind.real), part)
+        rows = ((logic.isnan, nan), (logic.isposinf, high), (logic.isneginf, low))
+        for test, number in rows:
+            part = logic.where(test(part), convert(number, kind.real), part)
         return part
 
-    return keep_weak(_by_parts(x, kind, replaced), x)
+    return keep_weak(by_parts(replaced, x), x)

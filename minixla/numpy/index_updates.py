@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.numpy.index_plans import Plan, checked_mode, plan_of
-from minixla.numpy.indexing import Box, box_of, getitem, parse_index, static_key
+from minixla.numpy import creation, elementwise
+from minixla.numpy.index_parsing import Box, box_of, parse_index, static_key
+from minixla.numpy.indexing import Plan, checked_mode, getitem, plan_of
 from minixla.numpy.manipulation import broadcast_to
 from minixla.numpy.operands import common_type, keep_weak, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers
-
-__all__ = ["IndexUpdate", "IndexUpdates"]
 
 Combine = Callable[[Any, Any], Any]
 
@@ -89,9 +88,7 @@ class IndexUpdate:
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array to the power of `values` at the index."""
-        from minixla.numpy.arithmetic import power
-
-        return power(self.array, self._of_ones(values, options))
+        return elementwise.power(self.array, self._of_ones(values, options))
 
     def min(self, values: Any, **options: Any) -> Any:
         """The smaller of the array and `values` at the index."""
@@ -107,9 +104,8 @@ class IndexUpdate:
         return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
 
     def _of_ones(self, values: Any, options: dict[str, Any]) -> Any:
-        from minixla.numpy.creation import ones_like
 
-        return IndexUpdate(ones_like(self.array), self.index).multiply(values, **options)
+        return IndexUpdate(creation.ones_like(self.array), self.index).multiply(values, **options)
 
 
 def _replace(old: Any, new: Any) -> Any:

@@ -1,50 +1,27 @@
 """`array[index]`: NumPy's indexing, in its static, dynamic and array forms.
 
 Integers and slices that are known become Slice, Rev and Reshape; traced scalars a DynamicSlice;
-arrays of indices a Gather, which `index_plans` works out. `index_updates` has `array.at[index]`.
+arrays of indices one Gather. `index_updates` has `array.at[index]`.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.element_types import element_type
-from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
+from minixla.core.element_types import ElementType, element_type
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
-from minixla.numpy.operands import concrete, keep_weak, lifted, operand_shape
-from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary.shorthand import full_like
-
-__all__ = [
-    "Box",
-    "Entry",
-    "Parsed",
-    "box_of",
-    "getitem",
-    "index_dtype",
-    "parse_index",
-    "static_key",
-    "wrapped",
-]
-
-
-def rejected(problem: str, index: Any, sizes: Sequence[int], advice: str) -> IndexingError:
-    """The error for an index that does not fit an array of `sizes`."""
-    given = [f"the array has shape {tuple(sizes)}", f"index {_shown(index)}"]
-    return explain(IndexingError, "indexing", problem, given, advice)
-
-
-def _shown(index: Any) -> str:
-    members = index if isinstance(index, tuple) else (index,)
-    texts = ["..." if each is Ellipsis else repr(each) for each in members]
-    return f"[{', '.join(texts)}]"[:200]
+from minixla.numpy.index_parsing import WHOLE, Box, Entry, Parsed, box_of, parse_index, static_key
+from minixla.numpy.operands import keep_weak, kind_of, lifted, operand_shape
+from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to, convert
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
+from minixla_ops.vocabulary.shorthand import full_like, splat, zeros
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:
@@ -72,122 +49,7 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
         cut = lifted(array)
     if mode != "fill" and not parsed.has_arrays:
         return keep_weak(_dynamic(cut, parsed), array)
-    from minixla.numpy.index_plans import gathered
-
-    return keep_weak(gathered(cut, parsed, mode, fill_value), array)
-
-
-# Static indices.
-
-
-def static_key(index: Any) -> tuple[Any, ...] | None:
-    """A hashable form of an index that is known; None where it holds a value or an array."""
-    members = index if type(index) is tuple else (index,)
-    found: list[Any] = []
-    for each in members:
-        kind = type(each)
-        if kind is int or each is None or each is Ellipsis:
-            found.append(each)
-        elif kind is slice:
-            found.append((_bound(each.start), _bound(each.stop), _bound(each.step)))
-        elif isinstance(each, np.integer):
-            found.append(int(each))
-        else:
-            return None
-    return tuple(found)
-
-
-def _bound(value: Any) -> int | None:
-    if value is None or type(value) is int:
-        return value
-    try:
-        return operator.index(value)
-    except (TypeError, ConcretizationError):
-        raise explain(
-            ConcretizationError,
-            "indexing",
-            "a bound of a slice is not an integer that is known when the function is traced",
-            [f"given {value!r}"],
-            "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box of a "
-            "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask.",
-        ) from None
-
-
-class Box(NamedTuple):
-    """What a static index takes: a box with strides, reversed axes, and the result's shape."""
-
-    starts: tuple[int, ...]
-    limits: tuple[int, ...]
-    strides: tuple[int, ...]
-    reversed: tuple[int, ...]
-    sizes: tuple[int, ...]
-    #: Whether an integer was out of bounds, and clamped.
-    is_clamped: bool
-
-
-@lru_cache(maxsize=8192)
-def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
-    """The box of an array of `sizes` that a `static_key` names.
-
-    Raises:
-        IndexingError: there are more indices than dimensions, or the dimension has size 0.
-    """
-    members = _expanded(key, sizes)
-    boxes: list[tuple[int, int, int]] = []
-    reversed_axes, result, clamped = [], [], False
-    for member in members:
-        if member is None:
-            result.append(1)
-            continue
-        size = sizes[len(boxes)]
-        if isinstance(member, int):
-            at, is_inside = _clamped(member, size, key, sizes)
-            clamped |= not is_inside
-            boxes.append((at, at + 1, 1))
-            continue
-        if member[2] == 0:
-            raise rejected("the step of a slice is 0", key, sizes, "Give another step.")
-        start, stop, step = slice(*member).indices(size)
-        count = len(range(start, stop, step))
-        if step < 0:
-            reversed_axes.append(len(boxes))
-            start, step = start + (count - 1) * step, -step
-        start = start if count else 0
-        boxes.append((start, start + (count - 1) * step + 1 if count else 0, step))
-        result.append(count)
-    starts, limits, strides = zip(*boxes, strict=True) if boxes else ((), (), ())
-    return Box(starts, limits, strides, tuple(reversed_axes), tuple(result), clamped)
-
-
-def _nothing_to_take(index: Any, sizes: Sequence[int]) -> IndexingError:
-    problem = "an axis of size 0 has no element to take"
-    return rejected(problem, index, sizes, "Check for size 0 first.")
-
-
-def _clamped(index: int, size: int, key: Any, sizes: Sequence[int]) -> tuple[int, bool]:
-    if size == 0:
-        raise _nothing_to_take(key, sizes)
-    at = index + size if index < 0 else index
-    return min(max(at, 0), size - 1), 0 <= at < size
-
-
-def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-    """Index members with the ellipsis, and what is missing at the end, as whole slices."""
-    consumed = sum(each is not None and each is not Ellipsis for each in members)
-    missing = len(sizes) - consumed
-    if missing < 0:
-        raise rejected(
-            f"there are {consumed} indices for {len(sizes)} dimensions",
-            tuple(members),
-            sizes,
-            "Give at most one index for each dimension.",
-        )
-    places = [at for at, each in enumerate(members) if each is Ellipsis]
-    if len(places) > 1:
-        raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")
-    at = places[0] if places else len(members)
-    whole = [(None, None, None)] * missing
-    return [*members[:at], *whole, *members[at + 1 :]]
+    return keep_weak(_gathered(cut, parsed, mode, fill_value), array)
 
 
 def _apply_box(array: Any, sizes: tuple[int, ...], box: Box) -> Any:
@@ -199,184 +61,6 @@ def _apply_box(array: Any, sizes: tuple[int, ...], box: Box) -> Any:
     return array if array.shape == box.sizes else ops.reshape(array, box.sizes)
 
 
-# Indices that hold values.
-
-_WHOLE = (None, None, None)
-
-
-class Entry(NamedTuple):
-    """One member of an index.
-
-    Attributes:
-        kind: "new" (None), "slice", "scalar" (an integer or a value without dimensions) or
-            "array" (of integers).
-        value: (start, stop, step) of a slice, an int, or an array of integers.
-        axis: the operand's axis that it is for; None for "new".
-    """
-
-    kind: str
-    value: Any
-    axis: int | None
-
-
-class Parsed(NamedTuple):
-    """An index that holds values.
-
-    Attributes:
-        sizes: the shape to give the operand first: True and False index an axis of size 1 in it.
-        entries: one for each axis, and the new ones, in order.
-        is_contiguous: whether no slice, None or ... is between integers and arrays.
-    """
-
-    sizes: tuple[int, ...]
-    entries: list[Entry]
-    is_contiguous: bool
-
-    @property
-    def has_arrays(self) -> bool:
-        """Whether a member has dimensions of its own."""
-        return any(entry.kind == "array" for entry in self.entries)
-
-
-def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
-    """The members of an index, one for each axis; masks become arrays of indices.
-
-    Raises:
-        IndexingError, ShapeError, ConcretizationError: it does not fit an array of `sizes`.
-    """
-    members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
-    shapes = [None if _is_basic(each) else _index_shape(each, index, sizes) for each in members]
-    plain: list[Any] = []
-    for member, shape in zip(members, shapes, strict=True):
-        is_axis = member is not None and member is not Ellipsis
-        plain.extend([0] * _consumed(shape) if is_axis else [member])
-    # What `_expanded`, which checks the counts, puts in place of the ellipsis.
-    missing = sum(each == _WHOLE for each in _expanded(plain, sizes))
-    if not any(member is Ellipsis for member in members):
-        members, shapes = [*members, Ellipsis], [*shapes, None]
-    walk = _Walk(index, sizes)
-    for position, (member, shape) in enumerate(zip(members, shapes, strict=True)):
-        if shape is None:
-            walk.add_basic(member, missing)
-        else:
-            walk.add_array(member, shape, position)
-    return walk.parsed()
-
-
-class _Walk:
-    """Goes over the members of an index and the axes of the array side by side."""
-
-    def __init__(self, index: Any, sizes: Sequence[int]) -> None:
-        self.index = index
-        self.sizes = sizes
-        self.rest = list(sizes)
-        self.own: list[int] = []
-        self.entries: list[Entry] = []
-        self.advanced: list[int] = []
-
-    def add_basic(self, member: Any, missing: int) -> None:
-        """None, a slice, or the ellipsis that stands for `missing` whole axes."""
-        if member is None:
-            self.entries.append(Entry("new", None, None))
-            return
-        for _ in range(missing if member is Ellipsis else 1):
-            bounds = _WHOLE
-            if member is not Ellipsis:
-                bounds = (_bound(member.start), _bound(member.stop), _bound(member.step))
-            self.entries.append(Entry("slice", bounds, len(self.own)))
-            self.own.append(self.rest.pop(0))
-
-    def add_array(self, member: Any, shape: Shape, position: int) -> None:
-        """An integer, an array of integers, or a mask for as many axes as it has."""
-        self.advanced.append(position)
-        count = _consumed(shape)
-        taken, self.rest = self.rest[:count], self.rest[count:]
-        values = [member]
-        if shape.element_type.kind == "pred":
-            values = self._places(member, taken)
-            taken = taken if count else [1]
-        for value, size in zip(values, taken, strict=True):
-            self.entries.append(self._entry(value, size))
-            self.own.append(size)
-
-    def _places(self, mask: Any, taken: Sequence[int]) -> list[np.ndarray]:
-        """Where a mask is true: an array of indices for each of its axes."""
-        known = concrete(
-            mask,
-            "indexing",
-            "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
-            "x * mask instead of x[mask].",
-        )
-        if known.ndim == 0:
-            return [np.zeros(int(known), np.int32)]
-        if known.shape != tuple(taken):
-            raise rejected(
-                f"a mask of shape {known.shape} is for axes of sizes {tuple(taken)}",
-                self.index,
-                self.sizes,
-                "A mask must have the shape of the axes that it selects from.",
-            )
-        return list(np.nonzero(known))
-
-    def _entry(self, value: Any, size: int) -> Entry:
-        shape = operand_shape(value, "indexing")
-        if size == 0 and shape.size:
-            raise _nothing_to_take(self.index, self.sizes)
-        if shape.rank:
-            return Entry("array", value, len(self.own))
-        known = int(value) if isinstance(value, (int, np.integer)) else value
-        return Entry("scalar", known, len(self.own))
-
-    def parsed(self) -> Parsed:
-        """What has been collected."""
-        places = self.advanced
-        is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
-        return Parsed(tuple(self.own), self.entries, is_contiguous)
-
-
-def _is_basic(member: Any) -> bool:
-    return member is None or member is Ellipsis or isinstance(member, slice)
-
-
-def _consumed(shape: Shape | None) -> int:
-    """How many axes a slice (None) or a value of a shape is for."""
-    return shape.rank if shape is not None and shape.element_type.kind == "pred" else 1
-
-
-def _as_array(member: Any) -> Any:
-    """A list as an array; an empty one as an array of integers."""
-    if not isinstance(member, (list, tuple)):
-        return member
-    from minixla.numpy.creation import array
-
-    if _holds_values(member):
-        return array(member)
-    made = np.asarray(member)
-    return made if made.size else made.astype(np.int32)
-
-
-def _holds_values(members: Any) -> bool:
-    if isinstance(members, (list, tuple)):
-        return any(map(_holds_values, members))
-    return isinstance(members, Tracer) or hasattr(members, "aval")
-
-
-def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape:
-    try:
-        shape = operand_shape(member, "indexing")
-    except ShapeError:
-        shape = None
-    if shape is None or shape.element_type.kind not in ("signed", "unsigned", "pred"):
-        raise explain(
-            ShapeError,
-            "indexing",
-            f"{type(member).__name__ if shape is None else shape} is no index",
-            [f"the array has shape {tuple(sizes)}", f"index {_shown(index)}"],
-            "Indices are integers, slices, None, ..., and arrays of integers or booleans.",
-        )
-    return shape
-
-
 def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
     """The parsed form of the most common index, one traced array of integers; None for others."""
     if not isinstance(index, Tracer) or not sizes or not sizes[0]:
@@ -385,7 +69,7 @@ def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
     if not shape.element_type.is_integer:
         return None
     first = Entry("array" if shape.rank else "scalar", index, 0)
-    whole = [Entry("slice", _WHOLE, axis) for axis in range(1, len(sizes))]
+    whole = [Entry("slice", WHOLE, axis) for axis in range(1, len(sizes))]
     return Parsed(tuple(sizes), [first, *whole], True)
 
 
@@ -414,9 +98,9 @@ def _without_slices(array: Any, parsed: Parsed) -> tuple[Any, Parsed]:
     """The array cut by the slices of an index, and the index with whole slices in their place."""
     array = array if array.shape == parsed.sizes else ops.reshape(array, parsed.sizes)
     entries = parsed.entries
-    key = [e.value if e.kind == "slice" else _WHOLE for e in entries if e.axis is not None]
+    key = [e.value if e.kind == "slice" else WHOLE for e in entries if e.axis is not None]
     cut = _apply_box(array, parsed.sizes, box_of(parsed.sizes, tuple(key)))
-    whole = [each._replace(value=_WHOLE) if each.kind == "slice" else each for each in entries]
+    whole = [each._replace(value=WHOLE) if each.kind == "slice" else each for each in entries]
     return cut, Parsed(cut.shape, whole, parsed.is_contiguous)
 
 
@@ -434,3 +118,213 @@ def _dynamic(array: Any, parsed: Parsed) -> Any:
         counts.append(1 if is_scalar else size)
         result.extend([] if is_scalar else [size])
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
+
+
+# Indices that hold arrays.
+
+#: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
+MODES = (None, "clip", "fill", "promise_in_bounds")
+
+
+def checked_mode(mode: Any) -> str | None:
+    """One of MODES, by its name; members of JAX's GatherScatterMode are taken too.
+
+    Raises:
+        AttributeValueError: it is unknown.
+    """
+    name = getattr(mode, "name", mode)
+    name = name.lower() if isinstance(name, str) else name
+    name = "fill" if name in ("drop", "fill_or_drop") else name
+    if name not in MODES:
+        advice = "Give clip, fill, drop or promise_in_bounds."
+        raise explain(AttributeValueError, "indexing", f"mode {mode!r} is unknown", advice=advice)
+    return name
+
+
+class _Column(NamedTuple):
+    """One component of the index vectors.
+
+    Attributes:
+        value: indices, a host array or a value.
+        place: which of the outer dimensions is its first.
+        axis: the operand's axis that it is for.
+    """
+
+    value: Any
+    place: int
+    axis: int
+
+
+class Plan(NamedTuple):
+    """How the elements that an index names are gathered.
+
+    Attributes:
+        indices: the index vectors.
+        numbers: the dimension numbers of Gather; those of Scatter, field by field.
+        window: the slice's size in each dimension of the operand.
+        sizes: the shape of the gathered array.
+        result: the same with the new axes of size 1.
+        limits: for each component of the index vectors the largest start that is in bounds.
+    """
+
+    indices: Any
+    numbers: GatherDimensionNumbers
+    window: tuple[int, ...]
+    sizes: tuple[int, ...]
+    result: tuple[int, ...]
+    limits: tuple[int, ...]
+
+
+class _Planner:
+    """Goes over the entries of an index and collects what a Plan holds."""
+
+    def __init__(self, parsed: Parsed) -> None:
+        self.parsed = parsed
+        self.dtype = index_dtype(parsed.sizes)
+        self.columns: list[_Column] = []
+        self.outer: list[int] = []
+        self.offset_dims: list[int] = []
+        self.window = list(parsed.sizes)
+        self.collapsed: list[int] = []
+        self.sizes: list[int] = []
+        self.result: list[int] = []
+
+    def plan(self) -> Plan:
+        """The plan."""
+        entries = self.parsed.entries
+        block: list[Entry] = []
+        if self.parsed.has_arrays:
+            block = [entry for entry in entries if entry.kind in ("array", "scalar")]
+        if block and not self.parsed.is_contiguous:
+            self._add_block(block)
+        for entry in entries:
+            if block and entry is block[0] and self.parsed.is_contiguous:
+                self._add_block(block)
+            if entry.kind == "new":
+                self.result.append(1)
+            elif entry.kind == "slice":
+                self._add_slice(entry)
+            elif not block:
+                self._add_column(wrapped(entry.value, self._size(entry), self.dtype), entry)
+        return self._finished()
+
+    def _size(self, entry: Entry) -> int:
+        assert entry.axis is not None
+        return self.parsed.sizes[entry.axis]
+
+    def _add_column(self, value: Any, entry: Entry) -> None:
+        """Indices of an axis that the result does not have."""
+        assert entry.axis is not None
+        self.columns.append(_Column(value, len(self.outer), entry.axis))
+        self.collapsed.append(entry.axis)
+        self.window[entry.axis] = 1
+
+    def _add_block(self, block: Sequence[Entry]) -> None:
+        """All arrays of indices, broadcast together; their dimensions come at this place."""
+        values = [wrapped(entry.value, self._size(entry), self.dtype) for entry in block]
+        sizes = broadcast_shapes([value.shape for value in values], "indexing")
+        for value, entry in zip(values, block, strict=True):
+            is_host = isinstance(value, np.ndarray)
+            spread = np.broadcast_to(value, sizes) if is_host else broadcast_to(value, sizes)
+            self._add_column(spread, entry)
+        self._add_outer(sizes)
+
+    def _add_outer(self, sizes: Sequence[int]) -> None:
+        for collected in (self.outer, self.sizes, self.result):
+            collected.extend(sizes)
+
+    def _add_slice(self, entry: Entry) -> None:
+        assert entry.axis is not None
+        size = self._size(entry)
+        positions = range(size)[slice(*entry.value)]
+        if positions.step != 1 and len(positions) > 1:
+            self._add_column(np.asarray(positions, self.dtype), entry)
+            self._add_outer([len(positions)])
+            return
+        if len(positions) != size:
+            start = np.asarray(positions[0] if positions else 0, self.dtype)
+            self.columns.append(_Column(start, len(self.outer), entry.axis))
+            self.window[entry.axis] = len(positions)
+        self.offset_dims.append(len(self.sizes))
+        self.sizes.append(len(positions))
+        self.result.append(len(positions))
+
+    def _finished(self) -> Plan:
+        indices, vector_dim = _joined(self.columns, self.outer, self.dtype)
+        numbers = GatherDimensionNumbers(
+            tuple(self.offset_dims),
+            tuple(sorted(self.collapsed)),
+            tuple([column.axis for column in self.columns]),
+            vector_dim,
+        )
+        sizes = self.parsed.sizes
+        limits = tuple([sizes[c.axis] - self.window[c.axis] for c in self.columns])
+        return Plan(
+            indices, numbers, tuple(self.window), tuple(self.sizes), tuple(self.result), limits
+        )
+
+
+def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
+    """The components as one array of index vectors, and the dimension that holds the vectors."""
+    if not columns:
+        return np.zeros((*outer, 0), dtype), len(outer)
+    if len(columns) == 1 and len(columns[0].value.shape) == len(outer):
+        return columns[0].value, len(outer)
+    sizes = (*outer, 1)
+    spread = []
+    for value, place, _ in columns:
+        rank = len(value.shape)
+        if isinstance(value, np.ndarray):
+            aligned = value.reshape((*value.shape, *[1] * (len(outer) - place - rank + 1)))
+            spread.append(np.broadcast_to(aligned, sizes))
+        else:
+            spread.append(ops.broadcast_in_dim(value, sizes, range(place, place + rank)))
+    if all(isinstance(each, np.ndarray) for each in spread):
+        return np.concatenate(spread, -1), len(outer)
+    return ops.concat_in_dim(spread, len(outer)), len(outer)
+
+
+def plan_of(parsed: Parsed) -> Plan:
+    """The plan of an index that holds arrays."""
+    return _Planner(parsed).plan()
+
+
+def _gathered(array: Any, parsed: Parsed, mode: str | None, fill_value: Any) -> Any:
+    """The elements of an array, of the shape that `parsed` says, that an index names."""
+    plan = plan_of(parsed)
+    if 0 in plan.result:
+        return lifted(zeros(Shape(kind_of(array), plan.result)))
+    found = ops.gather(array, plan.indices, plan.numbers, plan.window)
+    if mode == "fill":
+        found = _filled(found, plan, fill_value)
+    return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
+
+
+def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
+    kind = operand_shape(found, "indexing").element_type
+    outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
+    mask = ops.broadcast_in_dim(_in_bounds(plan), plan.sizes, outer)
+    value = fill_of(kind) if fill_value is None else fill_value
+    return ops.select(mask, found, full_like(found, value))
+
+
+def _in_bounds(plan: Plan) -> Any:
+    """For each index vector whether its whole window is within the operand."""
+    indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
+    shape = operand_shape(indices, "indexing")
+    if vector_dim == shape.rank:
+        shape = shape.with_dimensions((*shape.dimensions, 1))
+        indices = ops.reshape(indices, shape.dimensions)
+    limits = np.broadcast_to(np.asarray(plan.limits, shape.dtype), shape.dimensions)
+    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits))
+    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
+
+
+def fill_of(kind: ElementType) -> Any:
+    """What stands for a missing element: NaN, an integer type's extreme value, or True."""
+    if kind.is_inexact:
+        return float("nan")
+    if kind.kind == "pred":
+        return True
+    limits = ml_dtypes.iinfo(kind.dtype)
+    return int(limits.min if kind.kind == "signed" else limits.max)

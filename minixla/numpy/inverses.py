@@ -8,41 +8,22 @@ the derivative exists. Types narrower than f32 are computed in f32. Those of com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.element_types import F32
-from minixla.core.errors import ShapeError, explain
+from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import complex_functions
-from minixla.numpy.arithmetic import named
-from minixla.numpy.elementwise import of_inexact
-from minixla.numpy.operands import marked, operand_shape, promote_inexact
-from minixla.numpy.own_derivatives import with_derivatives
-from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary.shorthand import full_like, ones_like
-
-__all__ = [
-    "acos",
-    "acosh",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctanh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "logaddexp",
-    "logaddexp2",
-    "sinc",
-    "sinh",
-]
-
-Function = Callable[..., Any]
+from minixla.numpy.element_functions import (
+    Function,
+    in_f32,
+    named,
+    of_inexact,
+    of_promoted,
+    with_derivatives,
+)
+from minixla.numpy.operands import kind_of
+from minixla_ops.vocabulary import shorthand
 
 
 def _with_slope(function: Function, slope: Function) -> Function:
@@ -55,13 +36,10 @@ def _own(
     """A function by its formulas and slopes, of floats and of complex numbers."""
     of_floats, of_complex = _with_slope(*real), _with_slope(*complex)
 
-    def in_f32(x: Any) -> Any:
-        kind = operand_shape(x, name).element_type
-        if kind.is_complex:
-            return of_complex(x)
-        return convert(of_floats(convert(x, F32)), kind) if kind.bits < 32 else of_floats(x)
+    def own(x: Any) -> Any:
+        return of_complex(x) if kind_of(x).is_complex else in_f32(of_floats, x)
 
-    return of_inexact(name, in_f32, text)
+    return of_inexact(name, own, text)
 
 
 def _is_huge(x: Any) -> Any:
@@ -81,7 +59,7 @@ def _arccos(x: Any) -> Any:
 
 
 def _arctan(x: Any) -> Any:
-    return ops.atan2(x, ones_like(x))
+    return ops.atan2(x, shorthand.ones_like(x))
 
 
 # Hyperbolic.
@@ -114,7 +92,7 @@ def _arccosh(x: Any) -> Any:
     near = ops.log1p(above + ops.sqrt(above * (above + 2)))
     result = ops.select(_is_huge(x), ops.log(x) + math.log(2), near)
     # The root has a value again below -1.
-    return ops.select(x < 1, full_like(x, math.nan), result)
+    return ops.select(x < 1, shorthand.full_like(x, math.nan), result)
 
 
 def _arctanh(x: Any) -> Any:
@@ -168,10 +146,7 @@ sinh = _own("sinh", (_sinh, ops.cosh), (_complex_sinh, ops.cosh), "The hyperboli
 arcsinh = asinh = _own(
     "arcsinh",
     (_arcsinh, lambda x: ops.rsqrt(1 + x * x)),
-    (
-        complex_functions.arcsinh,
-        lambda z: _complex_slope_of_arcsin(complex_functions.i_times(z)),
-    ),
+    (complex_functions.arcsinh, lambda z: _complex_slope_of_arcsin(complex_functions.i_times(z))),
     "The number whose hyperbolic sine is x.",
 )
 arccosh = acosh = _own(
@@ -196,17 +171,15 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
 
 
 def _sinc(x: Any) -> Any:
-    kind = operand_shape(x, "sinc").element_type
-    x = convert(x, F32 if kind.bits < 32 else kind)
     angle = x * math.pi
     # The derivatives of the quotient cancel near 0.
     is_near = ops.abs(angle) < 1.5
-    near = ops.select(is_near, angle, full_like(angle, 0))
-    far = ops.select(is_near, ones_like(angle), angle)
-    square, series = near * near, full_like(angle, 0)
+    near = ops.select(is_near, angle, shorthand.full_like(angle, 0))
+    far = ops.select(is_near, shorthand.ones_like(angle), angle)
+    square, series = near * near, shorthand.full_like(angle, 0)
     for coefficient in reversed(_SINC):
         series = series * square + coefficient
-    return convert(ops.select(is_near, series, _sine_of_half_turns(x) / far), kind)
+    return ops.select(is_near, series, _sine_of_half_turns(x) / far)
 
 
 def _sine_of_half_turns(x: Any) -> Any:
@@ -215,18 +188,18 @@ def _sine_of_half_turns(x: Any) -> Any:
     whole = ops.round_nearest_even(real)
     is_odd = whole * 0.5 != ops.floor(whole * 0.5)
     rest = real - whole
-    if operand_shape(x, "sinc").element_type.is_complex:
+    if kind_of(x).is_complex:
         rest = ops.complex(rest, ops.imag(x))
     sine = ops.sin(rest * math.pi)
     return ops.select(is_odd, -sine, sine)
 
 
-sinc = of_inexact("sinc", _sinc, "sin(pi x) / (pi x), 1 at 0.")
+sinc = of_inexact("sinc", lambda x: in_f32(_sinc, x), "sin(pi x) / (pi x), 1 at 0.")
 
 
 def _finite(x: Any) -> Any:
     """`x` with 0 in place of inf, so that inf - inf is 0."""
-    return ops.select(x == math.inf, full_like(x, 0), x)
+    return ops.select(x == math.inf, shorthand.full_like(x, 0), x)
 
 
 def _log_of_sum(base: float) -> Function:
@@ -251,21 +224,11 @@ def _log_of_sum(base: float) -> Function:
 def _of_two_logarithms(name: str, base: float, text: str) -> Any:
     log_of_sum = _log_of_sum(base)
 
-    @one_program()
     def of_two(x1: Any, x2: Any, /) -> Any:
-        (x1, x2), kind, weak = promote_inexact(name, x1, x2)
-        if kind.is_complex:
-            raise explain(
-                ShapeError,
-                name,
-                "it is not defined for complex numbers",
-                advice="Use the logarithm of the sum of the powers.",
-            )
-        if kind.bits < 32:
-            x1, x2 = convert(x1, F32), convert(x2, F32)
-        return marked(convert(log_of_sum(x1, x2), kind), weak)
+        return in_f32(log_of_sum, x1, x2)
 
-    return named(of_two, name, f"{text}\n\nRaises:\n    ShapeError: the operands are complex.")
+    text = f"{text}\n\nRaises:\n    ShapeError: the operands are complex."
+    return one_program()(of_promoted(inexact_type, is_real=True)(named(of_two, name, text)))
 
 
 logaddexp: Any = _of_two_logarithms(

@@ -19,10 +19,13 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.tracing import weak_type_of
+from minixla.numpy import creation, elementwise, reductions, taking
 from minixla.numpy.manipulation import (
+    astype,
     atleast_1d,
     atleast_2d,
     atleast_3d,
+    broadcast_to,
     expand_dims,
     moveaxis,
     ravel,
@@ -40,29 +43,6 @@ from minixla.numpy.operands import (
     refuse_out,
     static_int,
 )
-
-__all__ = [
-    "append",
-    "array_split",
-    "block",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "delete",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "insert",
-    "repeat",
-    "resize",
-    "split",
-    "stack",
-    "tile",
-    "unstack",
-    "vsplit",
-    "vstack",
-]
 
 
 def _members(arrays: Any, subject: str) -> list[Any]:
@@ -95,13 +75,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         members, axis = [ravel(each) for each in members], 0
     shapes = [operand_shape(each, "concatenate") for each in members]
     if any(shape.rank != shapes[0].rank or not shape.rank for shape in shapes):
-        raise explain(
-            ShapeError,
-            "concatenate",
-            "the arrays have different ranks, or are scalars",
-            [f"array {i}: {shape}" for i, shape in enumerate(shapes)],
-            "They must have equally many dimensions, at least one; stack makes a new axis.",
-        )
+        problem = "the arrays have different ranks, or are scalars"
+        given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
+        advice = "They must have equally many dimensions, at least one; stack makes a new axis."
+        raise explain(ShapeError, "concatenate", problem, given, advice)
     place = axis_of(axis, shapes[0].rank, "concatenate")
     converted = [lifted(each) for each in convert_all("concatenate", members, dtype)]
     result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
@@ -123,13 +100,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     members = _members(arrays, "stack")
     shapes = [operand_shape(each, "stack") for each in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
-        raise explain(
-            ShapeError,
-            "stack",
-            "the arrays have different shapes",
-            [f"array {i}: {shape}" for i, shape in enumerate(shapes)],
-            "They must have one shape.",
-        )
+        given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
+        advice = "They must have one shape."
+        raise explain(ShapeError, "stack", "the arrays have different shapes", given, advice)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
     return concatenate([expand_dims(each, place) for each in members], place, dtype)
 
@@ -219,12 +192,9 @@ def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> l
     sections = static_int(indices_or_sections, subject, "the number of sections")
     part, longer = divmod(size, sections) if sections > 0 else (0, 1)
     if sections < 1 or (equal and longer):
-        raise explain(
-            AttributeValueError,
-            subject,
-            f"{size} indices cannot be split into {sections} equal sections",
-            advice="The number of sections must divide the size; array_split allows a remainder.",
-        )
+        problem = f"{size} indices cannot be split into {sections} equal sections"
+        advice = "The number of sections must divide the size; array_split allows a remainder."
+        raise explain(AttributeValueError, subject, problem, advice=advice)
     return [i * part + min(i, longer) for i in range(sections + 1)]
 
 
@@ -307,9 +277,8 @@ def repeat(
         )
         joined = (*sizes[:place], sizes[place] * count, *sizes[place + 1 :])
         return keep_weak(reshape(spread, joined), a)
-    from minixla.numpy.taking import take
 
-    return take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
+    return taking.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
 
 
 def _static_count(repeats: Any) -> int | None:
@@ -326,18 +295,13 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
     """The index that each element of the result is taken from."""
     if total is None:
         counts = concrete(
-            repeats,
-            "repeat",
-            "Give total_repeat_length, the size of the result along the axis.",
+            repeats, "repeat", "Give total_repeat_length, the size of the result along the axis."
         )
         if counts.shape not in ((1,), (size,)):
-            raise explain(
-                ShapeError,
-                "repeat",
-                "there is not one count for each index of the axis",
-                [f"{counts.size} counts, the axis has size {size}"],
-                "Give one count, or one for each index.",
-            )
+            problem = "there is not one count for each index of the axis"
+            given = [f"{counts.size} counts, the axis has size {size}"]
+            advice = "Give one count, or one for each index."
+            raise explain(ShapeError, "repeat", problem, given, advice)
         if counts.dtype.kind not in "biu" or (counts < 0).any():
             raise explain(
                 AttributeValueError,
@@ -347,16 +311,12 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
                 "Give integers >= 0.",
             )
         return np.repeat(np.arange(size, dtype=np.int32), counts)
-    from minixla.numpy.cumulative import cumsum
-    from minixla.numpy.manipulation import broadcast_to
 
-    ends = cumsum(broadcast_to(repeats, (size,)))
+    ends = reductions.cumsum(broadcast_to(repeats, (size,)))
     at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
     passed = ops.convert_element_type(expand_dims(at, 1) >= expand_dims(ends, 0), np.int32)
-    from minixla.numpy.elementwise import minimum
-    from minixla.numpy.reductions import sum as total_of
 
-    return minimum(total_of(passed, 1), max(size - 1, 0))
+    return elementwise.minimum(reductions.sum(passed, 1), max(size - 1, 0))
 
 
 def resize(a: Any, new_shape: Any) -> Any:
@@ -365,9 +325,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     flat, wanted = ravel(a), math.prod(sizes)
     have = operand_shape(flat, "resize").size
     if not have or not wanted:
-        from minixla.numpy.creation import zeros_like
-
-        return zeros_like(flat, shape=sizes)
+        return creation.zeros_like(flat, shape=sizes)
     repeated = tile(flat, -(-wanted // have))
     return reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
 
@@ -377,13 +335,10 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
     try:
         return change(np.arange(size, dtype=np.int32), index, *values)
     except IndexError as error:
-        raise explain(
-            IndexingError,
-            change.__name__,
-            "an index does not fit the axis",
-            [f"obj = {index}", f"the axis has size {size}", str(error)],
-            "Indices are integers; negative ones count from the end.",
-        ) from None
+        problem = "an index does not fit the axis"
+        given = [f"obj = {index}", f"the axis has size {size}", str(error)]
+        advice = "Indices are integers; negative ones count from the end."
+        raise explain(IndexingError, change.__name__, problem, given, advice) from None
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
@@ -403,9 +358,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if not isinstance(obj, slice):
         obj = concrete(obj, "delete", "Give indices that are known when the function is traced.")
     kept = _changed(np.delete, size, obj)
-    from minixla.numpy.taking import take
 
-    return take(arr, kept, axis)
+    return taking.take(arr, kept, axis)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -420,9 +374,6 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     Raises:
         IndexError: an index is out of bounds.
     """
-    from minixla.numpy.manipulation import astype, broadcast_to
-    from minixla.numpy.taking import take
-
     if axis is None:
         arr, axis = ravel(arr), 0
     own = operand_shape(arr, "insert")
@@ -442,4 +393,4 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     new = size + np.arange(count, dtype=np.int32)
     before = index.item() if index.size == 1 else index
     order = _changed(np.insert, size, before, new)
-    return take(concatenate([arr, values], place), order, place)
+    return taking.take(concatenate([arr, values], place), order, place)

@@ -10,8 +10,7 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy.elementwise import conjugate
-from minixla.numpy.joining import stack
+from minixla.numpy import elementwise, joining
 from minixla.numpy.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, transpose
 from minixla.numpy.operands import (
     axes_of,
@@ -26,28 +25,9 @@ from minixla.numpy.operands import (
 )
 from minixla_ops.elementwise.operators import convert
 
-__all__ = [
-    "cross",
-    "dot",
-    "inner",
-    "kron",
-    "matmul",
-    "matvec",
-    "outer",
-    "tensordot",
-    "vdot",
-    "vecdot",
-    "vecmat",
-]
-
 
 def _product(
-    subject: str,
-    a: Any,
-    b: Any,
-    numbers: Any,
-    precision: Any,
-    preferred_element_type: Any,
+    subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferred_element_type: Any
 ) -> Any:
     """DotGeneral of operands converted to one type."""
     weak = weak_type_of(a) and weak_type_of(b) and preferred_element_type is None
@@ -102,13 +82,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     if left.rank == right.rank == 2:
         return _product("matmul", a, b, _MATRICES, precision, preferred_element_type)
     if not left.rank or not right.rank:
-        raise explain(
-            ShapeError,
-            "matmul",
-            "an operand is a scalar",
-            [f"a {left}", f"b {right}"],
-            "Use multiply.",
-        )
+        problem = "an operand is a scalar"
+        raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], "Use multiply.")
     plan = _batch_plan(left, right)
     lhs, rhs = reshape(a, plan.a_sizes), reshape(b, plan.b_sizes)
     product = _product("matmul", lhs, rhs, plan.numbers, precision, preferred_element_type)
@@ -181,12 +156,7 @@ def _unequal(left: Shape, right: Shape) -> ShapeError:
 
 @one_program("a", "b")
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
     """The sum of products over pairs of axes.
 
@@ -212,13 +182,10 @@ def tensordot(
     else:
         pairs = [(), (0,)]
     if len(pairs[0]) != len(pairs[1]):
-        raise explain(
-            AttributeValueError,
-            "tensordot",
-            "axes does not pair axes of a with axes of b",
-            [f"axes = {axes}", f"the ranks are {ranks[0]} and {ranks[1]}"],
-            "Give a count, or a pair of equally long lists of axes.",
-        )
+        problem = "axes does not pair axes of a with axes of b"
+        given = [f"axes = {axes}", f"the ranks are {ranks[0]} and {ranks[1]}"]
+        advice = "Give a count, or a pair of equally long lists of axes."
+        raise explain(AttributeValueError, "tensordot", problem, given, advice)
     numbers = (tuple(pairs), ((), ()))
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 
@@ -235,17 +202,15 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of each element of `a` with each of `b`, in row-major order."""
-    from minixla.numpy.arithmetic import multiply
-
     refuse_out("outer", out)
-    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+    return elementwise.multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
 
 @one_program("a", "b")
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
     return dot(
-        ravel(conjugate(a)),
+        ravel(elementwise.conjugate(a)),
         ravel(b),
         precision=precision,
         preferred_element_type=preferred_element_type,
@@ -263,7 +228,7 @@ def vecdot(
     preferred_element_type: Any = None,
 ) -> Any:
     """The sum of products along an axis, x1 conjugated; the other axes broadcast."""
-    row = expand_dims(moveaxis(conjugate(x1), axis, -1), -2)
+    row = expand_dims(moveaxis(elementwise.conjugate(x1), axis, -1), -2)
     column = expand_dims(moveaxis(x2, axis, -1), -1)
     product = matmul(
         row, column, precision=precision, preferred_element_type=preferred_element_type
@@ -278,13 +243,11 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
-    return squeeze(matmul(expand_dims(conjugate(x1), -2), x2), -2)
+    return squeeze(matmul(expand_dims(elementwise.conjugate(x1), -2), x2), -2)
 
 
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: `b` times each element of `a`, side by side."""
-    from minixla.numpy.arithmetic import multiply
-
     a_sizes, b_sizes = (operand_shape(each, "kron").dimensions for each in (a, b))
     rank = max(len(a_sizes), len(b_sizes))
     a_sizes = (1,) * (rank - len(a_sizes)) + a_sizes
@@ -293,17 +256,12 @@ def kron(a: Any, b: Any) -> Any:
         [each for size in a_sizes for each in (size, 1)],
         [each for size in b_sizes for each in (1, size)],
     ]
-    product = multiply(reshape(a, spread[0]), reshape(b, spread[1]))
+    product = elementwise.multiply(reshape(a, spread[0]), reshape(b, spread[1]))
     return reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
 
 
 def cross(
-    a: Any,
-    b: Any,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
     """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
 
@@ -328,21 +286,16 @@ def cross(
     # A vector of size 2 has 0 as its third component.
     first = (0 if b2 is None else a1 * b2) - (0 if a2 is None else a2 * b1)
     second = (0 if a2 is None else a2 * b0) - (0 if b2 is None else a0 * b2)
-    joined = stack([first, second, last], -1)
+    joined = joining.stack([first, second, last], -1)
     return moveaxis(joined, -1, axis_of(axisc, operand_shape(joined, "cross").rank, "cross"))
 
 
 def _components(x: Any, axis: int) -> list[Any]:
-    from minixla.numpy.joining import unstack
 
     shape = operand_shape(x, "cross")
     size = shape.dimensions[axis_of(axis, shape.rank, "cross")]
     if size not in (2, 3):
-        raise explain(
-            ShapeError,
-            "cross",
-            f"vectors of size {size} have no vector product",
-            [f"given {shape}, axis {axis}"],
-            "They must have two or three components.",
-        )
-    return [*unstack(x, axis=axis), *([None] if size == 2 else [])]
+        problem = f"vectors of size {size} have no vector product"
+        advice = "They must have two or three components."
+        raise explain(ShapeError, "cross", problem, [f"given {shape}, axis {axis}"], advice)
+    return [*joining.unstack(x, axis=axis), *([None] if size == 2 else [])]

@@ -8,49 +8,24 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
+from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy.arithmetic import of_two_operands
+from minixla.numpy import creation, elementwise, reductions, taking
+from minixla.numpy.element_functions import named, of_two_operands, refuse_complex
+from minixla.numpy.manipulation import expand_dims, ravel
 from minixla.numpy.operands import (
+    as_bool,
     convert_all,
     lifted,
     listed,
     marked,
     operand_shape,
-    promote_any,
-    promote_inexact,
+    promoted,
 )
 from minixla_ops.elementwise import operators
-from minixla_ops.elementwise.operators import broadcast_shapes, broadcast_to, convert
-from minixla_ops.vocabulary.shorthand import full_like, splat
-
-__all__ = [
-    "allclose",
-    "array_equal",
-    "array_equiv",
-    "equal",
-    "greater",
-    "greater_equal",
-    "isclose",
-    "iscomplex",
-    "isfinite",
-    "isin",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "not_equal",
-    "select",
-    "signbit",
-    "where",
-]
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import shorthand
 
 equal = of_two_operands("equal", operators.equal, "Whether x1 == x2.")
 not_equal = of_two_operands("not_equal", operators.not_equal, "Whether x1 != x2.")
@@ -66,17 +41,12 @@ less_equal = of_two_operands(
 )
 
 
-def as_bool(x: Any, subject: str) -> Any:
-    """Where `x` is not zero, as pred."""
-    kind = operand_shape(x, subject).element_type
-    x = lifted(x)
-    return x if kind.kind == "pred" else ops.ne(x, full_like(x, 0))
-
-
 def _logical(name: str, operation: Callable[[Any, Any], Any], text: str) -> Any:
     def of_two(x1: Any, x2: Any) -> Any:
-        sizes = broadcast_shapes([operand_shape(x, name).dimensions for x in (x1, x2)], name)
-        return operation(*[broadcast_to(as_bool(x, name), sizes) for x in (x1, x2)])
+        sizes = operators.broadcast_shapes(
+            [operand_shape(x, name).dimensions for x in (x1, x2)], name
+        )
+        return operation(*[operators.broadcast_to(as_bool(x, name), sizes) for x in (x1, x2)])
 
     return of_two_operands(name, of_two, text)
 
@@ -92,59 +62,42 @@ def logical_not(x: Any, /) -> Any:
 
 
 def _everywhere(answer: bool, shape: Shape) -> Any:
-    return lifted(splat(answer, Shape("pred", shape.dimensions)))
+    return lifted(shorthand.splat(answer, Shape("pred", shape.dimensions)))
 
 
-def _of_parts(
-    name: str, x: Any, test: Callable[[Any], Any], join: Callable[[Any, Any], Any], default: bool
+def _test_of_parts(
+    name: str,
+    test: Callable[[Any], Any],
+    text: str,
+    join: Callable[[Any, Any], Any] | None = ops.or_,
+    of_integers: bool = False,
 ) -> Any:
-    """A test of floats, of both parts of complex numbers; integers have one answer."""
-    shape = operand_shape(x, name)
-    kind = shape.element_type
-    if kind.is_complex:
-        return join(test(ops.real(x)), test(ops.imag(x)))
-    return test(lifted(x)) if kind.is_float else _everywhere(default, shape)
+    """A test of floats, and of both parts of complex numbers; integers have one answer."""
+
+    def tested(x: Any, /) -> Any:
+        shape = operand_shape(x, name)
+        kind = shape.element_type
+        if join is None:
+            refuse_complex(name, kind, *_NO_SIGN)
+        elif kind.is_complex:
+            return join(test(ops.real(x)), test(ops.imag(x)))
+        return test(lifted(x)) if kind.is_float else _everywhere(of_integers, shape)
+
+    return named(
+        tested, name, text if join else f"{text}\n\nRaises:\n    ShapeError: x is complex."
+    )
 
 
-def isfinite(x: Any, /) -> Any:
-    """Whether x is neither infinite nor NaN."""
-    return _of_parts("isfinite", x, ops.is_finite, ops.and_, True)
-
-
-def isinf(x: Any, /) -> Any:
-    """Whether x is infinite."""
-    return _of_parts("isinf", x, lambda part: operators.absolute(part) == math.inf, ops.or_, False)
-
-
-def isnan(x: Any, /) -> Any:
-    """Whether x is NaN."""
-    return _of_parts("isnan", x, lambda part: ops.ne(part, part), ops.or_, False)
-
-
-def _is_infinity(name: str, x: Any, infinity: float) -> Any:
-    if operand_shape(x, name).element_type.is_complex:
-        raise explain(
-            ShapeError, name, "complex numbers have no sign", advice="Take the real part first."
-        )
-    return _of_parts(name, x, lambda part: part == infinity, ops.or_, False)
-
-
-def isposinf(x: Any, /) -> Any:
-    """Whether x is inf.
-
-    Raises:
-        ShapeError: x is complex.
-    """
-    return _is_infinity("isposinf", x, math.inf)
-
-
-def isneginf(x: Any, /) -> Any:
-    """Whether x is -inf.
-
-    Raises:
-        ShapeError: x is complex.
-    """
-    return _is_infinity("isneginf", x, -math.inf)
+_NO_SIGN = ("complex numbers have no sign", "Take the real part first.")
+isfinite = _test_of_parts(
+    "isfinite", ops.is_finite, "Whether x is neither infinite nor NaN.", ops.and_, True
+)
+isinf = _test_of_parts(
+    "isinf", lambda part: operators.absolute(part) == math.inf, "Whether x is infinite."
+)
+isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
+isposinf = _test_of_parts("isposinf", lambda x: x == math.inf, "Whether x is inf.", None)
+isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether x is -inf.", None)
 
 
 def signbit(x: Any, /) -> Any:
@@ -155,25 +108,17 @@ def signbit(x: Any, /) -> Any:
     """
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
-    if kind.is_complex:
-        raise explain(
-            ShapeError,
-            "signbit",
-            "complex numbers have no sign",
-            advice="Take the real part first.",
-        )
+    refuse_complex("signbit", kind, *_NO_SIGN)
     if kind.is_float:
         x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}")
     elif kind.kind != "signed":
         return _everywhere(False, shape)
-    return ops.lt(x, full_like(x, 0))
+    return ops.lt(x, shorthand.full_like(x, 0))
 
 
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part of x is not zero."""
-    from minixla.numpy.elementwise import imag
-
-    return not_equal(imag(x), 0)
+    return not_equal(elementwise.imag(x), 0)
 
 
 def isreal(x: Any) -> Any:
@@ -203,28 +148,24 @@ def where(
         AttributeValueError: only one of x and y is given.
     """
     if x is None and y is None:
-        from minixla.numpy.taking import nonzero
-
-        return nonzero(condition, size=size, fill_value=fill_value)
+        return taking.nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None or size is not None or fill_value is not None:
-        raise explain(
-            AttributeValueError,
-            "where",
-            "its arguments do not go together",
-            advice="Give the condition, x and y; or the condition, with size if it is traced.",
-        )
+        problem = "its arguments do not go together"
+        advice = "Give the condition, x and y; or the condition, with size if it is traced."
+        raise explain(AttributeValueError, "where", problem, advice=advice)
     return _chosen(condition, x, y)
 
 
 @one_program()
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
     mask = as_bool(condition, "where")
-    (x, y), _, weak = promote_any("where", x, y)
+    (x, y), _, weak = promoted("where", (x, y))
     own = operand_shape(x, "where").dimensions
-    sizes = broadcast_shapes([operand_shape(mask, "where").dimensions, own], "where")
+    sizes = operators.broadcast_shapes([operand_shape(mask, "where").dimensions, own], "where")
     # A scalar condition chooses for all.
-    mask = mask if sizes == own and mask.ndim == 0 else broadcast_to(mask, sizes)
-    return marked(ops.select(mask, broadcast_to(x, sizes), broadcast_to(y, sizes)), weak)
+    is_one = sizes == own and mask.ndim == 0
+    chosen = [each if is_one else operators.broadcast_to(each, sizes) for each in (mask, x, y)]
+    return marked(ops.select(*chosen), weak)
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
@@ -237,13 +178,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
-        raise explain(
-            AttributeValueError,
-            "select",
-            "there is not one choice for each condition",
-            [f"{len(condlist)} conditions, {len(choicelist)} choices"],
-            "Give one choice for each condition, at least one.",
-        )
+        problem = "there is not one choice for each condition"
+        given = [f"{len(condlist)} conditions, {len(choicelist)} choices"]
+        advice = "Give one choice for each condition, at least one."
+        raise explain(AttributeValueError, "select", problem, given, advice)
     *choices, result = convert_all("select", [*choicelist, default])
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)
@@ -252,7 +190,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b|, or a == b."""
-    (a, b), kind, _ = promote_inexact("isclose", a, b)
+    (a, b), kind, _ = promoted("isclose", (a, b), inexact_type)
     rtol, atol = (convert(each, kind.real) for each in (rtol, atol))
     error, bound = ops.abs(a - b), ops.abs(b) * rtol + atol
     close = (a == b) | (isfinite(b) & (error <= bound))
@@ -261,41 +199,30 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see `isclose`."""
-    from minixla.numpy.reductions import all
-
-    return all(isclose(a, b, rtol, atol, equal_nan))
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements."""
-    from minixla.numpy.creation import asarray
-    from minixla.numpy.reductions import all
-
-    a1, a2 = asarray(a1), asarray(a2)
+    a1, a2 = creation.asarray(a1), creation.asarray(a2)
     if a1.shape != a2.shape:
         return _everywhere(False, Shape("pred"))
     same = equal(a1, a2)
-    return all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
+    return reductions.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast together and are equal then."""
-    from minixla.numpy.creation import asarray
-    from minixla.numpy.reductions import all
-
-    a1, a2 = asarray(a1), asarray(a2)
+    a1, a2 = creation.asarray(a1), creation.asarray(a2)
     try:
-        broadcast_shapes([a1.shape, a2.shape], "array_equiv")
+        operators.broadcast_shapes([a1.shape, a2.shape], "array_equiv")
     except ShapeError:
         return _everywhere(False, Shape("pred"))
-    return all(equal(a1, a2))
+    return reductions.all(equal(a1, a2))
 
 
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
     """Whether each element is one of `test_elements`; compares all pairs."""
-    from minixla.numpy.creation import asarray
-    from minixla.numpy.manipulation import expand_dims, ravel
-    from minixla.numpy.reductions import any
-
-    found = any(equal(expand_dims(asarray(element), -1), ravel(asarray(test_elements))), -1)
+    elements = expand_dims(creation.asarray(element), -1)
+    found = reductions.any(equal(elements, ravel(creation.asarray(test_elements))), -1)
     return ops.not_(found) if invert else found

@@ -12,10 +12,11 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
 from minixla.numpy.operands import (
+    as_bool,
     axes_of,
     axis_of,
-    broadcast_all,
     keep_weak,
+    kind_of,
     lifted,
     listed,
     operand_shape,
@@ -24,35 +25,6 @@ from minixla.numpy.operands import (
     static_sizes,
 )
 from minixla_ops.elementwise import operators
-
-__all__ = [
-    "astype",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "copy",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "moveaxis",
-    "ndim",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "shape",
-    "size",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-]
 
 
 def ndim(a: Any) -> int:
@@ -80,11 +52,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         ShapeError: `x` is no array or `dtype` no element type.
     """
     kind = requested_type(float if dtype is None else dtype, "astype")
-    given = operand_shape(x, "astype").element_type
+    given = kind_of(x, "astype")
     if kind.kind == "pred" and given.is_complex:
-        from minixla.numpy.logic import not_equal
-
-        return not_equal(x, 0)
+        return as_bool(x, "astype")
     return lifted(operators.convert(lifted(x), kind))
 
 
@@ -129,13 +99,9 @@ def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     if -1 in sizes:
         known = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) > 1 or known == 0 or total % known:
-            raise explain(
-                ShapeError,
-                "reshape",
-                "the size that -1 stands for cannot be found",
-                given,
-                "One size may be -1, and the others must divide the number of elements.",
-            )
+            problem = "the size that -1 stands for cannot be found"
+            advice = "One size may be -1, and the others must divide the number of elements."
+            raise explain(ShapeError, "reshape", problem, given, advice)
         sizes[sizes.index(-1)] = total // known
     if math.prod(sizes) != total or any(size < 0 for size in sizes):
         raise explain(
@@ -162,13 +128,9 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     rank = operand_shape(a, "transpose").rank
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
     if len(order) != rank:
-        raise explain(
-            AttributeValueError,
-            "transpose",
-            f"axes names {len(order)} of {rank} axes",
-            [f"axes = {axes}"],
-            "Name every axis once.",
-        )
+        problem = f"axes names {len(order)} of {rank} axes"
+        advice = "Name every axis once."
+        raise explain(AttributeValueError, "transpose", problem, [f"axes = {axes}"], advice)
     return _permuted(a, order)
 
 
@@ -191,13 +153,10 @@ def matrix_transpose(x: Any, /) -> Any:
     """
     rank = operand_shape(x, "matrix_transpose").rank
     if rank < 2:
-        raise explain(
-            AttributeValueError,
-            "matrix_transpose",
-            f"x has {rank} dimensions",
-            [f"x has shape {operand_shape(x, 'matrix_transpose').dimensions}"],
-            "It must have two or more.",
-        )
+        problem = f"x has {rank} dimensions"
+        given = [f"x has shape {operand_shape(x, 'matrix_transpose').dimensions}"]
+        advice = "It must have two or more."
+        raise explain(AttributeValueError, "matrix_transpose", problem, given, advice)
     return _permuted(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
@@ -220,13 +179,10 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     sources = axes_of(source, rank, "moveaxis")
     destinations = axes_of(destination, rank, "moveaxis")
     if len(sources) != len(destinations):
-        raise explain(
-            AttributeValueError,
-            "moveaxis",
-            "source and destination differ in length",
-            [f"source = {source}", f"destination = {destination}"],
-            "Give a destination for each source.",
-        )
+        problem = "source and destination differ in length"
+        given = [f"source = {source}", f"destination = {destination}"]
+        advice = "Give a destination for each source."
+        raise explain(AttributeValueError, "moveaxis", problem, given, advice)
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
         order.insert(target, origin)
@@ -263,13 +219,10 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     else:
         places = axes_of(axis, len(own), "squeeze")
     if any(own[at] != 1 for at in places):
-        raise explain(
-            ShapeError,
-            "squeeze",
-            "an axis that is not of size 1 cannot be left out",
-            [f"the array has shape {own}", f"axis = {axis}"],
-            "Take one index of it with a[...] or reduce over it.",
-        )
+        problem = "an axis that is not of size 1 cannot be left out"
+        given = [f"the array has shape {own}", f"axis = {axis}"]
+        advice = "Take one index of it with a[...] or reduce over it."
+        raise explain(ShapeError, "squeeze", problem, given, advice)
     sizes = tuple([size for at, size in enumerate(own) if at not in places])
     return keep_weak(_reshaped(a, own, sizes), a)
 
@@ -283,19 +236,18 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     own = operand_shape(array, "broadcast_to").dimensions
     sizes = static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
-        raise explain(
-            ShapeError,
-            "broadcast_to",
-            "the array cannot be repeated to this shape",
-            [f"the array has shape {own}", f"shape = {sizes}"],
-            "Aligned from the right, sizes must be kept unless they are 1.",
-        )
+        problem = "the array cannot be repeated to this shape"
+        given = [f"the array has shape {own}", f"shape = {sizes}"]
+        advice = "Aligned from the right, sizes must be kept unless they are 1."
+        raise explain(ShapeError, "broadcast_to", problem, given, advice)
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
     """The arrays broadcast to their common shape."""
-    return [lifted(each) for each in broadcast_all("broadcast_arrays", *map(lifted, args))]
+    arrays = [lifted(each) for each in args]
+    sizes = operators.broadcast_shapes([each.shape for each in arrays], "broadcast_arrays")
+    return [lifted(operators.broadcast_to(each, sizes)) for each in arrays]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -396,13 +348,9 @@ def _pairs(axes: Sequence[int], shift: Any) -> list[tuple[int, Any]]:
         shifts = [shift[i] for i in range(sizes[0])] if sizes else [shift]
     count = max(len(axes), len(shifts))
     if len(axes) not in (1, count) or len(shifts) not in (1, count):
-        raise explain(
-            ShapeError,
-            "roll",
-            "there are not as many shifts as axes",
-            [f"{len(shifts)} shifts, {len(axes)} axes"],
-            "Give one shift for each axis, or one for all.",
-        )
+        given = [f"{len(shifts)} shifts, {len(axes)} axes"]
+        advice = "Give one shift for each axis, or one for all."
+        raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
     axes = list(axes) * (count // len(axes))
     return list(zip(axes, shifts * (count // len(shifts)), strict=True))
 

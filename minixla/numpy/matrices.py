@@ -8,55 +8,48 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.numpy.creation import zeros
+from minixla.numpy import creation, elementwise, joining, reductions, taking
 from minixla.numpy.index_updates import IndexUpdate
 from minixla.numpy.manipulation import broadcast_to, expand_dims, moveaxis, ravel, reshape
 from minixla.numpy.operands import (
     axis_of,
     default_float,
     default_int,
+    host_indices,
     keep_weak,
+    kind_of,
     lifted,
     operand_shape,
+    refuse_in_place,
     refuse_out,
     requested_type,
+    shape_of_rank,
     static_int,
     static_size,
 )
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
-from minixla_ops.vocabulary.shorthand import zeros as zeros_of
-
-__all__ = [
-    "diag",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "diagonal",
-    "eye",
-    "fill_diagonal",
-    "identity",
-    "mask_indices",
-    "trace",
-    "tri",
-    "tril",
-    "tril_indices",
-    "tril_indices_from",
-    "triu",
-    "triu_indices",
-    "triu_indices_from",
-    "vander",
-]
 
 
-def _offsets(rows: int, columns: int, k: Any) -> tuple[Any, Any]:
-    """The number of each element's row, plus k, and that of its column."""
-    shape = Shape("s32", (rows, columns))
+def _compared(
+    name: str,
+    compare: Callable[[Any, Any], Any],
+    rows: Any,
+    columns: Any,
+    k: Any,
+    kind: ElementType,
+) -> Any:
+    """Where the number of a row, plus k, compares with that of the column."""
+    sizes = [static_size(rows, name, "N")]
+    sizes.append(sizes[0] if columns is None else static_size(columns, name, "M"))
+    shape = Shape("s32", tuple(sizes))
     if isinstance(k, int):  # farther away there are no elements
-        k = min(max(k, -rows), columns)
-    return ops.iota(shape, 0) + k, ops.iota(shape, 1)
+        k = min(max(k, -sizes[0]), sizes[1])
+    return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
@@ -68,10 +61,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
         k: how far above the main diagonal the ones are.
         dtype: default: the default float type.
     """
-    kind = default_float() if dtype is None else requested_type(dtype, "eye")
-    rows = static_size(N, "eye", "N")
-    columns = rows if M is None else static_size(M, "eye", "M")
-    return lifted(convert(ops.eq(*_offsets(rows, columns, k)), kind))
+    return _compared("eye", ops.eq, N, M, k, requested_type(dtype, "eye", default_float()))
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -81,25 +71,16 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    kind = requested_type(np.float32 if dtype is None else dtype, "tri")
-    rows = static_size(N, "tri", "N")
-    columns = rows if M is None else static_size(M, "tri", "M")
-    return lifted(convert(ops.ge(*_offsets(rows, columns, k)), kind))
+    return _compared("tri", ops.ge, N, M, k, requested_type(dtype, "tri", F32))
 
 
 def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
-    shape = operand_shape(m, subject)
-    if shape.rank < 2:
-        raise explain(
-            ShapeError,
-            subject,
-            f"the array is {shape}",
-            advice="It must have two dimensions or more.",
-        )
+    advice = "It must have two dimensions or more."
+    shape = shape_of_rank(m, range(2, 1 << 16), subject, advice)
     mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
     mask = broadcast_to(mask, shape.dimensions)
     m = lifted(m)
-    kept = (m, zeros_of(shape)) if is_lower else (zeros_of(shape), m)
+    kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
     return keep_weak(ops.select(mask, *kept), m)
 
 
@@ -128,19 +109,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     rank = operand_shape(a, "diagonal").rank
     axes = [axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        raise explain(
-            AttributeValueError,
-            "diagonal",
-            "axis1 and axis2 are one axis",
-            [f"axis1 = {axis1}", f"axis2 = {axis2}"],
-            "Give two.",
-        )
+        problem = "axis1 and axis2 are one axis"
+        given = [f"axis1 = {axis1}", f"axis2 = {axis2}"]
+        raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
     a = moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
     offset = static_int(offset, "diagonal", "offset")
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not count:
-        return zeros((*outer, 0), operand_shape(a, "diagonal").element_type)
+        return creation.zeros((*outer, 0), kind_of(a))
     # In row-major order the elements of a diagonal are columns + 1 apart.
     start = offset if offset >= 0 else -offset * columns
     flat = reshape(a, (*outer, rows * columns))
@@ -149,18 +126,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def trace(
-    a: Any,
-    offset: int = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: Any = None,
-    out: None = None,
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
     """The sum of a diagonal of matrices; arguments as for `diagonal`."""
-    from minixla.numpy.reductions import sum
-
     refuse_out("trace", out)
-    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def diag(v: Any, k: int = 0) -> Any:
@@ -173,15 +143,13 @@ def diag(v: Any, k: int = 0) -> Any:
     Raises:
         ShapeError: `v` has another rank.
     """
-    shape = operand_shape(v, "diag")
+    shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
     offset = static_int(k, "diag", "k")
     if shape.rank == 2:
         return diagonal(v, offset)
-    if shape.rank != 1:
-        raise explain(ShapeError, "diag", f"v is {shape}", advice="Give a vector or a matrix.")
     size = shape.size + abs(offset)
     if not shape.size:
-        return zeros((size, size), shape.element_type)
+        return creation.zeros((size, size), shape.element_type)
     # Between neighbours on a diagonal there is one row of the matrix.
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
@@ -207,54 +175,36 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """
     shape = operand_shape(arr, "diag_indices_from")
     if shape.rank < 2 or len(set(shape.dimensions)) != 1:
-        raise explain(
-            ShapeError,
-            "diag_indices_from",
-            f"the array is {shape}",
-            advice="It must have two dimensions or more, all of one size.",
-        )
+        advice = "It must have two dimensions or more, all of one size."
+        raise explain(ShapeError, "diag_indices_from", f"the array is {shape}", advice=advice)
     return diag_indices(shape.dimensions[0], shape.rank)
-
-
-def _indices(found: Any) -> tuple[Any, ...]:
-    return tuple([lifted(each.astype(default_int().dtype)) for each in found])
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The row and column indices of the lower triangle of an n by m matrix."""
-    return _indices(np.tril_indices(n, k, m))  # type: ignore[return-value]
+    return host_indices(np.tril_indices(n, k, m))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The row and column indices of the upper triangle of an n by m matrix."""
-    return _indices(np.triu_indices(n, k, m))  # type: ignore[return-value]
-
-
-def _matrix_sizes(arr: Any, subject: str) -> tuple[int, ...]:
-    shape = operand_shape(arr, subject)
-    if shape.rank != 2:
-        raise explain(ShapeError, subject, f"the array is {shape}", advice="Give a matrix.")
-    return shape.dimensions
+    return host_indices(np.triu_indices(n, k, m))
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """The row and column indices of the lower triangle of a matrix."""
-    rows, columns = _matrix_sizes(arr, "tril_indices_from")
+    rows, columns = shape_of_rank(arr, (2,), "tril_indices_from", "Give a matrix.").dimensions
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """The row and column indices of the upper triangle of a matrix."""
-    rows, columns = _matrix_sizes(arr, "triu_indices_from")
+    rows, columns = shape_of_rank(arr, (2,), "triu_indices_from", "Give a matrix.").dimensions
     return triu_indices(rows, k, columns)
 
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0) -> tuple[Any, ...]:
     """The row and column indices of where `mask_func` (such as tril) of ones is not zero."""
-    from minixla.numpy.creation import ones
-    from minixla.numpy.taking import nonzero
-
-    return nonzero(mask_func(ones((n, n)), k))
+    return taking.nonzero(mask_func(creation.ones((n, n)), k))
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
@@ -263,34 +213,22 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     Raises:
         AttributeValueError: `inplace` is not False, for arrays do not change.
     """
-    if inplace or wrap:
-        raise explain(
-            AttributeValueError,
-            "fill_diagonal",
-            "arrays do not change in place, and wrap is not supported",
-            advice="Give inplace=False and use the result.",
-        )
+    refuse_in_place("fill_diagonal", inplace or wrap, ", and wrap is not supported")
     shape = operand_shape(a, "fill_diagonal")
     count = min(shape.dimensions)
     values = lifted(val)
     if operand_shape(val, "fill_diagonal").rank:
-        from minixla.numpy.joining import resize
-
-        values = resize(values, (count,))
+        values = joining.resize(values, (count,))
     index = (np.arange(count, dtype=np.int32),) * shape.rank
     return IndexUpdate(a, index).set(values)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """A matrix whose columns are powers of the vector `x`, the highest first."""
-    from minixla.numpy.arithmetic import power
-
-    shape = operand_shape(x, "vander")
-    if shape.rank != 1:
-        raise explain(ShapeError, "vander", f"x is {shape}", advice="Give a vector.")
+    shape = shape_of_rank(x, (1,), "vander", "Give a vector.")
     count = shape.size if N is None else static_size(N, "vander", "N")
     Shape(shape.element_type, (shape.size, count))  # refuses what no memory has room for
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    powers = power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
+    powers = elementwise.power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
     kind = shape.element_type
     return powers if kind.kind == "pred" else lifted(convert(powers, kind))

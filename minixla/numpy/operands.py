@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import (
-    F32,
-    F64,
-    S64,
-    U64,
-    ElementType,
-    canonical_element_type,
-    element_type,
-)
+import minixla_ops as ops
+from minixla.core import element_types
+from minixla.core.element_types import F32, ElementType, canonical_element_type
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
-from minixla.core.promotion import inexact_type, numeric_type, result_type
+from minixla.core.promotion import inexact_type, result_type
+from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, weak_type_of
 from minixla_ops.elementwise.operators import (
-    broadcast_shapes,
-    broadcast_to,
+    Adjustment,
     convert,
     operand_shape,
     promote,
     weakly_typed,
 )
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.programs.computations import neutral_element
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
-__all__ = [
-    "axes_of",
-    "axis_of",
-    "broadcast_all",
-    "common_type",
-    "concrete",
-    "convert_all",
-    "default_float",
-    "default_int",
-    "inexact_operand",
-    "keep_weak",
-    "lifted",
-    "listed",
-    "marked",
-    "operand_shape",
-    "promote_any",
-    "promote_inexact",
-    "promote_numeric",
-    "refuse_out",
-    "requested_type",
-    "static_int",
-    "static_size",
-    "static_sizes",
-    "sum_type",
-    "widened",
-]
+#: An axis, several, or all.
+Axis = int | Sequence[int] | None
 
 
 def lifted(value: Any) -> Any:
     """`value` as an array of the current trace: a tracer, or an array of the engine."""
     return value if isinstance(value, Tracer) else current_trace().lift(value)
+
+
+def kind_of(value: Any, subject: str = "operator") -> ElementType:
+    """The element type of an array or number that a user gave."""
+    return operand_shape(value, subject).element_type
 
 
 def keep_weak(result: Any, source: Any) -> Any:
@@ -79,19 +56,19 @@ def marked(result: Any, weak: bool) -> Any:
 
 def default_float() -> ElementType:
     """f32, or f64 in 64-bit mode."""
-    return canonical_element_type(F64)
+    return canonical_element_type(element_types.F64)
 
 
 def default_int() -> ElementType:
     """s32, or s64 in 64-bit mode."""
-    return canonical_element_type(S64)
+    return canonical_element_type(element_types.S64)
 
 
 def sum_type(kind: ElementType) -> ElementType:
     """What sums of `kind` are: integers narrower than the default ones widen to those."""
     if kind.kind not in ("pred", "signed", "unsigned"):
         return kind
-    wide = canonical_element_type(U64) if kind.kind == "unsigned" else default_int()
+    wide = canonical_element_type(element_types.U64) if kind.kind == "unsigned" else default_int()
     return wide if kind.bits < wide.bits else kind
 
 
@@ -100,22 +77,22 @@ def widened(kind: ElementType) -> ElementType:
     return F32 if kind.name in ("f16", "bf16") else kind
 
 
-def requested_type(dtype: Any, subject: str) -> ElementType:
+def requested_type(dtype: Any, subject: str, default: ElementType | None = None) -> ElementType:
     """The element type of arrays of a dtype that a user asked for; warns where it narrows.
+
+    None stands for `default`, where there is one.
 
     Raises:
         ShapeError: XLA has no such type.
     """
+    if dtype is None and default is not None:
+        return default
     try:
-        declared = element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
+        declared = element_types.element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
     except TypeError as error:
-        raise explain(
-            ShapeError,
-            subject,
-            "dtype is not an element type",
-            [f"dtype = {dtype!r}"],
-            "Give a dtype such as mx.numpy.float32.",
-        ) from error
+        problem = "dtype is not an element type"
+        advice = "Give a dtype such as mx.numpy.float32."
+        raise explain(ShapeError, subject, problem, [f"dtype = {dtype!r}"], advice) from error
     kind = canonical_element_type(declared)
     if kind is not declared:
         warnings.warn(
@@ -129,8 +106,15 @@ def requested_type(dtype: Any, subject: str) -> ElementType:
 # Promotion.
 
 
-def promote_inexact(subject: str, *operands: Any) -> tuple[list[Any], ElementType, bool]:
-    """Operands broadcast to one shape and converted to one float or complex type.
+def promoted(
+    subject: str, operands: Sequence[Any], adjust: Adjustment | None = None
+) -> tuple[list[Any], ElementType, bool]:
+    """Operands broadcast to one shape and converted to one element type.
+
+    Args:
+        subject: the function's name, for errors.
+        operands: arrays and numbers.
+        adjust: makes another type of their common one: `inexact_type` a float or complex type.
 
     Returns:
         The operands, their element type, and whether all were weakly typed.
@@ -138,24 +122,8 @@ def promote_inexact(subject: str, *operands: Any) -> tuple[list[Any], ElementTyp
     Raises:
         ShapeError: they do not broadcast, or have no common type.
     """
-    return _promoted(subject, operands, inexact_type)
-
-
-def promote_numeric(subject: str, *operands: Any) -> tuple[list[Any], ElementType, bool]:
-    """Like `promote_inexact`, but integers stay integers; pred becomes the default integer."""
-    return _promoted(subject, operands, numeric_type)
-
-
-def promote_any(subject: str, *operands: Any) -> tuple[list[Any], ElementType, bool]:
-    """Like `promote_inexact`, but their common type stays as it is."""
-    return _promoted(subject, operands, None)
-
-
-def _promoted(
-    subject: str, operands: Sequence[Any], adjust: Any
-) -> tuple[list[Any], ElementType, bool]:
-    promoted, weak = promote(subject, *operands, adjust=adjust)
-    return [lifted(each) for each in promoted], array_shape(promoted[0]).element_type, weak
+    found, weak = promote(subject, *operands, adjust=adjust)
+    return [lifted(each) for each in found], array_shape(found[0]).element_type, weak
 
 
 def common_type(subject: str, *operands: Any) -> ElementType:
@@ -167,29 +135,52 @@ def common_type(subject: str, *operands: Any) -> ElementType:
 
 def inexact_operand(x: Any, subject: str) -> Any:
     """`x` as an array of a float or complex type."""
-    shape = operand_shape(x, subject)
-    if shape.element_type.is_inexact:
-        return lifted(x)
-    return lifted(convert(x, inexact_type(shape.element_type)))
+    kind = kind_of(x, subject)
+    return lifted(x if kind.is_inexact else convert(x, inexact_type(kind)))
+
+
+def as_bool(x: Any, subject: str) -> Any:
+    """Where `x` is not zero, as pred."""
+    kind = kind_of(x, subject)
+    x = lifted(x)
+    return x if kind.kind == "pred" else ops.ne(x, full_like(x, 0))
+
+
+def without_nan(a: Any, subject: str, number: float) -> Any:
+    """`a` with a number in place of NaN."""
+    is_inexact = kind_of(a, subject).is_inexact
+    a = lifted(a)
+    return ops.select(ops.ne(a, a), full_like(a, number), a) if is_inexact else a
+
+
+def neutral(monoid: str, kind: ElementType) -> Any:
+    """The identity of a monoid in an element type."""
+    if monoid in ("max", "min") and kind.is_complex:
+        # By real part first, which XLA's maximum of complex numbers does too.
+        extreme = math.inf if monoid == "min" else -math.inf
+        return splat(complex(extreme, extreme), Shape(kind))
+    return neutral_element(monoid, kind)
+
+
+def checked_mask(where: Any, subject: str) -> Any:
+    """A mask of which elements count, or None.
+
+    Raises:
+        ShapeError: it is not of booleans.
+    """
+    if where is not None and kind_of(where, subject).kind != "pred":
+        given = [f"where {operand_shape(where, subject)}"]
+        advice = "Give a comparison's result."
+        raise explain(ShapeError, subject, "where is not an array of booleans", given, advice)
+    return where
 
 
 def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> list[Any]:
     """Operands converted to `dtype`, or to their common type; their shapes stay."""
-    if dtype is not None:
-        kind = requested_type(dtype, subject)
-        for each in operands:
-            operand_shape(each, subject)
-    else:
-        kind = common_type(subject, *operands)
+    for each in operands if dtype is not None else ():
+        operand_shape(each, subject)
+    kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(each, kind) for each in operands]
-
-
-def broadcast_all(subject: str, *operands: Any) -> list[Any]:
-    """Operands broadcast to one shape, each of its own element type."""
-    sizes = broadcast_shapes(
-        [operand_shape(each, subject).dimensions for each in operands], subject
-    )
-    return [broadcast_to(each, sizes) for each in operands]
 
 
 # Axes and other static arguments.
@@ -210,12 +201,9 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
     """
     number = axis if type(axis) is int else static_int(axis, subject, "axis")
     if not -rank <= number < rank:
-        raise explain(
-            AttributeValueError,
-            subject,
-            f"axis {number} is out of bounds for an array of {rank} dimensions",
-            advice=f"It must be in [{-rank}, {rank})." if rank else "A scalar has no axes.",
-        )
+        problem = f"axis {number} is out of bounds for an array of {rank} dimensions"
+        advice = f"It must be in [{-rank}, {rank})." if rank else "A scalar has no axes."
+        raise explain(AttributeValueError, subject, problem, advice=advice)
     return number % rank
 
 
@@ -231,14 +219,59 @@ def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
         return (axis_of(axis, rank, subject),)
     found = tuple([axis_of(each, rank, subject) for each in listed(axis)])
     if len(set(found)) != len(found):
-        raise explain(
-            AttributeValueError,
-            subject,
-            "an axis is named twice",
-            [f"axis = {axis}", f"the array has {rank} dimensions"],
-            "Name each axis once; negative ones count from the end.",
-        )
+        given = [f"axis = {axis}", f"the array has {rank} dimensions"]
+        advice = "Name each axis once; negative ones count from the end."
+        raise explain(AttributeValueError, subject, "an axis is named twice", given, advice)
     return found
+
+
+def along(a: Any, axis: Any, subject: str) -> tuple[Any, tuple[int, ...], int]:
+    """An array, its sizes and an axis; None stands for that of its elements in row-major order."""
+    shape = operand_shape(a, subject)
+    if axis is None:
+        return ops.reshape(lifted(a), (shape.size,)), (shape.size,), 0
+    return a, shape.dimensions, axis_of(axis, shape.rank, subject)
+
+
+def resized(sizes: Sequence[int], axis: int, *new: int) -> tuple[int, ...]:
+    """`sizes` with others, any number of them, in place of that of one axis."""
+    return (*sizes[:axis], *new, *sizes[axis + 1 :])
+
+
+def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
+    """Raises AttributeValueError where an array shall change."""
+    if inplace:
+        problem = f"arrays do not change in place{also}"
+        advice = "Give inplace=False and use the result."
+        raise explain(AttributeValueError, subject, problem, advice=advice)
+
+
+def one_of(value: Any, allowed: Collection[Any], subject: str, name: str) -> Any:
+    """`value`, which must be one of some.
+
+    Raises:
+        AttributeValueError: it is not.
+    """
+    if value in allowed:
+        return value
+    known = " or ".join([f'"{each}"' for each in allowed if each is not None])
+    problem = f"{name} {value!r} is unknown"
+    raise explain(AttributeValueError, subject, problem, advice=f"Give {known}.")
+
+
+def shape_of_rank(
+    value: Any, ranks: Container[int], subject: str, advice: str, problem: str = ""
+) -> Shape:
+    """The shape of an array that must have so many dimensions.
+
+    Raises:
+        ShapeError: it has more or fewer.
+    """
+    shape = operand_shape(value, subject)
+    if shape.rank not in ranks:
+        problem = problem or f"the array is {shape}"
+        raise explain(ShapeError, subject, problem, [f"given {shape}"], advice)
+    return shape
 
 
 def static_int(value: Any, subject: str, name: str) -> int:
@@ -260,13 +293,10 @@ def static_int(value: Any, subject: str, name: str) -> int:
             "(static_argnums).",
         ) from None
     except TypeError:
-        raise explain(
-            AttributeValueError,
-            subject,
-            f"{name} is not an integer",
-            [f"{name} = {value!r}"],
-            "Give a Python integer.",
-        ) from None
+        problem = f"{name} is not an integer"
+        given = [f"{name} = {value!r}"]
+        advice = "Give a Python integer."
+        raise explain(AttributeValueError, subject, problem, given, advice) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
@@ -277,13 +307,8 @@ def static_size(value: Any, subject: str, name: str) -> int:
     """
     size = static_int(value, subject, name)
     if size < 0:
-        raise explain(
-            AttributeValueError,
-            subject,
-            f"{name} is negative",
-            [f"{name} = {size}"],
-            "Give 0 or more.",
-        )
+        given = [f"{name} = {size}"]
+        raise explain(AttributeValueError, subject, f"{name} is negative", given, "Give 0 or more.")
     return size
 
 
@@ -295,14 +320,15 @@ def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
     """
     sizes = tuple([static_int(each, subject, "shape") for each in listed(shape)])
     if any(size < 0 for size in sizes):
-        raise explain(
-            AttributeValueError,
-            subject,
-            "a size is negative",
-            [f"shape = {sizes}"],
-            "Sizes must be >= 0.",
-        )
+        problem = "a size is negative"
+        advice = "Sizes must be >= 0."
+        raise explain(AttributeValueError, subject, problem, [f"shape = {sizes}"], advice)
     return sizes
+
+
+def host_indices(indices: Any) -> Any:
+    """A tuple of index arrays of NumPy's as arrays of the default integer type."""
+    return tuple([lifted(each.astype(default_int().dtype)) for each in indices])
 
 
 def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
@@ -315,22 +341,14 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
         return np.asarray(value)
     except TypeError as error:
         if isinstance(value, Tracer) or hasattr(value, "aval"):
-            raise explain(
-                ConcretizationError,
-                subject,
-                "its result's shape depends on values that are not known when it is traced",
-                [f"given {operand_shape(value, subject)}"],
-                advice,
-            ) from error
+            problem = "its result's shape depends on values that are not known when it is traced"
+            given = [f"given {operand_shape(value, subject)}"]
+            raise explain(ConcretizationError, subject, problem, given, advice) from error
         raise
 
 
 def refuse_out(subject: str, out: Any) -> None:
     """Raises AttributeValueError where a place for the result was given."""
     if out is not None:
-        raise explain(
-            AttributeValueError,
-            subject,
-            "out is not supported",
-            advice="Arrays do not change: use the function's result.",
-        )
+        advice = "Arrays do not change: use the function's result."
+        raise explain(AttributeValueError, subject, "out is not supported", advice=advice)

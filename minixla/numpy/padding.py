@@ -9,12 +9,10 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
-from minixla.numpy.creation import asarray
-from minixla.numpy.manipulation import flip
+from minixla.numpy import averages, creation, elementwise, reductions
+from minixla.numpy.manipulation import broadcast_to, flip
 from minixla.numpy.operands import concrete, keep_weak, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
-
-__all__ = ["pad"]
 
 Widths = list[tuple[int, int]]
 
@@ -64,25 +62,18 @@ _KEYWORDS = {
 def _widths(given: Any, rank: int) -> Widths:
     known = concrete(np.asarray(given), "pad", "Give widths that are known when traced.")
     if known.dtype.kind not in "iu" and known.size:
-        raise explain(
-            AttributeValueError,
-            "pad",
-            "pad_width is not of integers",
-            [f"pad_width = {given}"],
-            "Give integers.",
-        )
+        problem = "pad_width is not of integers"
+        advice = "Give integers."
+        raise explain(AttributeValueError, "pad", problem, [f"pad_width = {given}"], advice)
     return _pairs(known, rank, "pad_width")
 
 
 def _pairs(given: np.ndarray, rank: int, name: str) -> list[tuple[Any, Any]]:
     """A pair for each axis: numpy broadcasts scalars, one pair, and one number each."""
     if given.shape not in ((), (1,), (2,), (1, 2), (rank, 1), (rank, 2)):
-        raise explain(
-            AttributeValueError,
-            "pad",
-            f"{name} has shape {given.shape} for {rank} axes",
-            advice=f"Give a number, a pair (before, after), or {rank} pairs.",
-        )
+        problem = f"{name} has shape {given.shape} for {rank} axes"
+        advice = f"Give a number, a pair (before, after), or {rank} pairs."
+        raise explain(AttributeValueError, "pad", problem, advice=advice)
     return [(before, after) for before, after in np.broadcast_to(given, (rank, 2)).tolist()]
 
 
@@ -90,13 +81,10 @@ def _check(mode: Any, keywords: dict[str, Any], widths: Widths) -> None:
     allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
     unknown = [name for name in keywords if name != allowed]
     if mode not in _KEYWORDS or unknown:
-        raise explain(
-            AttributeValueError,
-            "pad",
-            f"mode {mode!r} or its keywords are not supported",
-            [f"keywords {', '.join(keywords) or 'none'}"],
-            f"Modes are {', '.join(_KEYWORDS)}.",
-        )
+        problem = f"mode {mode!r} or its keywords are not supported"
+        given = [f"keywords {', '.join(keywords) or 'none'}"]
+        advice = f"Modes are {', '.join(_KEYWORDS)}."
+        raise explain(AttributeValueError, "pad", problem, given, advice)
     if any(width < 0 for pair in widths for width in pair):
         raise explain(
             AttributeValueError,
@@ -113,7 +101,7 @@ def _constant(array: Any, widths: Widths, values: Any) -> Any:
     if np.ndim(values) == 0:
         value = lifted(convert(values, kind))
         return ops.pad(array, value, [(*pair, 0) for pair in widths]) if rank else array
-    values = asarray(values, kind)
+    values = creation.asarray(values, kind)
     numbers = _numbers_of(values, rank)
     for axis, pair in enumerate(widths):
         for side in (0, 1):
@@ -125,7 +113,6 @@ def _constant(array: Any, widths: Widths, values: Any) -> Any:
 
 
 def _numbers_of(values: Any, rank: int) -> Callable[[int, int], Any]:
-    from minixla.numpy.manipulation import broadcast_to
 
     spread = broadcast_to(values, (rank, 2))
     return lambda axis, side: spread[axis, side]
@@ -136,13 +123,9 @@ def _padded(
 ) -> Any:
     size = operand_shape(array, "pad").dimensions[axis]
     if size == 0:
-        raise explain(
-            AttributeValueError,
-            "pad",
-            f"axis {axis} has no element to repeat",
-            [f"mode = {mode!r}"],
-            'Use mode "constant".',
-        )
+        problem = f"axis {axis} has no element to repeat"
+        advice = 'Use mode "constant".'
+        raise explain(AttributeValueError, "pad", problem, [f"mode = {mode!r}"], advice)
     if mode in ("reflect", "symmetric"):
         is_odd = keywords.get("reflect_type", "even") == "odd"
         array = _mirrored(array, axis, before, size, mode, is_odd, at_front=True)
@@ -172,7 +155,6 @@ def _wrapped(array: Any, axis: int, size: int, before: int, after: int) -> list[
 
 def _statistic(name: str) -> Callable[..., list[Any]]:
     def around(array: Any, axis: int, size: int, before: int, after: int) -> list[Any]:
-        from minixla.numpy import averages, elementwise, reductions
 
         kind = operand_shape(array, "pad").element_type
         function = {"maximum": reductions.max, "minimum": reductions.min, "mean": averages.mean}

@@ -3,73 +3,60 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
+import minixla.numpy as mnp
 from minixla.core.errors import ForeignCallError, explain
 from minixla.core.expressions import running_expression, text_of
 from minixla.core.source import find_source
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
 
-__all__ = ["PROTOCOLS"]
-
 # NumPy's names of keywords where ours, which are JAX's, differ.
 _KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
-_REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_and": "all",
-    "logical_or": "any",
-}
-_ACCUMULATIONS = {
-    "add": "cumsum",
-    "multiply": "cumprod",
-    "maximum": "cummax",
-    "minimum": "cummin",
+# Our functions that are a ufunc's methods.
+_OF_METHODS = {
+    "reduce": {
+        "add": "sum",
+        "multiply": "prod",
+        "maximum": "max",
+        "minimum": "min",
+        "logical_and": "all",
+        "logical_or": "any",
+    },
+    "accumulate": {
+        "add": "cumsum",
+        "multiply": "cumprod",
+        "maximum": "cummax",
+        "minimum": "cummin",
+    },
 }
 
 
 # What stands for functions that JAX has not either.
-_INSTEAD = {
-    "array2string": "Print it while the program runs, with mx.debug_print",
-    "busday_count": "XLA has no dates",
-    "busday_offset": "XLA has no dates",
-    "common_type": "Ask for x.dtype",
-    "copyto": "Write x = mx.numpy.where(mask, y, x)",
-    "datetime_as_string": "XLA has no dates",
-    "is_busday": "XLA has no dates",
-    "isnat": "XLA has no dates",
-    "may_share_memory": "Traced values have no memory",
-    "min_scalar_type": "Ask for x.dtype",
-    "putmask": "Write x = mx.numpy.where(mask, y, x)",
-    "real_if_close": "The type of a result must be known: take mx.numpy.real(x)",
-    "savetxt": "Return the value and write it",
-    "savez_compressed": "Return the value and write it",
-    "shares_memory": "Traced values have no memory",
+_ADVICE = {
+    "Ask for x.dtype": "common_type min_scalar_type",
+    "Print it while the program runs, with mx.debug_print": "array2string",
+    "Return the value and write it": "savetxt savez_compressed",
+    "The type of a result must be known: take mx.numpy.real(x)": "real_if_close",
+    "Traced values have no memory": "may_share_memory shares_memory",
+    "Write x = mx.numpy.where(mask, y, x)": "copyto putmask",
+    "XLA has no dates": "busday_count busday_offset datetime_as_string is_busday isnat",
 }
-
-
-def _namespace(module: str) -> Any:
-    """Ours for one of NumPy's modules: `numpy` or `numpy.linalg`."""
-    inside = module.removeprefix("numpy").removeprefix(".")
-    if inside.startswith("linalg"):
-        return importlib.import_module("minixla.numpy.linalg")
-    return importlib.import_module("minixla.numpy") if "." not in module else None
+_INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
 
 
 @cache
 def _ours(name: str, module: str = "numpy") -> Callable[..., Any] | None:
-    """Our function of a name, or None."""
-    namespace = _namespace(module)
-    listed = name in getattr(namespace, "__all__", ())
-    return getattr(namespace, name) if listed else None
+    """Our function of the name that one in NumPy's module has, or None."""
+    is_linalg = module.startswith("numpy.linalg")
+    namespace = mnp.linalg if is_linalg else mnp if "." not in module else None
+    return getattr(namespace, name) if name in getattr(namespace, "__all__", ()) else None
 
 
 def _refuse(name: str, problem: str, advice: str) -> NoReturn:
@@ -112,19 +99,17 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     name = ufunc.__name__
     if kwargs.get("out") is not None:
         _refuse(name, "its result cannot be put into out", _instead_of_out())
-    options = {
-        key: value
-        for key, value in kwargs.items()
-        if key not in ("out", "casting", "order", "subok")
-    }
+    without_effect = ("out", "casting", "order", "subok")
+    options = {key: value for key, value in kwargs.items() if key not in without_effect}
     dtype = options.pop("dtype", None)
-    run = _UFUNC_METHODS.get(method)
-    if run is None:
-        _unsupported(f"{name}.{method}")
-    result = run(name, inputs, options)
-    if dtype is None:
-        return result
-    return importlib.import_module("minixla.numpy").astype(result, dtype)
+    if method == "outer":
+        first, second = inputs
+        inputs = (mnp.reshape(first, (*mnp.shape(first), *[1] * mnp.ndim(second))), second)
+    if method in ("__call__", "outer"):
+        result = _called(name, inputs, options)
+    else:
+        result = _folded(name, method, inputs, options)
+    return result if dtype is None else mnp.astype(result, dtype)
 
 
 def _instead_of_out() -> str:
@@ -138,55 +123,29 @@ def _instead_of_out() -> str:
     return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
 
 
-def _call(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+def _called(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     function = _ours(name)
     if function is None:
         _unsupported(name)
     if options:
-        _refuse(
-            name,
-            f"the keyword {next(iter(options))} is not supported for traced values",
-            "Choose between values with mx.numpy.where.",
-        )
+        problem = f"the keyword {next(iter(options))} is not supported for traced values"
+        _refuse(name, problem, "Choose between values with mx.numpy.where.")
     return function(*inputs)
 
 
-def _reduce(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    function = _ours(_REDUCTIONS.get(name, ""))
+def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    function = _ours(_OF_METHODS.get(method, {}).get(name, ""))
     if function is None:
-        _unsupported(f"{name}.reduce")
-    (array, *rest) = inputs
-    axis = options.pop("axis", rest[0] if rest else 0)
-    given = {
-        key: value
-        for key, value in options.items()
-        if value is not np._NoValue and not (key == "where" and value is True)  # type: ignore[attr-defined]
-    }
-    return function(array, axis=axis, **given)
+        _unsupported(f"{name}.{method}")
+    array, *rest = inputs
+    given = {"axis": rest[0] if rest else 0, **_meant(options)}
+    if given.get("where") is True:
+        del given["where"]
+    return function(array, **given)
 
 
-def _accumulate(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    function = _ours(_ACCUMULATIONS.get(name, ""))
-    if function is None:
-        _unsupported(f"{name}.accumulate")
-    (array, *rest) = inputs
-    return function(array, options.pop("axis", rest[0] if rest else 0), **options)
-
-
-def _outer(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    from minixla.numpy.manipulation import expand_dims, ndim
-
-    first, second = inputs
-    spread = expand_dims(first, tuple(range(-ndim(second), 0))) if ndim(second) else first
-    return _call(name, (spread, second), options)
-
-
-_UFUNC_METHODS: dict[str, Callable[..., Any]] = {
-    "__call__": _call,
-    "reduce": _reduce,
-    "accumulate": _accumulate,
-    "outer": _outer,
-}
+def _meant(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not np._NoValue}  # type: ignore[attr-defined]
 
 
 def array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -200,29 +159,18 @@ def array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[
     if function is None:
         _unsupported(f"{func.__module__.removeprefix('numpy').lstrip('.')}.{name}".lstrip("."))
     renamed = _KEYWORDS.get(name, {})
-    named = {
-        renamed.get(key, key): value for key, value in kwargs.items() if value is not np._NoValue
-    }  # type: ignore[attr-defined]
-    unknown = _unknown_keyword(function, named)
-    if unknown is not None:
-        _refuse(
-            name,
-            f"the keyword {unknown} is not supported for traced values",
-            f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.",
-        )
-    return function(*args, **named)
-
-
-def _unknown_keyword(function: Callable[..., Any], named: dict[str, Any]) -> str | None:
+    named = {renamed.get(key, key): value for key, value in _meant(kwargs).items()}
     known = _parameters(function)
-    return None if known is None else next((name for name in named if name not in known), None)
+    unknown = [] if known is None else [key for key in named if key not in known]
+    if unknown:
+        problem = f"the keyword {unknown[0]} is not supported for traced values"
+        _refuse(name, problem, f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.")
+    return function(*args, **named)
 
 
 @cache
 def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
     """The names that a function's keywords may have; None where it takes any."""
-    import inspect
-
     parameters = inspect.signature(function).parameters.values()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
@@ -237,7 +185,7 @@ def array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
     """
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"version {api_version!r} of the array API is not supported")
-    return importlib.import_module("minixla.numpy")
+    return mnp
 
 
 #: The protocols' methods, which `array_methods` puts on Tracer.

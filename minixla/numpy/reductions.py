@@ -1,58 +1,42 @@
-"""Functions that fold an array along axes; `averages` has means and variances."""
+"""Functions that fold an array along axes, or run along one; `averages` has means and variances."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.element_types import ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy.logic import as_bool, isnan, where
-from minixla.numpy.manipulation import broadcast_to, expand_dims
+from minixla.numpy import elementwise, logic
+from minixla.numpy.element_functions import family, transforms
+from minixla.numpy.manipulation import broadcast_to, expand_dims, ravel
 from minixla.numpy.operands import (
+    Axis,
+    as_bool,
     axes_of,
     axis_of,
+    checked_mask,
     default_int,
+    kind_of,
     lifted,
+    neutral,
     operand_shape,
     refuse_out,
     requested_type,
     sum_type,
     widened,
+    without_nan,
 )
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.computations import identity_of
-from minixla_ops.vocabulary.shorthand import full_like, splat
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "max",
-    "min",
-    "nanargmax",
-    "nanargmin",
-    "nanmax",
-    "nanmin",
-    "nanprod",
-    "nansum",
-    "prod",
-    "ptp",
-    "sum",
-]
-
-Axis = int | Sequence[int] | None
+from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {
     "add": ops.add,
@@ -64,81 +48,69 @@ _COMPUTATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def checked_mask(where: Any, subject: str) -> Any:
-    """A mask of which elements count, or None.
-
-    Raises:
-        ShapeError: it is not of booleans.
-    """
-    if where is not None and operand_shape(where, subject).element_type.kind != "pred":
-        raise explain(
-            ShapeError,
-            subject,
-            "where is not an array of booleans",
-            [f"where {operand_shape(where, subject)}"],
-            "Give a comparison's result.",
-        )
-    return where
-
-
-def _identity(monoid: str, kind: ElementType) -> Any:
-    return splat(identity_of(monoid, kind.dtype)[()], Shape(kind))
-
-
 def _folded(
-    subject: str,
+    name: str,
     monoid: str,
     a: Any,
     axis: Axis,
-    keepdims: bool,
+    keepdims: bool | None,
     initial: Any = None,
-    mask: Any = None,
+    where: Any = None,
 ) -> Any:
     """`a` folded by a monoid; `a` has the type to fold in."""
-    shape = operand_shape(a, subject)
+    shape = operand_shape(a, name)
     kind = shape.element_type
-    axes = axes_of(axis, shape.rank, subject)
-    mask = checked_mask(mask, subject)
-    neutral = _identity(monoid, kind)
-    if mask is not None:
-        a = where(mask, a, neutral)
-        shape = operand_shape(a, subject)
+    axes = axes_of(axis, shape.rank, name)
+    start = neutral(monoid, kind)
+    if checked_mask(where, name) is not None:
+        a = logic.where(where, a, start)
     computation = _COMPUTATIONS[monoid]
-    result = ops.reduce(a, neutral, computation, axes) if axes else lifted(a)
+    result = ops.reduce(a, start, computation, axes) if axes else lifted(a)
     if initial is not None:
-        start = convert(initial, kind)
-        if operand_shape(start, subject).rank:
-            raise explain(ShapeError, subject, "initial is not a scalar", advice="Give one number.")
-        sizes = operand_shape(result, subject).dimensions
-        result = computation(broadcast_to(start, sizes), result)
+        first = convert(initial, kind)
+        if operand_shape(first, name).rank:
+            raise explain(ShapeError, name, "initial is not a scalar", advice="Give one number.")
+        sizes = operand_shape(result, name).dimensions
+        result = computation(broadcast_to(first, sizes), result)
     return expand_dims(result, axes) if keepdims and axes else result
 
 
-def _sum_or_product(
-    subject: str,
+_OF_TOTALS = {
+    "raises": "AttributeValueError: an axis is out of range or named twice.",
+    "dtype": "the type to sum in and return; default: that of `a`, integers at least the default.",
+    "initial": "a number to begin with.",
+}
+
+
+@family("a", "where", **_OF_TOTALS)
+def _total(
+    name: str,
     monoid: str,
     a: Any,
-    axis: Axis,
-    dtype: Any,
-    keepdims: bool,
-    initial: Any,
-    mask: Any,
-    promote_integers: bool,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
 ) -> Any:
-    own = numeric_type(operand_shape(a, subject).element_type)
+    refuse_out(name, out)
+    own = numeric_type(kind_of(a, name))
     kind = sum_type(own) if promote_integers else own
     # f16 and bf16 are summed in f32, unless the user names a type.
     work = widened(kind)
     if dtype is not None:
-        kind = work = requested_type(dtype, subject)
+        kind = work = requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
-    converted = as_bool(a, subject) if kind.kind == "pred" else convert(a, work)
-    result = _folded(subject, monoid, converted, axis, keepdims, initial, mask)
-    return lifted(convert(result, kind))
+    converted = as_bool(a, name) if kind.kind == "pred" else convert(a, work)
+    return lifted(convert(_folded(name, monoid, converted, axis, keepdims, initial, where), kind))
 
 
-@one_program("a", "where")
-def sum(
+@family("a", "where", **_OF_TOTALS)
+def _nan_total(
+    name: str,
+    row: tuple[Callable[..., Any], int],
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -146,81 +118,43 @@ def sum(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = None,
-    promote_integers: bool = True,
 ) -> Any:
-    """The sum over axes.
-
-    Args:
-        a: an array.
-        axis: an axis or several; None for all.
-        dtype: the type to sum in and return; default: that of `a`, integers at least the default.
-        out: not supported.
-        keepdims: whether the axes stay, with size 1.
-        initial: a number to add.
-        where: booleans that broadcast with `a`: which elements count.
-        promote_integers: whether narrow integers widen.
-
-    Raises:
-        AttributeValueError: an axis is out of range or named twice.
-    """
-    refuse_out("sum", out)
-    return _sum_or_product("sum", "add", a, axis, dtype, keepdims, initial, where, promote_integers)
+    function, number = row
+    return function(without_nan(a, name, number), axis, dtype, out, keepdims, initial, where)
 
 
-@one_program("a", "where")
-def prod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
+sum = _total("sum", "add", "The sum over axes.")
+prod = _total("prod", "mul", "The product over axes.")
+nansum = _nan_total("nansum", (sum, 0), "The sum over axes of what is not NaN.")
+nanprod = _nan_total("nanprod", (prod, 1), "The product over axes of what is not NaN.")
+
+
+def _best(
+    name: str, monoid: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    """The product over axes; arguments as for `sum`."""
-    refuse_out("prod", out)
-    return _sum_or_product(
-        "prod", "mul", a, axis, dtype, keepdims, initial, where, promote_integers
-    )
+    shape = operand_shape(a, name)
+    is_empty = 0 in [shape.dimensions[each] for each in axes_of(axis, shape.rank, name)]
+    if initial is None and (is_empty or where is not None):
+        problem = f"there may be no element to take the {name} of"
+        given = [f"the array has shape {shape.dimensions}", f"axis = {axis}"]
+        advice = "Give initial, the result where there is none."
+        raise explain(AttributeValueError, name, problem, given, advice)
+    return _folded(name, monoid, lifted(a), axis, keepdims, initial, where)
 
 
-def _extremum(
-    subject: str, monoid: str, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any
-) -> Any:
-    shape = operand_shape(a, subject)
-    axes = axes_of(axis, shape.rank, subject)
-    is_empty = 0 in [shape.dimensions[each] for each in axes]
-    if initial is None and (is_empty or mask is not None):
-        raise explain(
-            AttributeValueError,
-            subject,
-            f"there may be no element to take the {subject} of",
-            [f"the array has shape {shape.dimensions}", f"axis = {axis}"],
-            "Give initial, the result where there is none.",
-        )
-    if shape.element_type.is_complex:
-        return _complex_extremum(monoid, lifted(a), axes, keepdims, initial, mask)
-    return _folded(subject, monoid, lifted(a), axes, keepdims, initial, mask)
+def _worst(monoid: str) -> float:
+    return math.inf if monoid == "min" else -math.inf
 
 
-def _complex_extremum(
-    monoid: str, a: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, mask: Any
-) -> Any:
-    """By real part first, which XLA's maximum of complex numbers does too."""
-    extreme = math.inf if monoid == "min" else -math.inf
-    neutral = splat(complex(extreme, extreme), Shape(operand_shape(a, monoid).element_type))
-    a = a if mask is None else where(mask, a, neutral)
-    computation = _COMPUTATIONS[monoid]
-    result = ops.reduce(a, neutral, computation, axes)
-    if initial is not None:
-        start = convert(initial, operand_shape(a, monoid).element_type)
-        result = computation(broadcast_to(start, result.shape), result)
-    return expand_dims(result, axes) if keepdims and axes else result
-
-
-@one_program("a", "where")
-def max(
+@family(
+    "a",
+    "where",
+    raises="AttributeValueError: there is no element, and no `initial`.",
+    where="booleans that broadcast with `a`: which elements count; needs `initial`.",
+)
+def _extreme(
+    name: str,
+    row: tuple[str, bool],
     a: Any,
     axis: Axis = None,
     out: None = None,
@@ -228,38 +162,24 @@ def max(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The greatest element over axes; NaN where there is one.
-
-    Args:
-        a: an array.
-        axis: an axis or several; None for all.
-        out: not supported.
-        keepdims: whether the axes stay, with size 1.
-        initial: a number that counts as an element.
-        where: booleans that broadcast with `a`: which elements count; needs `initial`.
-
-    Raises:
-        AttributeValueError: there is no element, and no `initial`.
-    """
-    refuse_out("max", out)
-    return _extremum("max", "max", a, axis, keepdims, initial, where)
+    monoid, skips_nan = row
+    refuse_out(name, out)
+    x = without_nan(a, name, _worst(monoid)) if skips_nan else a
+    found = _best(name, monoid, x, axis, keepdims, initial, where)
+    if not skips_nan or initial is not None or not kind_of(a).is_inexact:
+        return found
+    is_missing = all(logic.isnan(a), axis, None, keepdims)
+    return logic.where(is_missing, shorthand.full_like(found, math.nan), found)
 
 
-@one_program("a", "where")
-def min(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The least element over axes; arguments as for `max`."""
-    refuse_out("min", out)
-    return _extremum("min", "min", a, axis, keepdims, initial, where)
-
-
-amax, amin = max, min
+max = amax = _extreme(
+    "max", ("max", False), "The greatest element over axes; NaN where there is one."
+)
+min = amin = _extreme("min", ("min", False), "The least element over axes; NaN where there is one.")
+nanmax = _extreme(
+    "nanmax", ("max", True), "The greatest element over axes that is not NaN, else NaN."
+)
+nanmin = _extreme("nanmin", ("min", True), "The least element over axes that is not NaN, else NaN.")
 
 
 @one_program("a")
@@ -269,22 +189,23 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     return ops.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
 
 
-@one_program("a", "where")
-def all(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
+@family("a", "where")
+def _truth(
+    name: str,
+    monoid: str,
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
 ) -> Any:
-    """Whether all elements over axes are not zero."""
-    refuse_out("all", out)
-    return _folded("all", "and", as_bool(a, "all"), axis, keepdims, None, where)
+    refuse_out(name, out)
+    return _folded(name, monoid, as_bool(a, name), axis, keepdims, None, where)
 
 
-@one_program("a", "where")
-def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
-    """Whether any element over axes is not zero."""
-    refuse_out("any", out)
-    return _folded("any", "or", as_bool(a, "any"), axis, keepdims, None, where)
+all = _truth("all", "and", "Whether all elements over axes are not zero.")
+any = _truth("any", "or", "Whether any element over axes is not zero.")
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -292,167 +213,265 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return sum(as_bool(a, "count_nonzero"), axis, default_int(), None, keepdims)
 
 
-def _extreme_index(
-    subject: str, monoid: str, a: Any, axis: int | None, keepdims: bool | None
+@family(
+    "a",
+    raises="AttributeValueError: the axis has size 0.",
+    axis="the axis; None for the elements in row-major order.",
+    keepdims="whether the axis stays, with size 1.",
+)
+def _index(
+    name: str,
+    row: tuple[str, bool],
+    a: Any,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Any:
     """The first index of the extreme element, NaN being more extreme than all numbers.
 
     Two passes of vectorised reductions; XLA:CPU runs a Reduce of pairs element by element.
     """
-    from minixla.transforms.custom_derivatives import stop_gradient
-
-    shape = operand_shape(a, subject)
-    x = stop_gradient(lifted(a))
-    dropped = tuple(range(shape.rank))
-    if axis is None:
-        x, place = ops.reshape(x, (shape.size,)), 0
-    else:
-        place = axis_of(axis, shape.rank, subject)
-        dropped = (place,)
-    whole = operand_shape(x, subject)
-    size = whole.dimensions[place]
-    if size == 0:
-        raise explain(
-            AttributeValueError,
-            subject,
-            "there is no element",
-            [f"the array has shape {shape.dimensions}"],
-            "Check for size 0 first.",
-        )
-    best = _extremum(subject, monoid, x, place, True, None, None)
-    is_best = ops.eq(x, broadcast_to(best, whole.dimensions))
-    if whole.element_type.is_inexact:
+    monoid, skips_nan = row
+    refuse_out(name, out)
+    x = without_nan(a, name, _worst(monoid)) if skips_nan else a
+    shape = operand_shape(a, name)
+    x = transforms().stop_gradient(lifted(x))
+    dropped = axes_of(axis, shape.rank, name)
+    place = 0 if axis is None else axis_of(axis, shape.rank, name)
+    x = x if axis is not None else ops.reshape(x, (shape.size,))
+    sizes = operand_shape(x, name).dimensions
+    if sizes[place] == 0:
+        given = [f"the array has shape {shape.dimensions}"]
+        advice = "Check for size 0 first."
+        raise explain(AttributeValueError, name, "there is no element", given, advice)
+    best = _best(name, monoid, x, place, True, None, None)
+    is_best = ops.eq(x, broadcast_to(best, sizes))
+    if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))
-    positions = ops.iota(Shape(default_int(), whole.dimensions), place)
-    found = ops.select(is_best, positions, full_like(positions, size - 1))
-    found = ops.reduce(found, _identity("min", default_int()), ops.min, [place])
-    return expand_dims(found, dropped) if keepdims else found
+    positions = ops.iota(Shape(default_int(), sizes), place)
+    found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
+    found = ops.reduce(found, neutral("min", default_int()), ops.min, [place])
+    found = expand_dims(found, dropped) if keepdims else found
+    if not skips_nan or not shape.element_type.is_inexact:
+        return found
+    is_missing = all(logic.isnan(a), axis, None, bool(keepdims))
+    return logic.where(is_missing, shorthand.full_like(found, -1), found)
 
 
-@one_program("a")
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the first greatest element along an axis; of the first NaN where there is one.
-
-    Args:
-        a: an array.
-        axis: the axis; None for the elements in row-major order.
-        out: not supported.
-        keepdims: whether the axis stays, with size 1.
-
-    Raises:
-        AttributeValueError: the axis has size 0.
-    """
-    refuse_out("argmax", out)
-    return _extreme_index("argmax", "max", a, axis, keepdims)
-
-
-@one_program("a")
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the first least element along an axis; arguments as for `argmax`."""
-    refuse_out("argmin", out)
-    return _extreme_index("argmin", "min", a, axis, keepdims)
+argmax = _index(
+    "argmax",
+    ("max", False),
+    "The index of the first greatest element along an axis; of the first NaN where there is one.",
+)
+argmin = _index(
+    "argmin",
+    ("min", False),
+    "The index of the first least element along an axis; of the first NaN where there is one.",
+)
+nanargmax = _index(
+    "nanargmax",
+    ("max", True),
+    "The index of the first greatest element that is not NaN; -1 where all are NaN.",
+)
+nanargmin = _index(
+    "nanargmin",
+    ("min", True),
+    "The index of the first least element that is not NaN; -1 where all are NaN.",
+)
 
 
-# Without NaN.
+# Running along an axis.
+
+# Up to this size the doubling scan passes over the whole array; longer axes are cut into blocks.
+_BLOCK = 256
 
 
-def _without_nan(a: Any, subject: str, number: float) -> Any:
-    kind = operand_shape(a, subject).element_type
-    return where(isnan(a), convert(number, kind), a) if kind.is_inexact else lifted(a)
+def _window(x: Any, axis: int, monoid: str) -> Any:
+    """Running results of a monoid as one ReduceWindow, which XLA turns into a tree."""
+    shape = operand_shape(x, "cumulative")
+    size = shape.dimensions[axis]
+    window = [size if at == axis else 1 for at in range(shape.rank)]
+    padding = [(size - 1, 0) if at == axis else (0, 0) for at in range(shape.rank)]
+    start = neutral(monoid, shape.element_type)
+    return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
 
 
-@one_program("a", "where")
-def nansum(
+def _scan(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
+    """Running results of an associative function, by doubling; differentiable step by step."""
+    sizes = operand_shape(x, "scan").dimensions
+    size, rank = sizes[axis], len(sizes)
+    if size > _BLOCK:
+        return _scan_blocks(x, axis, combine, start)
+    distance = 1
+    while distance < size:
+        padding = [(distance, -distance, 0) if at == axis else (0, 0, 0) for at in range(rank)]
+        x = combine(ops.pad(x, start, padding), x)
+        distance *= 2
+    return x
+
+
+def _scan_blocks(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
+    """The scan of blocks, each combined with the scan of the blocks before it."""
+    sizes = operand_shape(x, "scan").dimensions
+    size, rank = sizes[axis], len(sizes)
+    count = -(-size // _BLOCK)
+    padding = [(0, count * _BLOCK - size if at == axis else 0, 0) for at in range(rank)]
+    blocks = (*sizes[:axis], count, _BLOCK, *sizes[axis + 1 :])
+    inner = _scan(ops.reshape(ops.pad(x, start, padding), blocks), axis + 1, combine, start)
+    totals = ops.slice_in_dim(inner, _BLOCK - 1, _BLOCK, axis + 1)
+    before = _scan(totals, axis, combine, start)
+    shift = [(1, -1, 0) if at == axis else (0, 0, 0) for at in range(rank + 1)]
+    before = ops.pad(before, start, shift)
+    spread = ops.broadcast_in_dim(before, blocks, range(rank + 1))
+    joined = (*sizes[:axis], count * _BLOCK, *sizes[axis + 1 :])
+    return ops.slice_in_dim(ops.reshape(combine(spread, inner), joined), 0, size, axis)
+
+
+def _cumulative(
+    name: str,
     a: Any,
-    axis: Axis = None,
+    axis: int | None,
+    dtype: Any,
+    run: Callable[[Any, int], Any],
+    promote_integers: bool = False,
+) -> Any:
+    shape = operand_shape(a, name)
+    if axis is None or not shape.rank:
+        # A scalar is a vector of one element.
+        a, shape = ravel(a), shape.with_dimensions((shape.size,))
+    place = axis_of(0 if axis is None else axis, shape.rank, name)
+    own = shape.element_type
+    default = sum_type(own) if promote_integers or own.kind == "pred" else own
+    kind = work = requested_type(dtype, name, default)
+    if kind.kind == "pred":
+        a, work = as_bool(a, name), sum_type(kind)
+    a = lifted(convert(a, work))
+    result = run(a, place) if operand_shape(a, name).size else a
+    return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
+
+
+def _sum(x: Any, axis: int) -> Any:
+    return _window(x, axis, "add")
+
+
+def _product(x: Any, axis: int) -> Any:
+    if not kind_of(x).is_inexact:
+        return _window(x, axis, "mul")
+    return _differentiable_product()(x, axis)
+
+
+@cache
+def _differentiable_product() -> Any:
+    custom = transforms().custom_jvp(_products, nondiff_argnums=(1,))
+
+    @custom.defjvp
+    def _(axis: int, primals: Any, tangents: Any) -> Any:
+        start = neutral("mul", kind_of(primals[0]))
+        moved = transforms().jvp(lambda x: _scan(x, axis, _factors, start), primals, tangents)[1]
+        return _product(primals[0], axis), moved
+
+    return custom
+
+
+_NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
+
+
+def _products(x: Any, axis: int) -> Any:
+    result = _window(x, axis, "mul")
+    # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
+    is_finite = logic.isfinite(x)
+    flags = ops.or_(logic.where(x == 0, _ZERO, _NONE), logic.where(is_finite, _NONE, _INFINITE))
+    is_zero = _window(flags, axis, "or") == _ZERO
+    return logic.where(is_zero & logic.isnan(result), 0, result)
+
+
+def _factors(x: Any, y: Any) -> Any:
+    """The product of x and y; beside 0 one that has overflowed counts as finite."""
+    return _finite_beside(y, x) * _finite_beside(x, y)
+
+
+def _finite_beside(other: Any, x: Any) -> Any:
+    if kind_of(x).is_complex:
+        return x
+    largest = float(ml_dtypes.finfo(kind_of(x).dtype).max)
+    return ops.select(other == 0, elementwise.clip(x, -largest, largest), x)
+
+
+_RUNNING = {
+    "axis": "the axis; None for the elements in row-major order.",
+    "dtype": "the type to compute in and return; default: that of `a`.",
+}
+
+
+@family(**_RUNNING)
+def _running(
+    name: str,
+    row: tuple[Callable[[Any, int], Any], int | None],
+    a: Any,
+    axis: int | None = None,
     dtype: Any = None,
     out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
 ) -> Any:
-    """The sum over axes of what is not NaN; arguments as for `sum`."""
-    return sum(_without_nan(a, "nansum", 0), axis, dtype, out, keepdims, initial, where)
+    refuse_out(name, out)
+    run, in_place_of_nan = row
+    a = a if in_place_of_nan is None else without_nan(a, name, in_place_of_nan)
+    return _cumulative(name, a, axis, dtype, run)
 
 
-@one_program("a", "where")
-def nanprod(
-    a: Any,
-    axis: Axis = None,
+cumsum = _running("cumsum", (_sum, None), "The running sum along an axis.")
+cumprod = _running("cumprod", (_product, None), "The running product along an axis.")
+nancumsum = _running("nancumsum", (_sum, 0), "The running sum along an axis of what is not NaN.")
+nancumprod = _running(
+    "nancumprod", (_product, 1), "The running product along an axis of what is not NaN."
+)
+
+
+@family(**_RUNNING)
+def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
+    def run(x: Any, axis: int) -> Any:
+        return _scan(x, axis, _COMPUTATIONS[monoid], neutral(monoid, kind_of(x)))
+
+    return _cumulative(name, a, axis, None, run)
+
+
+cummax = _running_extreme("cummax", "max", "The greatest element so far along an axis.")
+cummin = _running_extreme("cummin", "min", "The least element so far along an axis.")
+
+
+@family(
+    x="an array.",
+    axis="the axis, which only of a vector may be left out.",
+    dtype="the type to compute in and return; default: that of `x`; of sums of integers at least "
+    "the default one.",
+    include_initial="whether the result of nothing comes first.",
+)
+def _running_from(
+    name: str,
+    row: tuple[Callable[[Any, int], Any], int],
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
     dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    include_initial: bool = False,
 ) -> Any:
-    """The product over axes of what is not NaN; arguments as for `sum`."""
-    return prod(_without_nan(a, "nanprod", 1), axis, dtype, out, keepdims, initial, where)
+    run, initial = row
+    rank = operand_shape(x, name).rank
+    if rank == 0 or (axis is None and rank > 1):
+        problem = f"axis is not given for an array of {rank} dimensions"
+        advice = "Only for a vector may it be left out."
+        raise explain(AttributeValueError, name, problem, advice=advice)
+    place = axis_of(0 if axis is None else axis, rank, name)
+    result = _cumulative(name, x, place, dtype, run, promote_integers=initial == 0)
+    if not include_initial:
+        return result
+    padding = [(1 if at == place else 0, 0, 0) for at in range(rank)]
+    return ops.pad(result, shorthand.splat(initial, Shape(kind_of(result))), padding)
 
 
-def _nan_extremum(
-    subject: str,
-    function: Callable[..., Any],
-    number: float,
-    a: Any,
-    axis: Axis,
-    keepdims: bool,
-    initial: Any,
-    mask: Any,
-) -> Any:
-    found = function(_without_nan(a, subject, number), axis, None, keepdims, initial, mask)
-    if initial is not None or not operand_shape(a, subject).element_type.is_inexact:
-        return found
-    return where(all(isnan(a), axis, None, keepdims), full_like(found, np.nan), found)
-
-
-@one_program("a", "where")
-def nanmax(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The greatest element over axes that is not NaN, else NaN; arguments as for `max`."""
-    refuse_out("nanmax", out)
-    return _nan_extremum("nanmax", max, -math.inf, a, axis, keepdims, initial, where)
-
-
-@one_program("a", "where")
-def nanmin(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The least element over axes that is not NaN, else NaN; arguments as for `max`."""
-    refuse_out("nanmin", out)
-    return _nan_extremum("nanmin", min, math.inf, a, axis, keepdims, initial, where)
-
-
-def _nan_index(
-    function: Callable[..., Any], number: float, a: Any, axis: Any, keepdims: Any
-) -> Any:
-    found = function(_without_nan(a, "nanargmax", number), axis, None, keepdims)
-    if not operand_shape(a, "nanargmax").element_type.is_inexact:
-        return found
-    return where(all(isnan(a), axis, None, bool(keepdims)), full_like(found, -1), found)
-
-
-def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The index of the first greatest element that is not NaN; -1 where all are NaN."""
-    refuse_out("nanargmax", out)
-    return _nan_index(argmax, -math.inf, a, axis, keepdims)
-
-
-def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The index of the first least element that is not NaN; -1 where all are NaN."""
-    refuse_out("nanargmin", out)
-    return _nan_index(argmin, math.inf, a, axis, keepdims)
+cumulative_sum = _running_from(
+    "cumulative_sum", (_sum, 0), "The running sum along an axis; the array API's cumsum."
+)
+cumulative_prod = _running_from(
+    "cumulative_prod", (_product, 1), "The running product along an axis; the array API's cumprod."
+)

@@ -13,41 +13,39 @@ from minixla.core.element_types import S64
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
-from minixla.numpy.index_plans import checked_mode, fill_of
+from minixla.numpy import creation, elementwise, joining, logic, reductions
 from minixla.numpy.index_updates import IndexUpdate
-from minixla.numpy.indexing import getitem, index_dtype, wrapped
-from minixla.numpy.logic import as_bool, where
-from minixla.numpy.manipulation import broadcast_to, ravel, reshape, transpose
+from minixla.numpy.indexing import checked_mode, fill_of, getitem, index_dtype, wrapped
+from minixla.numpy.manipulation import (
+    atleast_1d,
+    broadcast_to,
+    expand_dims,
+    ravel,
+    reshape,
+    transpose,
+)
 from minixla.numpy.operands import (
-    axis_of,
+    along,
+    as_bool,
     concrete,
     default_int,
+    host_indices,
     keep_weak,
+    kind_of,
     lifted,
+    one_of,
     operand_shape,
+    promoted,
+    refuse_in_place,
     refuse_out,
+    resized,
     static_size,
     static_sizes,
 )
-from minixla_ops.elementwise.operators import broadcast_shapes, convert
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
-from minixla_ops.vocabulary.shorthand import full_like
-
-__all__ = [
-    "argwhere",
-    "bincount",
-    "choose",
-    "compress",
-    "extract",
-    "flatnonzero",
-    "nonzero",
-    "put_along_axis",
-    "ravel_multi_index",
-    "searchsorted",
-    "take",
-    "take_along_axis",
-    "unravel_index",
-]
+from minixla_ops.vocabulary import shorthand
 
 
 def _integers(indices: Any, subject: str) -> Any:
@@ -63,12 +61,8 @@ def _integers(indices: Any, subject: str) -> Any:
         indices = host_array(indices, Shape(S64), subject, "an index")
     kind = operand_shape(indices, subject).element_type
     if not kind.is_integer:
-        raise explain(
-            ShapeError,
-            subject,
-            f"indices are of type {kind}",
-            advice="Give integers: convert with astype(int).",
-        )
+        advice = "Give integers: convert with astype(int)."
+        raise explain(ShapeError, subject, f"indices are of type {kind}", advice=advice)
     return indices
 
 
@@ -99,10 +93,7 @@ def take(
         AttributeValueError: the mode is unknown.
     """
     refuse_out("take", out)
-    if axis is None:
-        a, axis = ravel(a), 0
-    sizes = operand_shape(a, "take").dimensions
-    place = axis_of(axis, len(sizes), "take")
+    a, sizes, place = along(a, axis, "take")
     indices = _integers(indices, "take")
     if mode == "wrap":
         indices = lifted(indices) % sizes[place]
@@ -112,11 +103,7 @@ def take(
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
-    axis: int | None = -1,
-    mode: str | None = None,
-    fill_value: Any = None,
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
 ) -> Any:
     """For each place of `indices` the element of `arr` at that place, but for the axis.
 
@@ -132,32 +119,25 @@ def take_along_axis(
         ShapeError: the ranks differ, or the indices are no integers.
     """
     indices = _integers(indices, "take_along_axis")
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    shape, given = (operand_shape(each, "take_along_axis") for each in (arr, indices))
-    place = axis_of(axis, shape.rank, "take_along_axis")
-    if shape.rank != given.rank:
+    arr, own, place = along(arr, axis, "take_along_axis")
+    given = operand_shape(indices, "take_along_axis").dimensions
+    if len(own) != len(given):
         raise explain(
             ShapeError,
             "take_along_axis",
             "arr and indices have different ranks",
-            [f"arr {shape}", f"indices {given}"],
+            [f"arr has shape {own}", f"indices have shape {given}"],
             "Give indices with as many dimensions as arr.",
         )
-    size = shape.dimensions[place]
-    others = (*shape.dimensions[:place], 1, *shape.dimensions[place + 1 :])
-    sizes = broadcast_shapes([others, given.dimensions], "take_along_axis")
-    if size == 0 or 0 in sizes:
-        from minixla.numpy.creation import zeros
-
-        return zeros(sizes, shape.element_type)
+    sizes = operators.broadcast_shapes([resized(own, place, 1), given], "take_along_axis")
+    kind = kind_of(arr)
+    if own[place] == 0 or 0 in sizes:
+        return creation.zeros(sizes, kind)
     found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
     if (checked_mode(mode) or "fill") == "fill":
-        inside = ops.and_(
-            ops.ge(chosen, full_like(chosen, 0)), ops.le(chosen, full_like(chosen, size - 1))
-        )
-        missing = fill_of(shape.element_type) if fill_value is None else fill_value
-        found = ops.select(inside, found, full_like(found, missing))
+        is_inside = (chosen >= 0) & (chosen < own[place])
+        missing = fill_of(kind) if fill_value is None else fill_value
+        found = ops.select(is_inside, found, shorthand.full_like(found, missing))
     return keep_weak(found, arr)
 
 
@@ -166,7 +146,7 @@ def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) 
     rank = len(sizes)
     dtype = index_dtype(arr.shape)
     chosen = broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
-    whole = (*sizes[:place], arr.shape[place], *sizes[place + 1 :])
+    whole = resized(sizes, place, arr.shape[place])
     batch = tuple([axis for axis in range(rank) if axis != place])
     numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
     return ops.gather(broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
@@ -180,21 +160,11 @@ def put_along_axis(
     Raises:
         AttributeValueError: `inplace` is not False, for arrays do not change.
     """
-    if inplace:
-        raise explain(
-            AttributeValueError,
-            "put_along_axis",
-            "arrays do not change in place",
-            advice="Give inplace=False and use the result.",
-        )
+    refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
-    indices = _integers(indices, "put_along_axis")
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    sizes = operand_shape(arr, "put_along_axis").dimensions
-    place = axis_of(axis, len(sizes), "put_along_axis")
+    arr, sizes, place = along(arr, axis, "put_along_axis")
     grid = list(np.indices(sizes, np.int32, sparse=True))
-    grid[place] = indices
+    grid[place] = _integers(indices, "put_along_axis")
     return reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
 
 
@@ -217,10 +187,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if not shape.rank:
         raise explain(ShapeError, "nonzero", "the array is a scalar", advice="Use atleast_1d(a).")
     if size is None:
-        known = concrete(
-            a, "nonzero", "Give size, or choose between values with mx.numpy.where(mask, x, y)."
-        )
-        return tuple([lifted(each.astype(default_int().dtype)) for each in np.nonzero(known)])
+        advice = "Give size, or choose between values with mx.numpy.where(mask, x, y)."
+        return host_indices(np.nonzero(concrete(a, "nonzero", advice)))
     count = static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
     return _first_nonzero(as_bool(a, "nonzero"), count, fills)
@@ -228,14 +196,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
     """The indices of the first `count` true elements, then `fills`."""
-    from minixla.numpy.cumulative import cumsum
-
     sizes = mask.shape
     flat = ops.reshape(mask, (math.prod(sizes),))
     kind = default_int()
-    place = cumsum(flat, dtype=kind) - 1
+    place = reductions.cumsum(flat, dtype=kind) - 1
     # What is not wanted goes to a place that is out of bounds.
-    place = where(flat, place, count)
+    place = logic.where(flat, place, count)
     positions = ops.iota(Shape(kind, flat.shape), 0)
     empty = lifted(np.full(count, -1, kind.dtype))
     flat_index = IndexUpdate(empty, place).set(positions, mode="drop")
@@ -243,7 +209,7 @@ def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ..
     found = []
     for at, fill in enumerate(fills):
         index = flat_index // max(math.prod(sizes[at + 1 :]), 1) % max(sizes[at], 1)
-        found.append(where(is_filled, convert(fill, kind), index))
+        found.append(logic.where(is_filled, convert(fill, kind), index))
     return tuple(found)
 
 
@@ -254,26 +220,43 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The index vectors of the elements that are not zero, one a row; see `nonzero`."""
-    from minixla.numpy.joining import stack
-    from minixla.numpy.manipulation import atleast_1d
-
     rank = operand_shape(a, "argwhere").rank
     places = nonzero(a if rank else atleast_1d(a), size=size, fill_value=fill_value)
-    found = transpose(stack(places))
+    found = transpose(joining.stack(places))
     return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
 def extract(condition: Any, arr: Any) -> Any:
     """The elements, in row-major order, where the condition, which must be known, is true."""
-    mask = concrete(condition, "extract", "Use mx.numpy.where(condition, x, y).")
-    return take(ravel(arr), np.flatnonzero(mask).astype(np.int32))
+    return _where_true("extract", condition, arr, None)
 
 
 def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
     """The indices of an axis where the condition, which must be known, is true."""
     refuse_out("compress", out)
-    mask = concrete(condition, "compress", "Use mx.numpy.where(condition, x, y).")
+    return _where_true("compress", condition, a, axis)
+
+
+def _where_true(subject: str, condition: Any, a: Any, axis: int | None) -> Any:
+    mask = concrete(condition, subject, "Use mx.numpy.where(condition, x, y).")
     return take(a, np.flatnonzero(mask).astype(np.int32), axis)
+
+
+def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str, rule: str) -> Any:
+    """Integers brought into [0, size) as `mode` says: "raise", "wrap" or "clip"."""
+    numbers = _integers(numbers, subject)
+    if mode == "wrap":
+        return lifted(numbers) % size
+    if mode == "clip":
+        return elementwise.clip(numbers, 0, size - 1)
+    known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
+    if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
+        problem = f"{what} is out of range, or the mode is unknown"
+        given = [f"given {numbers!r}", f"mode = {mode!r}"]
+        raise explain(
+            AttributeValueError, subject, problem, given, f"{rule} must be in [0, {size})."
+        )
+    return lifted(numbers)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
@@ -289,29 +272,13 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     Raises:
         AttributeValueError: a number is out of range, or the mode is unknown.
     """
-    from minixla.numpy.elementwise import clip
-
     refuse_out("choose", out)
     count = len(choices)
-    numbers = lifted(_integers(a, "choose"))
-    if mode == "wrap":
-        numbers = numbers % count
-    elif mode == "clip":
-        numbers = clip(numbers, 0, count - 1)
-    else:
-        known = concrete(a, "choose", 'Give mode="clip" or mode="wrap".')
-        if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= count)):
-            raise explain(
-                AttributeValueError,
-                "choose",
-                "a number is out of range, or the mode is unknown",
-                [f"{count} choices", f"mode = {mode!r}"],
-                "Numbers must be in [0, the number of choices).",
-            )
+    numbers = _brought_inside("choose", a, count, mode, "a number", "Numbers")
     result = choices[count - 1]
     for at in reversed(range(count - 1)):
-        result = where(numbers == at, choices[at], result)
-    return result if count > 1 else where(numbers == 0, result, result)
+        result = logic.where(numbers == at, choices[at], result)
+    return result if count > 1 else logic.where(numbers == 0, result, result)
 
 
 # Numbers of indices.
@@ -329,16 +296,15 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     Raises:
         ConcretizationError: `x` is traced and `length` is not given.
     """
-    from minixla.numpy.arithmetic import maximum
-    from minixla.numpy.creation import zeros
-
     x = _integers(x, "bincount")
     if length is None:
         known = concrete(x, "bincount", "Give length, the length of the result.")
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
     kind = operand_shape(amounts, "bincount").element_type
-    return IndexUpdate(zeros((length,), kind), maximum(x, 0)).add(amounts, mode="drop")
+    return IndexUpdate(creation.zeros((length,), kind), elementwise.maximum(x, 0)).add(
+        amounts, mode="drop"
+    )
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
@@ -353,10 +319,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         rest = rest // size
     beyond, before = rest > 0, rest < -1
     return tuple(
-        [
-            where(beyond, size - 1, where(before, 0, index))
-            for size, index in zip(sizes, reversed(found), strict=True)
-        ]
+        logic.where(beyond, size - 1, logic.where(before, 0, index))
+        for size, index in zip(sizes, reversed(found), strict=True)
     )
 
 
@@ -375,33 +339,15 @@ def ravel_multi_index(
     Raises:
         AttributeValueError: an index is out of range, or the mode is unknown.
     """
-    from minixla.numpy.elementwise import clip
-
-    arrays = [lifted(_integers(each, "ravel_multi_index")) for each in multi_index]
-    if mode == "wrap":
-        arrays = [each % size for each, size in zip(arrays, dims, strict=True)]
-    elif mode == "clip":
-        arrays = [clip(each, 0, size - 1) for each, size in zip(arrays, dims, strict=True)]
-    else:
-        _check_inside(multi_index, dims, mode)
+    arrays = [
+        _brought_inside("ravel_multi_index", each, size, mode, "an index", "Indices")
+        for each, size in zip(multi_index, dims, strict=True)
+    ]
     axes = range(len(dims)) if order == "C" else reversed(range(len(dims)))
     total: Any = None
     for at in axes:
         total = arrays[at] if total is None else total * dims[at] + arrays[at]
     return total
-
-
-def _check_inside(multi_index: Sequence[Any], dims: Sequence[int], mode: str) -> None:
-    for index, size in zip(multi_index, dims, strict=True):
-        known = concrete(index, "ravel_multi_index", 'Give mode="clip" or mode="wrap".')
-        if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
-            raise explain(
-                AttributeValueError,
-                "ravel_multi_index",
-                "an index is out of range, or the mode is unknown",
-                [f"dims = {tuple(dims)}", f"mode = {mode!r}"],
-                "Indices must be in [0, the axis's size).",
-            )
 
 
 def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
@@ -415,17 +361,7 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     Raises:
         AttributeValueError: `side` is something else.
     """
-    from minixla.numpy.manipulation import expand_dims
-    from minixla.numpy.operands import promote_any
-    from minixla.numpy.reductions import sum
-
-    if side not in ("left", "right"):
-        raise explain(
-            AttributeValueError,
-            "searchsorted",
-            f"side {side!r} is unknown",
-            advice='Give "left" or "right".',
-        )
-    (elements, values), _, _ = promote_any("searchsorted", a, expand_dims(v, -1))
+    one_of(side, ("left", "right"), "searchsorted", "side")
+    (elements, values), _, _ = promoted("searchsorted", (a, expand_dims(v, -1)))
     is_before = elements < values if side == "left" else elements <= values
-    return sum(is_before, -1, np.int32)
+    return reductions.sum(is_before, -1, np.int32)

@@ -20,13 +20,7 @@ from minixla.core.operation import Operation
 from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
-from minixla.core.tracing import (
-    Tracer,
-    current_trace,
-    not_a_value,
-    one_program,
-    weak_type_of,
-)
+from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, bitwise, unary
 from minixla_ops.elementwise import comparisons as comparison

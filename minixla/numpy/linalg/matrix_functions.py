@@ -1,4 +1,4 @@
-"""`mx.numpy.linalg`: norms, and the products that NumPy and the array API list there."""
+"""Norms and powers of matrices, and what the array API calls by other arguments there."""
 
 from __future__ import annotations
 
@@ -8,46 +8,15 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.numpy import matrices, reductions
-from minixla.numpy.arithmetic import absolute
-from minixla.numpy.creation import asarray
+from minixla.numpy import creation, elementwise, linear_algebra, logic, matrices, reductions
 from minixla.numpy.einsum import einsum
-from minixla.numpy.elementwise import conjugate, real
-from minixla.numpy.linear_algebra import cross, dot, matmul, outer, tensordot, vecdot
-from minixla.numpy.logic import where
-from minixla.numpy.manipulation import (
-    broadcast_to,
-    expand_dims,
-    matrix_transpose,
-    ravel,
-    squeeze,
-)
-from minixla.numpy.matrices import eye
+from minixla.numpy.element_functions import root
+from minixla.numpy.manipulation import broadcast_to, expand_dims, ravel, squeeze
 from minixla.numpy.operands import axes_of, inexact_operand, listed, operand_shape, static_int
-from minixla.numpy.own_derivatives import root
-
-__all__ = [
-    "cross",
-    "diagonal",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
 
 
 def norm(
-    x: Any,
-    ord: Any = None,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
+    x: Any, ord: Any = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Any:
     """The norm of vectors or matrices.
 
@@ -85,13 +54,15 @@ def _no_norm(ord: Any, what: str) -> AttributeValueError:
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return root(reductions.sum(real(x * conjugate(x)), axes, None, None, keepdims))
+    return root(
+        reductions.sum(elementwise.real(x * elementwise.conjugate(x)), axes, None, None, keepdims)
+    )
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord is None or ord == 2:
         return _root_of_squares(x, axes, keepdims)
-    size = absolute(x)
+    size = elementwise.absolute(x)
     if ord == math.inf:
         return reductions.max(size, axes, None, keepdims)
     if ord == -math.inf:
@@ -110,9 +81,9 @@ def _root_of_powers(size: Any, order: float, axes: tuple[int, ...], keepdims: bo
     total = reductions.sum(size**order, axes, None, None, True)
     is_zero = total == (0 if order > 0 else math.inf)
     if order < 1 or order % 1:  # the power is infinite at 0, or a derivative of it is
-        size = where(is_zero, 1, size)
+        size = logic.where(is_zero, 1, size)
         total = reductions.sum(size**order, axes, None, None, True)
-    result = where(is_zero, 0, where(is_zero, 1, total) ** (1 / order))
+    result = logic.where(is_zero, 0, logic.where(is_zero, 1, total) ** (1 / order))
     return result if keepdims else squeeze(result, axes)
 
 
@@ -122,7 +93,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord not in (1, -1, math.inf, -math.inf):
         raise _no_norm(ord, "matrices")
     summed, compared = axes if ord in (1, -1) else axes[::-1]
-    sums = reductions.sum(absolute(x), summed, None, None, True)
+    sums = reductions.sum(elementwise.absolute(x), summed, None, None, True)
     function = reductions.max if ord > 0 else reductions.min
     extreme = function(sums, compared, None, True)
     if keepdims:
@@ -172,20 +143,18 @@ def matrix_power(a: Any, n: int) -> Any:
         raise explain(ShapeError, "matrix_power", f"a is {shape}", advice="Give square matrices.")
     exponent = static_int(n, "matrix_power", "n")
     if exponent < 0:
-        raise explain(
-            AttributeValueError,
-            "matrix_power",
-            f"n is {exponent}",
-            advice="Inverses are not supported: give n >= 0.",
-        )
-    result, square = None, asarray(a)
+        advice = "Inverses are not supported: give n >= 0."
+        raise explain(AttributeValueError, "matrix_power", f"n is {exponent}", advice=advice)
+    result, square = None, creation.asarray(a)
     while exponent:
         if exponent & 1:
-            result = square if result is None else matmul(result, square)
+            result = square if result is None else linear_algebra.matmul(result, square)
         exponent >>= 1
-        square = matmul(square, square) if exponent else square
+        square = linear_algebra.matmul(square, square) if exponent else square
     if result is None:
-        return broadcast_to(eye(shape.dimensions[-1], dtype=shape.element_type), shape.dimensions)
+        return broadcast_to(
+            matrices.eye(shape.dimensions[-1], dtype=shape.element_type), shape.dimensions
+        )
     return result
 
 
@@ -197,7 +166,7 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     """
     first, *middle, last = arrays
     if not middle:
-        return dot(first, last)
+        return linear_algebra.dot(first, last)
     ranks = operand_shape(first, "multi_dot").rank, operand_shape(last, "multi_dot").rank
     first = expand_dims(first, 0) if ranks[0] == 1 else first
     last = expand_dims(last, 1) if ranks[1] == 1 else last

@@ -1,0 +1,250 @@
+"""What functions of elements are made of: promotion, weak types, names, own derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from inspect import Signature, signature
+from types import ModuleType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import minixla_ops as ops
+from minixla.core.element_types import F32, ElementType
+from minixla.core.errors import ShapeError, explain
+from minixla.core.tracebacks import hide_frames
+from minixla.core.tracing import Tracer, one_program
+from minixla.numpy.operands import (
+    inexact_operand,
+    keep_weak,
+    kind_of,
+    lifted,
+    marked,
+    operand_shape,
+    promoted,
+)
+from minixla_ops.elementwise.operators import Adjustment, convert
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
+
+Function = Callable[..., Any]
+Parameters = ParamSpec("Parameters")
+Row = TypeVar("Row")
+
+
+def named(function: Function, name: str, text: str) -> Any:
+    """`function` as a public one of this name and docstring, for those that tables make."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = "minixla.numpy", text
+    return function
+
+
+#: What parameters mean that many functions have.
+PARAMETERS = {
+    "a": "an array.",
+    "axis": "an axis or several; None for all.",
+    "dtype": "the type to compute in and return; default: that of the array.",
+    "out": "not supported.",
+    "keepdims": "whether the axes stay, with size 1.",
+    "initial": "a number that counts as an element.",
+    "promote_integers": "whether narrow integers widen.",
+    "where": "booleans that broadcast with the array: which elements count.",
+}
+
+
+def family(
+    *operands: str, raises: str = "", **meanings: str
+) -> Callable[
+    [Callable[Concatenate[str, Row, Parameters], Any]],
+    Callable[[str, Row, str], Callable[Parameters, Any]],
+]:
+    """Makes functions that are rows of a table: of a function of a name, a row and their arguments.
+
+    What it decorates becomes a function of the name, the row and the docstring's first line; this
+    gives the public function, whose parameters the docstring lists.
+
+    Args:
+        operands: see `one_program`; none where the functions are not such programs.
+        raises: what the docstrings say of errors.
+        meanings: of parameters, where they are not those of PARAMETERS.
+    """
+    known = {**PARAMETERS, **meanings}
+
+    def maker(function: Callable[Concatenate[str, Row, Parameters], Any]) -> Any:
+        own = signature(function)
+        own = own.replace(parameters=list(own.parameters.values())[2:])
+        lines = ["Args:", *[f"    {each}: {known[each]}" for each in own.parameters]]
+        sections = ["\n".join(lines), *([f"Raises:\n    {raises}"] if raises else [])]
+
+        def made(name: str, row: Row, text: str) -> Callable[Parameters, Any]:
+            def public(*given: Parameters.args, **options: Parameters.kwargs) -> Any:
+                try:
+                    return function(name, row, *given, **options)
+                except TypeError as error:
+                    if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                        _refuse_call(name, own, given, options)
+                    raise
+
+            public.__signature__ = own  # type: ignore[attr-defined]
+            named(public, name, "\n\n".join([text, *sections]))
+            return one_program(*operands)(public) if operands else public
+
+        return made
+
+    return maker
+
+
+def _refuse_call(
+    name: str, own: Signature, given: Sequence[Any], options: Mapping[str, Any]
+) -> None:
+    """Raises TypeError, as Python says it of the function, where arguments do not fit."""
+    try:
+        own.bind(*given, **options)
+    except TypeError as error:
+        raise TypeError(f"{name}(): {error}") from None
+
+
+#: Modules that hold what the others are made of, and nothing for users.
+_HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
+_HIDDEN = {f"minixla.numpy.{name}" for name in (*_HELPERS, "operands")}
+
+
+def is_public(name: str, value: Any) -> bool:
+    """Whether a module of `minixla.numpy` offers a value under a name.
+
+    It does where the name begins with no underscore, and the value was made in this package for
+    users, or is a number, None or a dtype; `linalg` is the only module.
+    """
+    if isinstance(value, ModuleType):
+        return value.__name__ == "minixla.numpy.linalg"
+    home = getattr(value, "__module__", None)
+    is_ours = home is None or f"{home}.".startswith(("minixla.numpy.", "numpy."))
+    return is_ours and not name.startswith("_") and home not in _HIDDEN
+
+
+def of_one_operand(name: str, function: Callable[[Any], Any], text: str) -> Any:
+    """The function of an array that gives any array or number to `function`."""
+
+    def of_one(x: Any, /) -> Any:
+        operand_shape(x, name)
+        return lifted(function(x))
+
+    return named(of_one, name, text)
+
+
+def of_two_operands(name: str, function: Callable[[Any, Any], Any], text: str) -> Any:
+    """The function of two operands that an operator is."""
+
+    def of_two(x1: Any, x2: Any, /) -> Any:
+        try:
+            return function(x1, x2)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    return named(of_two, name, text)
+
+
+def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[Function], Any]:
+    """Makes a function of two arrays of one shape and element type one of any two operands.
+
+    Args:
+        adjust: makes of the operands' common type that of the arrays; None leaves it.
+        is_real: whether complex numbers are refused.
+    """
+
+    def made(function: Function) -> Any:
+        @wraps(function)
+        def of_two(x1: Any, x2: Any, /) -> Any:
+            name = function.__name__
+            operands, kind, weak = promoted(name, (x1, x2), adjust)
+            if is_real:
+                refuse_complex(name, kind)
+            return marked(function(*operands), weak)
+
+        return of_two
+
+    return made
+
+
+def refuse_complex(
+    name: str,
+    kind: ElementType,
+    problem: str = "it is not defined for complex numbers",
+    advice: str = "Give the real or imaginary part, or the absolute value.",
+) -> None:
+    """Raises ShapeError where an element type is complex."""
+    if kind.is_complex:
+        raise explain(ShapeError, name, problem, advice=advice)
+
+
+def of_inexact(name: str, function: Callable[[Any], Any], text: str) -> Any:
+    """The function of an array that converts integers and booleans to floats for `function`."""
+
+    def of_one(x: Any, /) -> Any:
+        if isinstance(x, Tracer):
+            if not x._array_shape().element_type.is_inexact:
+                x = inexact_operand(x, name)
+            elif not x.weak_type:
+                return function(x)
+        return whole(x)
+
+    def converted(x: Any) -> Any:
+        return keep_weak(function(inexact_operand(x, name)), x)
+
+    converted.__name__ = name
+    whole = one_program()(converted)
+    return named(of_one, name, text)
+
+
+def in_f32(function: Function, *operands: Any) -> Any:
+    """`function` of floats, computed in f32 where they are narrower."""
+    kind = kind_of(operands[0])
+    if kind.bits >= 32:
+        return function(*operands)
+    return convert(function(*[convert(each, F32) for each in operands]), kind)
+
+
+def by_parts(function: Callable[[Any], Any], x: Any) -> Any:
+    """`function` of a float array, or of both parts of a complex one."""
+    if kind_of(x).is_complex:
+        return ops.complex(function(ops.real(x)), function(ops.imag(x)))
+    return function(x)
+
+
+# Derivatives of their own, for functions where those of the formulas lose digits or are NaN.
+
+
+@cache
+def transforms() -> Any:
+    """`minixla.transforms`, for functions when they run."""
+    # The transformations are built on this package, too.
+    import minixla.transforms
+
+    return minixla.transforms
+
+
+def with_derivatives(function: Function, *derivatives: Function) -> Function:
+    """`function` with derivatives of its own.
+
+    Args:
+        function: of one array or several.
+        derivatives: for each operand a function of the result and the operands.
+    """
+
+    @cache
+    def made() -> Any:
+        custom = transforms().custom_jvp(function)
+        custom.defjvps(*[_rule(each) for each in derivatives])
+        return custom
+
+    return lambda *operands: made()(*operands)
+
+
+def _rule(derivative: Function) -> Function:
+    return lambda tangent, result, *operands: tangent * derivative(result, *operands)
+
+
+def root(x: Any) -> Any:
+    """The square root of numbers >= 0; its derivative at 0 is 0."""
+    is_zero = x == 0
+    positive = ops.select(is_zero, ones_like(x), x)
+    return ops.select(is_zero, full_like(x, 0), ops.sqrt(positive))

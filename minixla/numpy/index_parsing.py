@@ -1,0 +1,315 @@
+"""What an index of an array says: a box known beforehand, or members that hold values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
+from minixla.core.shapes import Shape
+from minixla.core.tracing import Tracer
+from minixla.numpy import creation
+from minixla.numpy.operands import concrete, operand_shape
+
+WHOLE = (None, None, None)
+
+
+def rejected(problem: str, index: Any, sizes: Sequence[int], advice: str) -> IndexingError:
+    """The error for an index that does not fit an array of `sizes`."""
+    given = [f"the array has shape {tuple(sizes)}", f"index {_shown(index)}"]
+    return explain(IndexingError, "indexing", problem, given, advice)
+
+
+def _shown(index: Any) -> str:
+    members = index if isinstance(index, tuple) else (index,)
+    texts = ["..." if each is Ellipsis else repr(each) for each in members]
+    return f"[{', '.join(texts)}]"[:200]
+
+
+# Static indices.
+
+
+def static_key(index: Any) -> tuple[Any, ...] | None:
+    """A hashable form of an index that is known; None where it holds a value or an array."""
+    members = index if type(index) is tuple else (index,)
+    found: list[Any] = []
+    for each in members:
+        kind = type(each)
+        if kind is int or each is None or each is Ellipsis:
+            found.append(each)
+        elif kind is slice:
+            found.append((_bound(each.start), _bound(each.stop), _bound(each.step)))
+        elif isinstance(each, np.integer):
+            found.append(int(each))
+        else:
+            return None
+    return tuple(found)
+
+
+def _bound(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    try:
+        return operator.index(value)
+    except (TypeError, ConcretizationError):
+        raise explain(
+            ConcretizationError,
+            "indexing",
+            "a bound of a slice is not an integer that is known when the function is traced",
+            [f"given {value!r}"],
+            "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box of a "
+            "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask.",
+        ) from None
+
+
+class Box(NamedTuple):
+    """What a static index takes: a box with strides, reversed axes, and the result's shape."""
+
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+    reversed: tuple[int, ...]
+    sizes: tuple[int, ...]
+    #: Whether an integer was out of bounds, and clamped.
+    is_clamped: bool
+
+
+@lru_cache(maxsize=8192)
+def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
+    """The box of an array of `sizes` that a `static_key` names.
+
+    Raises:
+        IndexingError: there are more indices than dimensions, or the dimension has size 0.
+    """
+    members = _expanded(key, sizes)
+    boxes: list[tuple[int, int, int]] = []
+    reversed_axes, result, clamped = [], [], False
+    for member in members:
+        if member is None:
+            result.append(1)
+            continue
+        size = sizes[len(boxes)]
+        if isinstance(member, int):
+            at, is_inside = _clamped(member, size, key, sizes)
+            clamped |= not is_inside
+            boxes.append((at, at + 1, 1))
+            continue
+        if member[2] == 0:
+            raise rejected("the step of a slice is 0", key, sizes, "Give another step.")
+        start, stop, step = slice(*member).indices(size)
+        count = len(range(start, stop, step))
+        if step < 0:
+            reversed_axes.append(len(boxes))
+            start, step = start + (count - 1) * step, -step
+        start = start if count else 0
+        boxes.append((start, start + (count - 1) * step + 1 if count else 0, step))
+        result.append(count)
+    starts, limits, strides = zip(*boxes, strict=True) if boxes else ((), (), ())
+    return Box(starts, limits, strides, tuple(reversed_axes), tuple(result), clamped)
+
+
+def _nothing_to_take(index: Any, sizes: Sequence[int]) -> IndexingError:
+    problem = "an axis of size 0 has no element to take"
+    return rejected(problem, index, sizes, "Check for size 0 first.")
+
+
+def _clamped(index: int, size: int, key: Any, sizes: Sequence[int]) -> tuple[int, bool]:
+    if size == 0:
+        raise _nothing_to_take(key, sizes)
+    at = index + size if index < 0 else index
+    return min(max(at, 0), size - 1), 0 <= at < size
+
+
+def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+    """Index members with the ellipsis, and what is missing at the end, as whole slices."""
+    consumed = sum(each is not None and each is not Ellipsis for each in members)
+    missing = len(sizes) - consumed
+    if missing < 0:
+        raise rejected(
+            f"there are {consumed} indices for {len(sizes)} dimensions",
+            tuple(members),
+            sizes,
+            "Give at most one index for each dimension.",
+        )
+    places = [at for at, each in enumerate(members) if each is Ellipsis]
+    if len(places) > 1:
+        raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")
+    at = places[0] if places else len(members)
+    whole = [(None, None, None)] * missing
+    return [*members[:at], *whole, *members[at + 1 :]]
+
+
+# Indices that hold values.
+
+
+class Entry(NamedTuple):
+    """One member of an index.
+
+    Attributes:
+        kind: "new" (None), "slice", "scalar" (an integer or a value without dimensions) or
+            "array" (of integers).
+        value: (start, stop, step) of a slice, an int, or an array of integers.
+        axis: the operand's axis that it is for; None for "new".
+    """
+
+    kind: str
+    value: Any
+    axis: int | None
+
+
+class Parsed(NamedTuple):
+    """An index that holds values.
+
+    Attributes:
+        sizes: the shape to give the operand first: True and False index an axis of size 1 in it.
+        entries: one for each axis, and the new ones, in order.
+        is_contiguous: whether no slice, None or ... is between integers and arrays.
+    """
+
+    sizes: tuple[int, ...]
+    entries: list[Entry]
+    is_contiguous: bool
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether a member has dimensions of its own."""
+        return any(entry.kind == "array" for entry in self.entries)
+
+
+def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
+    """The members of an index, one for each axis; masks become arrays of indices.
+
+    Raises:
+        IndexingError, ShapeError, ConcretizationError: it does not fit an array of `sizes`.
+    """
+    members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
+    shapes = [None if _is_basic(each) else _index_shape(each, index, sizes) for each in members]
+    plain: list[Any] = []
+    for member, shape in zip(members, shapes, strict=True):
+        is_axis = member is not None and member is not Ellipsis
+        plain.extend([0] * _consumed(shape) if is_axis else [member])
+    # What `_expanded`, which checks the counts, puts in place of the ellipsis.
+    missing = sum(each == WHOLE for each in _expanded(plain, sizes))
+    if not any(member is Ellipsis for member in members):
+        members, shapes = [*members, Ellipsis], [*shapes, None]
+    walk = _Walk(index, sizes)
+    for position, (member, shape) in enumerate(zip(members, shapes, strict=True)):
+        if shape is None:
+            walk.add_basic(member, missing)
+        else:
+            walk.add_array(member, shape, position)
+    return walk.parsed()
+
+
+class _Walk:
+    """Goes over the members of an index and the axes of the array side by side."""
+
+    def __init__(self, index: Any, sizes: Sequence[int]) -> None:
+        self.index = index
+        self.sizes = sizes
+        self.rest = list(sizes)
+        self.own: list[int] = []
+        self.entries: list[Entry] = []
+        self.advanced: list[int] = []
+
+    def add_basic(self, member: Any, missing: int) -> None:
+        """None, a slice, or the ellipsis that stands for `missing` whole axes."""
+        if member is None:
+            self.entries.append(Entry("new", None, None))
+            return
+        for _ in range(missing if member is Ellipsis else 1):
+            bounds = WHOLE
+            if member is not Ellipsis:
+                bounds = (_bound(member.start), _bound(member.stop), _bound(member.step))
+            self.entries.append(Entry("slice", bounds, len(self.own)))
+            self.own.append(self.rest.pop(0))
+
+    def add_array(self, member: Any, shape: Shape, position: int) -> None:
+        """An integer, an array of integers, or a mask for as many axes as it has."""
+        self.advanced.append(position)
+        count = _consumed(shape)
+        taken, self.rest = self.rest[:count], self.rest[count:]
+        values = [member]
+        if shape.element_type.kind == "pred":
+            values = self._places(member, taken)
+            taken = taken if count else [1]
+        for value, size in zip(values, taken, strict=True):
+            self.entries.append(self._entry(value, size))
+            self.own.append(size)
+
+    def _places(self, mask: Any, taken: Sequence[int]) -> list[np.ndarray]:
+        """Where a mask is true: an array of indices for each of its axes."""
+        known = concrete(
+            mask,
+            "indexing",
+            "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
+            "x * mask instead of x[mask].",
+        )
+        if known.ndim == 0:
+            return [np.zeros(int(known), np.int32)]
+        if known.shape != tuple(taken):
+            raise rejected(
+                f"a mask of shape {known.shape} is for axes of sizes {tuple(taken)}",
+                self.index,
+                self.sizes,
+                "A mask must have the shape of the axes that it selects from.",
+            )
+        return list(np.nonzero(known))
+
+    def _entry(self, value: Any, size: int) -> Entry:
+        shape = operand_shape(value, "indexing")
+        if size == 0 and shape.size:
+            raise _nothing_to_take(self.index, self.sizes)
+        if shape.rank:
+            return Entry("array", value, len(self.own))
+        known = int(value) if isinstance(value, (int, np.integer)) else value
+        return Entry("scalar", known, len(self.own))
+
+    def parsed(self) -> Parsed:
+        """What has been collected."""
+        places = self.advanced
+        is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
+        return Parsed(tuple(self.own), self.entries, is_contiguous)
+
+
+def _is_basic(member: Any) -> bool:
+    return member is None or member is Ellipsis or isinstance(member, slice)
+
+
+def _consumed(shape: Shape | None) -> int:
+    """How many axes a slice (None) or a value of a shape is for."""
+    return shape.rank if shape is not None and shape.element_type.kind == "pred" else 1
+
+
+def _as_array(member: Any) -> Any:
+    """A list as an array; an empty one as an array of integers."""
+    if not isinstance(member, (list, tuple)):
+        return member
+
+    if _holds_values(member):
+        return creation.array(member)
+    made = np.asarray(member)
+    return made if made.size else made.astype(np.int32)
+
+
+def _holds_values(members: Any) -> bool:
+    if isinstance(members, (list, tuple)):
+        return any(map(_holds_values, members))
+    return isinstance(members, Tracer) or hasattr(members, "aval")
+
+
+def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape:
+    try:
+        shape = operand_shape(member, "indexing")
+    except ShapeError:
+        shape = None
+    if shape is None or shape.element_type.kind not in ("signed", "unsigned", "pred"):
+        problem = f"{type(member).__name__ if shape is None else shape} is no index"
+        given = [f"the array has shape {tuple(sizes)}", f"index {_shown(index)}"]
+        advice = "Indices are integers, slices, None, ..., and arrays of integers or booleans."
+        raise explain(ShapeError, "indexing", problem, given, advice)
+    return shape

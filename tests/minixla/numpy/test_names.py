@@ -1,0 +1,36 @@
+"""What `minixla.numpy` offers, and to whom."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minixla.numpy as mnp
+
+IMPORTED = [
+    importlib.import_module(node.module)
+    for node in ast.parse(Path(mnp.__file__).read_text()).body
+    if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*"
+]
+
+
+def test_names_are_of_numpy_or_jax() -> None:
+    found = [n for n in mnp.__all__ if not hasattr(np, n) and not hasattr(jnp, n)]
+    assert sorted(found) == ["cummax", "cummin"]
+
+
+def test_dir_shows_the_names_and_nothing_else() -> None:
+    assert dir(mnp) == sorted(mnp.__all__)
+    assert {"add", "sum", "linalg", "float32", "bool", "pi", "newaxis", "dtype"} <= set(dir(mnp))
+    assert not {"np", "ops", "Any", "explain", "lifted", "annotations"} & set(vars(mnp))
+
+
+@pytest.mark.parametrize("module", IMPORTED, ids=lambda module: module.__name__)
+def test_no_module_holds_something_else_under_a_public_name(module) -> None:
+    # What it imports would hide the public one from type checkers.
+    found = {name: value for name, value in vars(module).items() if name in mnp.__all__}
+    assert found
+    assert [name for name, value in found.items() if value is not getattr(mnp, name)] == []
