@@ -17,10 +17,10 @@ from minixla.numpy.operands import axis_of, inexact_operand, lifted, marked, ope
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import full_like
 
-Activation = TypeVar("Activation", bound=Callable[..., Any])
+_Activation = TypeVar("_Activation", bound=Callable[..., Any])
 
 
-def _of_floats(function: Activation) -> Activation:
+def _of_floats(function: _Activation) -> _Activation:
     """`function` of a float array, for any array or number."""
 
     @one_program("x", "negative_slope", "alpha", "b")
@@ -32,7 +32,7 @@ def _of_floats(function: Activation) -> Activation:
     return activation  # type: ignore[return-value]
 
 
-def _of_numbers(function: Activation) -> Activation:
+def _of_numbers(function: _Activation) -> _Activation:
     """Like `_of_floats`, but integers stay integers."""
 
     @one_program("x")

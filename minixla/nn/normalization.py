@@ -9,7 +9,6 @@ import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import one_program
-from minixla.nn.axes import spread
 from minixla.numpy.operands import (
     axes_of,
     axis_of,
@@ -17,6 +16,7 @@ from minixla.numpy.operands import (
     convert_all,
     inexact_operand,
     operand_shape,
+    spread,
     widened,
 )
 from minixla_ops.elementwise.operators import convert

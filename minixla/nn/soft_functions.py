@@ -9,8 +9,7 @@ import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
-from minixla.nn.axes import Axis, spread
-from minixla.numpy.operands import axes_of, inexact_operand, promoted
+from minixla.numpy.operands import Axis, axes_of, inexact_operand, promoted, spread
 from minixla.transforms import stop_gradient
 
 

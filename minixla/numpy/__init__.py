@@ -4,9 +4,7 @@ Broadcasting is NumPy's, type promotion JAX's. Functions take tracers, arrays an
 nothing that is traced they compute at once and return JAX arrays (in `mx.reference`, NumPy's).
 """
 
-# ruff: noqa: F401, F403 - `is_public` says what is offered
-
-from sys import modules as _modules
+# ruff: noqa: F401, F403 - `offered` says what is offered
 
 from minixla.numpy import array_methods as _array_methods  # the methods of tracers
 from minixla.numpy import linalg
@@ -16,7 +14,7 @@ from minixla.numpy.differences import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.einsum import *
-from minixla.numpy.element_functions import is_public as _is_public
+from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
 from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
@@ -28,11 +26,8 @@ from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
 from minixla.numpy.taking import *
 
-__all__ = [name for name, value in globals().items() if _is_public(name, value)]  # pyright: ignore[reportUnsupportedDunderAll]
-# What the modules import themselves; their own names stay, as those of submodules do.
-for _name in {*globals()} - {*__all__}:
-    if not _name.startswith("_") and f"{__name__}.{_name}" not in _modules:
-        del globals()[_name]
+_HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
+__all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __dir__() -> list[str]:

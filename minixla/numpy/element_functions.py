@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Signature, signature
@@ -102,22 +103,37 @@ def _refuse_call(
         raise TypeError(f"{name}(): {error}") from None
 
 
-#: Modules that hold what the others are made of, and nothing for users.
-_HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
-_HIDDEN = {f"minixla.numpy.{name}" for name in (*_HELPERS, "operands")}
+def offered(
+    namespace: dict[str, Any], also: Sequence[str] = (), hidden: Sequence[str] = ()
+) -> list[str]:
+    """The names that a package offers, which stars have imported from its modules.
 
+    They begin with no underscore, and name what the modules define themselves, numbers, None or
+    dtypes. What the modules have imported is taken out of the namespace.
 
-def is_public(name: str, value: Any) -> bool:
-    """Whether a module of `minixla.numpy` offers a value under a name.
-
-    It does where the name begins with no underscore, and the value was made in this package for
-    users, or is a number, None or a dtype; `linalg` is the only module.
+    Args:
+        namespace: the package's.
+        also: names of what is defined elsewhere.
+        hidden: modules that hold nothing for users.
     """
-    if isinstance(value, ModuleType):
-        return value.__name__ == "minixla.numpy.linalg"
-    home = getattr(value, "__module__", None)
-    is_ours = home is None or f"{home}.".startswith(("minixla.numpy.", "numpy."))
-    return is_ours and not name.startswith("_") and home not in _HIDDEN
+    package = namespace["__name__"]
+    found = [
+        name
+        for name, value in namespace.items()
+        if name in also or (not name.startswith("_") and _is_of(package, value, hidden))
+    ]
+    for name in {*namespace} - {*found}:
+        # The import system put submodules there.
+        if not name.startswith("_") and f"{package}.{name}" not in sys.modules:
+            del namespace[name]
+    return found
+
+
+def _is_of(package: str, value: Any, hidden: Sequence[str]) -> bool:
+    home = None if isinstance(value, ModuleType) else getattr(value, "__module__", "numpy")
+    if home is None or home in ("numpy", package):
+        return home is not None
+    return home.startswith(f"{package}.") and home.removeprefix(f"{package}.") not in hidden
 
 
 def of_one_operand(name: str, function: Callable[[Any], Any], text: str) -> Any:

@@ -238,6 +238,12 @@ def resized(sizes: Sequence[int], axis: int, *new: int) -> tuple[int, ...]:
     return (*sizes[:axis], *new, *sizes[axis + 1 :])
 
 
+def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
+    """What was folded over `axes`, repeated along them to the shape of `like`."""
+    kept = [axis for axis in range(like.ndim) if axis not in axes]
+    return ops.broadcast_in_dim(folded, like.shape, kept)
+
+
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
     """Raises AttributeValueError where an array shall change."""
     if inplace:

@@ -120,6 +120,7 @@ def _nan_total(
     where: Any = None,
 ) -> Any:
     function, number = row
+    axis = axes_of(axis, operand_shape(a, name).rank, name)
     return function(without_nan(a, name, number), axis, dtype, out, keepdims, initial, where)
 
 

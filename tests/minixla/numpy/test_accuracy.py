@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minixla.numpy as mnp
 from minixla.numpy import elementwise, inverses
-from minixla.numpy.element_functions import is_public
 from tests.compilation import OPTIMIZED, QUICKLY
 from tests.minixla.numpy.accuracy import MANY, errors, measured, page
 from tests.minixla.numpy.accuracy_rows import BINARY, HAS_LONG_DOUBLE, TYPES, UNARY
@@ -76,9 +76,8 @@ def test_errors_are_within_bounds_at_many_operands(arity: int, kind: str) -> Non
 
 def test_every_elementwise_function_has_bounds() -> None:
     modules = (elementwise, inverses)
-    functions = {
-        name: v for each in modules for name, v in vars(each).items() if is_public(name, v)
-    }
+    found = {name: value for each in modules for name, value in vars(each).items()}
+    functions = {name: value for name, value in found.items() if name in mnp.__all__}
     rows = {*UNARY, *BINARY, *OTHERS}
     known = {id(functions[name]) for name in rows}
     assert rows <= set(functions)
