@@ -42,12 +42,19 @@ def static_key(index: Any) -> tuple[Any, ...] | None:
         if kind is int or each is None or each is Ellipsis:
             found.append(each)
         elif kind is slice:
-            found.append((_bound(each.start), _bound(each.stop), _bound(each.step)))
+            found.append(_bounds(each))
         elif isinstance(each, np.integer):
             found.append(int(each))
         else:
             return None
     return tuple(found)
+
+
+def _bounds(member: Any) -> tuple[int | None, int | None, int | None]:
+    """The start, stop and step of a slice; ... stands for whole ones."""
+    if member is Ellipsis:
+        return WHOLE
+    return _bound(member.start), _bound(member.stop), _bound(member.step)
 
 
 def _bound(value: Any) -> int | None:
@@ -139,8 +146,7 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     if len(places) > 1:
         raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")
     at = places[0] if places else len(members)
-    whole = [(None, None, None)] * missing
-    return [*members[:at], *whole, *members[at + 1 :]]
+    return [*members[:at], *[WHOLE] * missing, *members[at + 1 :]]
 
 
 # Indices that hold values.
@@ -187,6 +193,8 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
         IndexingError, ShapeError, ConcretizationError: it does not fit an array of `sizes`.
     """
     members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
+    if not any(member is Ellipsis for member in members):
+        members.append(Ellipsis)
     shapes = [None if _is_basic(each) else _index_shape(each, index, sizes) for each in members]
     plain: list[Any] = []
     for member, shape in zip(members, shapes, strict=True):
@@ -194,86 +202,48 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
         plain.extend([0] * _consumed(shape) if is_axis else [member])
     # What `_expanded`, which checks the counts, puts in place of the ellipsis.
     missing = sum(each == WHOLE for each in _expanded(plain, sizes))
-    if not any(member is Ellipsis for member in members):
-        members, shapes = [*members, Ellipsis], [*shapes, None]
-    walk = _Walk(index, sizes)
-    for position, (member, shape) in enumerate(zip(members, shapes, strict=True)):
-        if shape is None:
-            walk.add_basic(member, missing)
-        else:
-            walk.add_array(member, shape, position)
-    return walk.parsed()
-
-
-class _Walk:
-    """Goes over the members of an index and the axes of the array side by side."""
-
-    def __init__(self, index: Any, sizes: Sequence[int]) -> None:
-        self.index = index
-        self.sizes = sizes
-        self.rest = list(sizes)
-        self.own: list[int] = []
-        self.entries: list[Entry] = []
-        self.advanced: list[int] = []
-
-    def add_basic(self, member: Any, missing: int) -> None:
-        """None, a slice, or the ellipsis that stands for `missing` whole axes."""
+    rest, own, entries = list(sizes), [], []
+    for member, shape in zip(members, shapes, strict=True):
+        count = missing if member is Ellipsis else 0 if member is None else _consumed(shape)
+        taken, rest = rest[:count], rest[count:]
         if member is None:
-            self.entries.append(Entry("new", None, None))
-            return
-        for _ in range(missing if member is Ellipsis else 1):
-            bounds = WHOLE
-            if member is not Ellipsis:
-                bounds = (_bound(member.start), _bound(member.stop), _bound(member.step))
-            self.entries.append(Entry("slice", bounds, len(self.own)))
-            self.own.append(self.rest.pop(0))
+            entries.append(Entry("new", None, None))
+        elif shape is None:
+            entries += [Entry("slice", _bounds(member), len(own) + at) for at in range(count)]
+        else:
+            is_mask = shape.element_type.kind == "pred"
+            values = _places(member, taken, index, sizes) if is_mask else [member]
+            taken = taken or [1]  # True and False
+            for at, (value, size) in enumerate(zip(values, taken, strict=True), len(own)):
+                if size == 0 and operand_shape(value, "indexing").size:
+                    raise _nothing_to_take(index, sizes)
+                entries.append(_entry(value, at))
+        own += taken
+    places = [at for at, shape in enumerate(shapes) if shape is not None]
+    is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
+    return Parsed(tuple(own), entries, is_contiguous)
 
-    def add_array(self, member: Any, shape: Shape, position: int) -> None:
-        """An integer, an array of integers, or a mask for as many axes as it has."""
-        self.advanced.append(position)
-        count = _consumed(shape)
-        taken, self.rest = self.rest[:count], self.rest[count:]
-        values = [member]
-        if shape.element_type.kind == "pred":
-            values = self._places(member, taken)
-            taken = taken if count else [1]
-        for value, size in zip(values, taken, strict=True):
-            self.entries.append(self._entry(value, size))
-            self.own.append(size)
 
-    def _places(self, mask: Any, taken: Sequence[int]) -> list[np.ndarray]:
-        """Where a mask is true: an array of indices for each of its axes."""
-        known = concrete(
-            mask,
-            "indexing",
-            "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
-            "x * mask instead of x[mask].",
-        )
-        if known.ndim == 0:
-            return [np.zeros(int(known), np.int32)]
-        if known.shape != tuple(taken):
-            raise rejected(
-                f"a mask of shape {known.shape} is for axes of sizes {tuple(taken)}",
-                self.index,
-                self.sizes,
-                "A mask must have the shape of the axes that it selects from.",
-            )
-        return list(np.nonzero(known))
+def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Where a mask is true: an array of indices for each of its axes."""
+    advice = (
+        "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
+        "x * mask instead of x[mask]."
+    )
+    known = concrete(mask, "indexing", advice)
+    if known.ndim == 0:
+        return [np.zeros(int(known), np.int32)]
+    if known.shape != tuple(taken):
+        problem = f"a mask of shape {known.shape} is for axes of sizes {tuple(taken)}"
+        advice = "A mask must have the shape of the axes that it selects from."
+        raise rejected(problem, index, sizes, advice)
+    return list(np.nonzero(known))
 
-    def _entry(self, value: Any, size: int) -> Entry:
-        shape = operand_shape(value, "indexing")
-        if size == 0 and shape.size:
-            raise _nothing_to_take(self.index, self.sizes)
-        if shape.rank:
-            return Entry("array", value, len(self.own))
-        known = int(value) if isinstance(value, (int, np.integer)) else value
-        return Entry("scalar", known, len(self.own))
 
-    def parsed(self) -> Parsed:
-        """What has been collected."""
-        places = self.advanced
-        is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
-        return Parsed(tuple(self.own), self.entries, is_contiguous)
+def _entry(value: Any, axis: int) -> Entry:
+    if operand_shape(value, "indexing").rank:
+        return Entry("array", value, axis)
+    return Entry("scalar", int(value) if isinstance(value, (int, np.integer)) else value, axis)
 
 
 def _is_basic(member: Any) -> bool:
@@ -289,7 +259,6 @@ def _as_array(member: Any) -> Any:
     """A list as an array; an empty one as an array of integers."""
     if not isinstance(member, (list, tuple)):
         return member
-
     if _holds_values(member):
         return creation.array(member)
     made = np.asarray(member)
