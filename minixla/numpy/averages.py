@@ -209,13 +209,10 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
         return weights
     axes = axes_of(axis, len(sizes), "average")
     if axis is None or given != tuple([sizes[each] for each in axes]):
-        raise explain(
-            ShapeError,
-            "average",
-            "the weights do not fit the array",
-            [f"a has shape {sizes}", f"weights have shape {given}", f"axis = {axis}"],
-            "Weights have the shape of a, or of the axes that are averaged.",
-        )
+        problem = "the weights do not fit the array"
+        shapes = [f"a has shape {sizes}", f"weights have shape {given}", f"axis = {axis}"]
+        advice = "Weights have the shape of a, or of the axes that are averaged."
+        raise explain(ShapeError, "average", problem, shapes, advice)
     order = sorted(range(len(axes)), key=lambda at: axes[at])
     kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
     return reshape(transpose(weights, order), kept)
@@ -302,9 +299,8 @@ def cov(
 
 def _variables(x: Any, rowvar: bool) -> Any:
     if x.ndim > 2:
-        raise explain(
-            ShapeError, "cov", f"the array has {x.ndim} dimensions", advice="Give two or fewer."
-        )
+        problem = f"the array has {x.ndim} dimensions"
+        raise explain(ShapeError, "cov", problem, advice="Give two or fewer.")
     return x if rowvar or x.ndim < 2 or x.shape[0] == 1 else transpose(x)
 
 

@@ -18,6 +18,7 @@ from minixla.numpy.operands import (
     keep_weak,
     lifted,
     operand_shape,
+    resized,
     static_size,
 )
 from minixla_ops.elementwise import operators
@@ -45,7 +46,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     shape = operand_shape(a, "diff")
     times = static_size(n, "diff", "n")
     place = axis_of(axis, shape.rank, "diff")
-    edge = (*shape.dimensions[:place], 1, *shape.dimensions[place + 1 :])
+    edge = resized(shape.dimensions, place, 1)
     parts = [
         broadcast_to(part, edge) if operand_shape(part, "diff").rank == 0 else part
         for part in (prepend, a, append)
@@ -116,17 +117,11 @@ def gradient(
     sizes = [values.shape[each] for each in axes]
     is_scalar = all(operand_shape(each, "gradient").rank == 0 for each in distances)
     if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
-        raise explain(
-            AttributeValueError,
-            "gradient",
-            "the arguments do not fit the array",
-            [
-                f"axes {axes} of sizes {sizes}",
-                f"{len(varargs)} distances",
-                f"edge_order {edge_order}",
-            ],
-            "Axes need two elements or more; give one distance, or one for each axis.",
-        )
+        problem = "the arguments do not fit the array"
+        given = [f"axes {axes} of sizes {sizes}", f"{len(varargs)} distances"]
+        given.append(f"edge_order {edge_order}")
+        advice = "Axes need two elements or more; give one distance, or one for each axis."
+        raise explain(AttributeValueError, "gradient", problem, given, advice)
     found = [
         _slopes(values, each) / distance for each, distance in zip(axes, distances, strict=True)
     ]
@@ -166,12 +161,8 @@ def interp(
         advice = "Give a value for each place."
         raise explain(ShapeError, "interp", problem, [f"xp {points[0]}", f"fp {points[1]}"], advice)
     if period is not None:
-        raise explain(
-            AttributeValueError,
-            "interp",
-            "period is not supported",
-            advice="Take x modulo the period, and repeat a point at each end.",
-        )
+        advice = "Take x modulo the period, and repeat a point at each end."
+        raise explain(AttributeValueError, "interp", "period is not supported", advice=advice)
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
     upper = elementwise.clip(taking.searchsorted(xp, x, "right"), 1, points[0].size - 1)
     x0, x1, f0, f1 = (

@@ -113,17 +113,11 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
             text, *shapes, shapes=True, optimize=_path(optimize), einsum_call=True
         )
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise explain(
-            AttributeValueError,
-            "einsum",
-            "the subscripts do not fit the operands",
-            [
-                f"subscripts {text!r}",
-                *(f"operand {i} has shape {s}" for i, s in enumerate(shapes)),
-                str(error),
-            ],
-            "Give a letter for each axis; axes of one letter must be equal in size, or 1.",
-        ) from error
+        problem = "the subscripts do not fit the operands"
+        operands = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
+        given = [f"subscripts {text!r}", *operands, str(error)]
+        advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
+        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])  # type: ignore[misc, union-attr, index]
     if any(len(step[0]) > 2 for step in steps):
         problem = "the path takes three operands or more at once"
@@ -133,13 +127,9 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
 
 
 def _path(optimize: Any) -> Any:
-    return (
-        "optimal"
-        if optimize is True
-        else list(optimize)
-        if isinstance(optimize, tuple)
-        else optimize
-    )
+    if optimize is True:
+        return "optimal"
+    return list(optimize) if isinstance(optimize, tuple) else optimize
 
 
 def einsum_path(

@@ -32,15 +32,18 @@ from minixla.numpy.manipulation import (
     reshape,
 )
 from minixla.numpy.operands import (
+    along,
     axis_of,
     concrete,
     convert_all,
     keep_weak,
+    kind_of,
     lifted,
     listed,
     marked,
     operand_shape,
     refuse_out,
+    resized,
     static_int,
 )
 
@@ -53,9 +56,8 @@ def _members(arrays: Any, subject: str) -> list[Any]:
         operand_shape(arrays, subject)
         members = list(unstack(arrays))
     if not members:
-        raise explain(
-            AttributeValueError, subject, "no array is given", advice="Give one array or more."
-        )
+        advice = "Give one array or more."
+        raise explain(AttributeValueError, subject, "no array is given", advice=advice)
     return members
 
 
@@ -111,8 +113,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The members of an array along an axis, which they no longer have."""
     sizes = operand_shape(x, "unstack").dimensions
     place = axis_of(axis, len(sizes), "unstack")
-    rest = sizes[:place] + sizes[place + 1 :]
-    x = lifted(x)
+    x, rest = lifted(x), resized(sizes, place)
     cuts = [ops.slice_in_dim(x, i, i + 1, place) for i in range(sizes[place])]
     return tuple([keep_weak(ops.reshape(cut, rest), x) for cut in cuts])
 
@@ -156,9 +157,8 @@ def _block(arrays: Any) -> tuple[Any, int]:
     if not isinstance(arrays, list):
         return atleast_1d(arrays), 1
     if not arrays:
-        raise explain(
-            AttributeValueError, "block", "a list is empty", advice="Give one block or more."
-        )
+        advice = "Give one block or more."
+        raise explain(AttributeValueError, "block", "a list is empty", advice=advice)
     parts, depths = zip(*[_block(each) for each in arrays], strict=True)
     depth = depths[0]
     rank = max(depth, *(operand_shape(part, "block").rank for part in parts))
@@ -264,20 +264,13 @@ def repeat(
         ConcretizationError: `repeats` is traced and `total_repeat_length` is not given.
         ShapeError: there is not one count for each index.
     """
-    if axis is None:
-        a, axis = ravel(a), 0
-    sizes = operand_shape(a, "repeat").dimensions
-    place = axis_of(axis, len(sizes), "repeat")
+    a, sizes, place = along(a, axis, "repeat")
     count = _static_count(repeats)
     if count is not None and total_repeat_length is None:
-        spread = ops.broadcast_in_dim(
-            lifted(a),
-            (*sizes[: place + 1], count, *sizes[place + 1 :]),
-            [*range(place + 1), *range(place + 2, len(sizes) + 1)],
-        )
-        joined = (*sizes[:place], sizes[place] * count, *sizes[place + 1 :])
-        return keep_weak(reshape(spread, joined), a)
-
+        kept = [at for at in range(len(sizes) + 1) if at != place + 1]
+        spread = resized(sizes, place, sizes[place], count)
+        repeated = ops.broadcast_in_dim(lifted(a), spread, kept)
+        return keep_weak(reshape(repeated, resized(sizes, place, sizes[place] * count)), a)
     return taking.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
 
 
@@ -294,28 +287,20 @@ def _static_count(repeats: Any) -> int | None:
 def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
     """The index that each element of the result is taken from."""
     if total is None:
-        counts = concrete(
-            repeats, "repeat", "Give total_repeat_length, the size of the result along the axis."
-        )
+        advice = "Give total_repeat_length, the size of the result along the axis."
+        counts = concrete(repeats, "repeat", advice)
         if counts.shape not in ((1,), (size,)):
             problem = "there is not one count for each index of the axis"
             given = [f"{counts.size} counts, the axis has size {size}"]
             advice = "Give one count, or one for each index."
             raise explain(ShapeError, "repeat", problem, given, advice)
         if counts.dtype.kind not in "biu" or (counts < 0).any():
-            raise explain(
-                AttributeValueError,
-                "repeat",
-                "a count is negative or no integer",
-                [f"repeats = {repeats}"],
-                "Give integers >= 0.",
-            )
+            problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
+            raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
         return np.repeat(np.arange(size, dtype=np.int32), counts)
-
     ends = reductions.cumsum(broadcast_to(repeats, (size,)))
     at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
     passed = ops.convert_element_type(expand_dims(at, 1) >= expand_dims(ends, 0), np.int32)
-
     return elementwise.minimum(reductions.sum(passed, 1), max(size - 1, 0))
 
 
@@ -352,14 +337,10 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     Raises:
         IndexError: an index is out of bounds.
     """
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    size = operand_shape(arr, "delete").dimensions[axis_of(axis, np.ndim(arr), "delete")]
+    arr, sizes, place = along(arr, axis, "delete")
     if not isinstance(obj, slice):
         obj = concrete(obj, "delete", "Give indices that are known when the function is traced.")
-    kept = _changed(np.delete, size, obj)
-
-    return taking.take(arr, kept, axis)
+    return taking.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -374,22 +355,19 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     Raises:
         IndexError: an index is out of bounds.
     """
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    own = operand_shape(arr, "insert")
-    place = axis_of(axis, own.rank, "insert")
-    size = own.dimensions[place]
+    arr, sizes, place = along(arr, axis, "insert")
+    size = sizes[place]
     if isinstance(obj, slice):
         index = np.arange(*obj.indices(size))
     else:
         index = concrete(obj, "insert", "Give indices that are known when the function is traced.")
-    values = astype(values, own.dtype)
-    missing = own.rank - operand_shape(values, "insert").rank
+    values = astype(values, kind_of(arr))
+    missing = len(sizes) - operand_shape(values, "insert").rank
     values = expand_dims(values, tuple(range(missing))) if missing > 0 else values
     if index.ndim == 0:
         values = moveaxis(values, 0, place)
     count = operand_shape(values, "insert").dimensions[place] if index.size == 1 else index.size
-    values = broadcast_to(values, (*own.dimensions[:place], count, *own.dimensions[place + 1 :]))
+    values = broadcast_to(values, resized(sizes, place, count))
     new = size + np.arange(count, dtype=np.int32)
     before = index.item() if index.size == 1 else index
     order = _changed(np.insert, size, before, new)

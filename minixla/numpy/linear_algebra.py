@@ -193,11 +193,10 @@ def tensordot(
 @one_program("a", "b")
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axes; with a scalar the product."""
-    if not operand_shape(a, "inner").rank or not operand_shape(b, "inner").rank:
-        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
-    return tensordot(
-        a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
-    )
+    has_scalar = not operand_shape(a, "inner").rank or not operand_shape(b, "inner").rank
+    axes = 0 if has_scalar else (-1, -1)
+    how = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return tensordot(a, b, axes, **how)
 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
@@ -209,12 +208,8 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 @one_program("a", "b")
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
-    return dot(
-        ravel(elementwise.conjugate(a)),
-        ravel(b),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    how = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return dot(ravel(elementwise.conjugate(a)), ravel(b), **how)
 
 
 @one_program("x1", "x2")
@@ -230,10 +225,8 @@ def vecdot(
     """The sum of products along an axis, x1 conjugated; the other axes broadcast."""
     row = expand_dims(moveaxis(elementwise.conjugate(x1), axis, -1), -2)
     column = expand_dims(moveaxis(x2, axis, -1), -1)
-    product = matmul(
-        row, column, precision=precision, preferred_element_type=preferred_element_type
-    )
-    return squeeze(product, (-2, -1))
+    how = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return squeeze(matmul(row, column, **how), (-2, -1))
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:

@@ -19,6 +19,7 @@ from minixla.numpy.operands import (
     kind_of,
     lifted,
     listed,
+    one_of,
     operand_shape,
     requested_type,
     static_int,
@@ -81,10 +82,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     sizes = _target_sizes(own, shape)
     if order == "F":
         return transpose(reshape(transpose(a), sizes[::-1]))
-    if order not in ("C", "A"):
-        raise explain(
-            AttributeValueError, "reshape", f"order {order!r} is unknown", advice='Give "C" or "F".'
-        )
+    one_of(order, ("C", "F", "A"), "reshape", "order")
     return keep_weak(_reshaped(a, own, sizes), a)
 
 
@@ -104,13 +102,9 @@ def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
             raise explain(ShapeError, "reshape", problem, given, advice)
         sizes[sizes.index(-1)] = total // known
     if math.prod(sizes) != total or any(size < 0 for size in sizes):
-        raise explain(
-            ShapeError,
-            "reshape",
-            f"{total} elements do not fit this shape",
-            given,
-            "The number of elements must stay; one size may be -1.",
-        )
+        problem = f"{total} elements do not fit this shape"
+        advice = "The number of elements must stay; one size may be -1."
+        raise explain(ShapeError, "reshape", problem, given, advice)
     return tuple(sizes)
 
 

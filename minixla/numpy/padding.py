@@ -48,14 +48,9 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
 
 _KEYWORDS = {
     "constant": "constant_values",
-    "empty": None,
-    "edge": None,
     "reflect": "reflect_type",
     "symmetric": "reflect_type",
-    "wrap": None,
-    "maximum": None,
-    "minimum": None,
-    "mean": None,
+    **dict.fromkeys(("empty", "edge", "wrap", "maximum", "minimum", "mean")),
 }
 
 
@@ -86,13 +81,8 @@ def _check(mode: Any, keywords: dict[str, Any], widths: Widths) -> None:
         advice = f"Modes are {', '.join(_KEYWORDS)}."
         raise explain(AttributeValueError, "pad", problem, given, advice)
     if any(width < 0 for pair in widths for width in pair):
-        raise explain(
-            AttributeValueError,
-            "pad",
-            "a width is negative",
-            [f"pad_width = {widths}"],
-            "Take elements away with slices.",
-        )
+        given, advice = [f"pad_width = {widths}"], "Take elements away with slices."
+        raise explain(AttributeValueError, "pad", "a width is negative", given, advice)
 
 
 def _constant(array: Any, widths: Widths, values: Any) -> Any:
@@ -102,20 +92,14 @@ def _constant(array: Any, widths: Widths, values: Any) -> Any:
         value = lifted(convert(values, kind))
         return ops.pad(array, value, [(*pair, 0) for pair in widths]) if rank else array
     values = creation.asarray(values, kind)
-    numbers = _numbers_of(values, rank)
+    numbers = broadcast_to(values, (rank, 2))
     for axis, pair in enumerate(widths):
         for side in (0, 1):
             config = [(0, 0, 0)] * rank
             config[axis] = (pair[0], 0, 0) if side == 0 else (0, pair[1], 0)
             if pair[side]:
-                array = ops.pad(array, numbers(axis, side), config)
+                array = ops.pad(array, numbers[axis, side], config)
     return array
-
-
-def _numbers_of(values: Any, rank: int) -> Callable[[int, int], Any]:
-
-    spread = broadcast_to(values, (rank, 2))
-    return lambda axis, side: spread[axis, side]
 
 
 def _padded(
