@@ -1,14 +1,20 @@
-"""The methods and attributes of arrays, put on Tracer when this module is imported."""
+"""What tracers have of arrays: methods, attributes and NumPy's protocols, put on Tracer."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NoReturn
 
-from minixla.core.errors import ShapeError, explain
+import numpy as np
+
+import minixla.numpy as mnp
+from minixla.core.errors import ForeignCallError, ShapeError, explain
 from minixla.core.expressions import running_expression, text_of
 from minixla.core.source import find_source
+from minixla.core.state import state
 from minixla.core.tracing import Tracer
 from minixla.numpy import (
     averages,
@@ -22,7 +28,6 @@ from minixla.numpy import (
 )
 from minixla.numpy.index_updates import IndexUpdates
 from minixla.numpy.indexing import getitem
-from minixla.numpy.protocols import PROTOCOLS
 
 
 def _members(self: Tracer) -> Iterator[Any]:
@@ -95,6 +100,181 @@ def _dimension_reverse(self: Tracer) -> Any:
     return manipulation.transpose(self)
 
 
+# NumPy's protocols: plain NumPy functions given a tracer become ours.
+
+# NumPy's names of keywords where ours, which are JAX's, differ.
+_KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
+# Our functions that are a ufunc's methods.
+_OF_METHODS = {
+    "reduce": {
+        "add": "sum",
+        "multiply": "prod",
+        "maximum": "max",
+        "minimum": "min",
+        "logical_and": "all",
+        "logical_or": "any",
+    },
+    "accumulate": {
+        "add": "cumsum",
+        "multiply": "cumprod",
+        "maximum": "cummax",
+        "minimum": "cummin",
+    },
+}
+
+
+# What stands for functions that JAX has not either.
+_ADVICE = {
+    "Ask for x.dtype": "common_type min_scalar_type",
+    "Print it while the program runs, with mx.debug_print": "array2string",
+    "Return the value and write it": "savetxt savez_compressed",
+    "The type of a result must be known: take mx.numpy.real(x)": "real_if_close",
+    "Traced values have no memory": "may_share_memory shares_memory",
+    "Write x = mx.numpy.where(mask, y, x)": "copyto putmask",
+    "XLA has no dates": "busday_count busday_offset datetime_as_string is_busday isnat",
+}
+_INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
+
+
+@cache
+def _ours(name: str, module: str = "numpy") -> Callable[..., Any] | None:
+    """Our function of the name that one in NumPy's module has, or None."""
+    is_linalg = module.startswith("numpy.linalg")
+    namespace = mnp.linalg if is_linalg else mnp if "." not in module else None
+    return getattr(namespace, name) if name in getattr(namespace, "__all__", ()) else None
+
+
+def _refuse(name: str, problem: str, advice: str) -> NoReturn:
+    raise explain(ForeignCallError, f"numpy.{name}", problem, advice=advice)
+
+
+def _unsupported(name: str) -> NoReturn:
+    outside = "call it outside of the traced function, or on values that are not traced"
+    advice = _INSTEAD.get(name)
+    if advice is None and not _is_of_numpy(name):  # SciPy's, or a method of a ufunc
+        advice = "Write it with functions of mx.numpy or mx.ops, or JAX's by mx.from_jax"
+    elif advice is None:
+        advice = f"JAX's function can be used: mx.from_jax(jax.numpy.{name})({_arguments()})"
+    _refuse(name, "it has no counterpart for traced values", f"{advice}; or {outside}.")
+
+
+def _is_of_numpy(name: str) -> bool:
+    found: Any = np
+    for each in name.split("."):
+        found = getattr(found, each, None)
+    return callable(found) and not isinstance(getattr(found, "__self__", None), np.ufunc)
+
+
+def _arguments() -> str:
+    """What the user's call gives to the function that is running."""
+    expression = running_expression(state.source or find_source())
+    call = None if expression is None else expression.node
+    if not isinstance(call, ast.Call):
+        return "x"
+    named = [f"{each.arg}={text_of(each.value)}" for each in call.keywords]
+    return ", ".join([*map(text_of, call.args), *named])
+
+
+def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Our function in place of a NumPy ufunc, or of its method `reduce`, `accumulate` or `outer`.
+
+    Raises:
+        ForeignCallError: there is none, or `out`, `where` or another keyword is given.
+    """
+    name = ufunc.__name__
+    if kwargs.get("out") is not None:
+        _refuse(name, "its result cannot be put into out", _instead_of_out())
+    without_effect = ("out", "casting", "order", "subok")
+    options = {key: value for key, value in kwargs.items() if key not in without_effect}
+    dtype = options.pop("dtype", None)
+    if method == "outer":
+        first, second = inputs
+        inputs = (mnp.reshape(first, (*mnp.shape(first), *[1] * mnp.ndim(second))), second)
+    if method in ("__call__", "outer"):
+        result = _called(name, inputs, options)
+    else:
+        result = _folded(name, method, inputs, options)
+    return result if dtype is None else mnp.astype(result, dtype)
+
+
+def _instead_of_out() -> str:
+    """What to write instead of a change of a NumPy array in place."""
+    expression = running_expression(state.source or find_source())
+    node = None if expression is None else expression.node
+    rule = "Traced values do not change arrays in place"
+    if isinstance(node, ast.AugAssign):
+        instead = ast.BinOp(node.target, node.op, node.value)
+        return f"{rule}: write {text_of(node.target)} = {text_of(instead)}."
+    return f"{rule}: use the function's result (x = x + y, not x += y, where x is a NumPy array)."
+
+
+def _called(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    function = _ours(name)
+    if function is None:
+        _unsupported(name)
+    if options:
+        problem = f"the keyword {next(iter(options))} is not supported for traced values"
+        _refuse(name, problem, "Choose between values with mx.numpy.where.")
+    return function(*inputs)
+
+
+def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    function = _ours(_OF_METHODS.get(method, {}).get(name, ""))
+    if function is None:
+        _unsupported(f"{name}.{method}")
+    array, *rest = inputs
+    given = {"axis": rest[0] if rest else 0, **_meant(options)}
+    if given.get("where") is True:
+        del given["where"]
+    return function(array, **given)
+
+
+def _meant(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not np._NoValue}  # type: ignore[attr-defined]
+
+
+def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Our function in place of NumPy's of the same name.
+
+    Raises:
+        ForeignCallError: there is none.
+    """
+    name = func.__name__
+    function = _ours(name, func.__module__ or "numpy")
+    if function is None:
+        _unsupported(f"{func.__module__.removeprefix('numpy').lstrip('.')}.{name}".lstrip("."))
+    renamed = _KEYWORDS.get(name, {})
+    named = {renamed.get(key, key): value for key, value in _meant(kwargs).items()}
+    known = _parameters(function)
+    unknown = [] if known is None else [key for key in named if key not in known]
+    if unknown:
+        problem = f"the keyword {unknown[0]} is not supported for traced values"
+        _refuse(name, problem, f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.")
+    return function(*args, **named)
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names that a function's keywords may have; None where it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return frozenset(each.name for each in parameters)
+
+
+def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
+    """`minixla.numpy`, for code written for the Python array API.
+
+    Raises:
+        ValueError: that version is not supported.
+    """
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"version {api_version!r} of the array API is not supported")
+    return mnp
+
+
+# Installation.
+
 _SAME_AS_FUNCTIONS = {
     averages: "mean std var",
     elementwise: "conj conjugate round",
@@ -120,7 +300,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "flatten": manipulation.ravel,
     "reshape": _with_sizes(manipulation.reshape),
     "transpose": _with_sizes(manipulation.transpose),
-    **PROTOCOLS,
+    "__array_ufunc__": _array_ufunc,
+    "__array_function__": _array_function,
+    "__array_namespace__": _array_namespace,
 }
 _ATTRIBUTES: dict[str, Callable[[Tracer], Any]] = {
     "T": _dimension_reverse,

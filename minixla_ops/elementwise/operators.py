@@ -46,7 +46,6 @@ def convert(value: Any, kind: ElementType) -> Any:
             one = cast(np.asarray(array[(0,) * array.ndim]), kind)
             return np.broadcast_to(one, array.shape)
         return cast(array, kind)
-
     return ops.convert_element_type(value, kind)
 
 
@@ -412,19 +411,12 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
-def _method(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _method(
+    function: Callable[[Any, Any], Any], is_reflected: bool = False
+) -> Callable[[Any, Any], Any]:
     def method(self: Tracer, other: Any) -> Any:
         if isinstance(other, _OPERANDS) or _is_array(other):
-            return function(self, other)
-        return NotImplemented
-
-    return method
-
-
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Tracer, other: Any) -> Any:
-        if isinstance(other, _OPERANDS) or _is_array(other):
-            return function(other, self)
+            return function(other, self) if is_reflected else function(self, other)
         return NotImplemented
 
     return method
@@ -459,7 +451,7 @@ _ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwi
 
 for _name, _function in _TWO_SIDED.items():
     setattr(Tracer, f"__{_name}__", _method(_function))
-    setattr(Tracer, f"__r{_name}__", _reflected(_function))
+    setattr(Tracer, f"__r{_name}__", _method(_function, is_reflected=True))
 for _name, _function in _COMPARISONS.items():
     setattr(Tracer, f"__{_name}__", _method(_function))
 for _name, _function in _ONE_SIDED.items():

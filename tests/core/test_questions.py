@@ -263,6 +263,6 @@ NOT_IN_JAX = [
 
 
 def test_advice_for_functions_that_jax_has_not_either() -> None:
-    from minixla.numpy.protocols import _INSTEAD
+    from minixla.numpy.array_methods import _INSTEAD
 
     assert sorted(_INSTEAD) == NOT_IN_JAX
