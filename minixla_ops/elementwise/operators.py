@@ -70,13 +70,9 @@ def _fitting(number: int, kind: ElementType) -> Any:
     signed, unsigned = (1 << (canonical_element_type(S64).bits - 1)), 1 << kind.bits
     if not -signed <= number < (unsigned if kind.kind == "unsigned" else signed):
         subject, what = named_operand(number, "promotion", "an operand")
-        raise explain(
-            IntegerRangeError,
-            subject,
-            f"{what}, a Python int, is too large for {kind}",
-            [str(number)],
-            "Give an array of a wider type, or a float.",
-        )
+        problem = f"{what}, a Python int, is too large for {kind}"
+        advice = "Give an array of a wider type, or a float."
+        raise explain(IntegerRangeError, subject, problem, [str(number)], advice)
     return number
 
 
@@ -354,13 +350,9 @@ def _integer_power(base: Any, exponent: int) -> Any:
     base = convert(base, numeric_type(kind))
     if exponent < 0:
         if not kind.is_inexact:
-            raise explain(
-                ShapeError,
-                "power",
-                f"an integer is raised to the negative power {exponent}",
-                [f"lhs {operand_shape(base)}"],
-                "Make it a float: x ** -1.0, or 1 / x.",
-            )
+            problem = f"an integer is raised to the negative power {exponent}"
+            advice = "Make it a float: x ** -1.0, or 1 / x."
+            raise explain(ShapeError, "power", problem, [f"lhs {operand_shape(base)}"], advice)
         return divide(1, _integer_power(base, -exponent))
     result = None
     while exponent:
