@@ -11,14 +11,8 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.nn.soft_functions import log_softmax
-from minixla.numpy.operands import (
-    axis_of,
-    default_float,
-    inexact_operand,
-    operand_shape,
-    requested_type,
-    static_int,
-)
+from minixla.numpy import operands
+from minixla.numpy.operands import axis_of, default_float, operand_shape, requested_type, static_int
 from minixla_ops.elementwise.operators import broadcast_to, convert
 
 
@@ -71,7 +65,7 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
         ShapeError: the labels fit neither form.
         AttributeValueError: the axis is out of range.
     """
-    logits = inexact_operand(logits, "cross_entropy")
+    logits = operands.inexact_operand(logits, "cross_entropy")
     sizes = operand_shape(logits, "cross_entropy").dimensions
     place = axis_of(axis, len(sizes), "cross_entropy")
     given = operand_shape(labels, "cross_entropy")

@@ -9,16 +9,8 @@ import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.errors import ShapeError, explain
 from minixla.core.tracing import one_program
-from minixla.numpy.operands import (
-    axes_of,
-    axis_of,
-    common_type,
-    convert_all,
-    inexact_operand,
-    operand_shape,
-    spread,
-    widened,
-)
+from minixla.numpy import operands
+from minixla.numpy.operands import axes_of, axis_of, convert_all, operand_shape, spread, widened
 from minixla_ops.elementwise.operators import convert
 
 
@@ -95,7 +87,7 @@ def layer_norm(
 
     Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
     """
-    inputs = inexact_operand(inputs, "layer_norm")
+    inputs = operands.inexact_operand(inputs, "layer_norm")
     shape = operand_shape(inputs, "layer_norm")
     axes = tuple(sorted(axes_of(axis, shape.rank, "layer_norm")))
     given = [each for each in (inputs, scale, offset) if each is not None]
@@ -107,7 +99,7 @@ def layer_norm(
         result = result * _along(axes, scale, shape.dimensions, "scale")
     if offset is not None:
         result = result + _along(axes, offset, shape.dimensions, "offset")
-    return convert(result, common_type("layer_norm", *given))
+    return convert(result, operands.common_type("layer_norm", *given))
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:

@@ -12,7 +12,15 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy import elementwise, joining, linear_algebra, logic, matrices, reductions
+from minixla.numpy import (
+    elementwise,
+    joining,
+    linear_algebra,
+    logic,
+    matrices,
+    operands,
+    reductions,
+)
 from minixla.numpy.element_functions import family, root
 from minixla.numpy.manipulation import (
     atleast_2d,
@@ -22,20 +30,7 @@ from minixla.numpy.manipulation import (
     squeeze,
     transpose,
 )
-from minixla.numpy.operands import (
-    Axis,
-    axes_of,
-    checked_mask,
-    common_type,
-    convert_all,
-    inexact_operand,
-    kind_of,
-    lifted,
-    operand_shape,
-    refuse_out,
-    requested_type,
-    widened,
-)
+from minixla.numpy.operands import Axis, axes_of, checked_mask, kind_of, lifted, refuse_out, widened
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -43,7 +38,7 @@ from minixla_ops.vocabulary import shorthand
 
 def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> Any:
     """How many elements a mean is over: a number, or where there is a mask an array."""
-    shape = operand_shape(a, "mean")
+    shape = operands.operand_shape(a, "mean")
     if mask is not None:
         counted = broadcast_to(mask, shape.dimensions)
         return reductions.sum(counted, axis, kind, None, keepdims)
@@ -72,7 +67,7 @@ def mean(
     """
     refuse_out("mean", out)
     mask = checked_mask(where, "mean")
-    kind = requested_type(dtype, "mean", inexact_type(kind_of(a, "mean")))
+    kind = operands.requested_type(dtype, "mean", inexact_type(kind_of(a, "mean")))
     work = widened(kind) if dtype is None else kind
     count = _count(a, axis, keepdims, mask, work)
     total = reductions.sum(a, axis, work, None, keepdims, None, mask)
@@ -86,7 +81,7 @@ def _computation_types(
     if dtype is None:
         kind = inexact_type(own)
         return widened(kind), kind.real
-    kind = requested_type(dtype, subject)
+    kind = operands.requested_type(dtype, subject)
     if own.is_complex and not kind.is_complex:
         problem = "the dtype for complex numbers is real"
         advice = "Leave dtype out, or give a complex one; the result is real."
@@ -130,7 +125,7 @@ def _spread(
     correction: int | float | None = None,
 ) -> Any:
     refuse_out(name, out)
-    axis = axes_of(axis, operand_shape(a, name).rank, name)
+    axis = axes_of(axis, operands.operand_shape(a, name).rank, name)
     mask = checked_mask(where, name)
     correction = _correction(ddof, correction, name)
     work, kind = _computation_types(kind_of(a, name), dtype, name)
@@ -190,17 +185,20 @@ def average(
         ShapeError: the weights have another shape.
     """
     if weights is None:
-        result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
+        result = mean(operands.inexact_operand(a, "average"), axis, None, None, keepdims)
         kind = kind_of(result)
         total = lifted(shorthand.splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
     else:
-        a, weights = (inexact_operand(x, "average") for x in convert_all("average", [a, weights]))
+        a, weights = (
+            operands.inexact_operand(x, "average")
+            for x in operands.convert_all("average", [a, weights])
+        )
         weights = _aligned_weights(a, weights, axis)
         total = reductions.sum(weights, axis, None, None, keepdims)
         result = reductions.sum(a * weights, axis, None, None, keepdims) / total
     if not returned:
         return result
-    return result, broadcast_to(total, operand_shape(result, "average").dimensions)
+    return result, broadcast_to(total, operands.operand_shape(result, "average").dimensions)
 
 
 def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
@@ -235,7 +233,7 @@ def nanmean(
     own = kind_of(a, "nanmean")
     if not own.is_inexact:
         return mean(a, axis, dtype, None, keepdims, where=where)
-    kind = requested_type(dtype, "nanmean", own)
+    kind = operands.requested_type(dtype, "nanmean", own)
     work = widened(kind)
     options = (axis, work, None, keepdims, None, where)
     count = reductions.sum(ops.not_(logic.isnan(a)), *options)
@@ -255,7 +253,7 @@ def _nan_spread(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    x = inexact_operand(a, name)
+    x = operands.inexact_operand(a, name)
     axis = axes_of(axis, x.ndim, name)
     missing = logic.isnan(x)
     present = ops.not_(missing) if where is None else ops.not_(missing) & where
@@ -287,7 +285,7 @@ def cov(
         ShapeError: an array has more than two dimensions.
     """
     given = [m] if y is None else [m, y]
-    kind = inexact_type(common_type("cov", *given))
+    kind = inexact_type(operands.common_type("cov", *given))
     rows = [_variables(lifted(convert(each, kind)), rowvar) for each in given]
     data = joining.concatenate([atleast_2d(each) for each in rows], 0)
     correction = (0 if bias else 1) if ddof is None else ddof

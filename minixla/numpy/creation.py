@@ -14,24 +14,9 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, host_array, not_a_value
-from minixla.numpy import elementwise, joining
+from minixla.numpy import elementwise, joining, operands
 from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
-from minixla.numpy.operands import (
-    axis_of,
-    common_type,
-    concrete,
-    default_float,
-    default_int,
-    keep_weak,
-    kind_of,
-    lifted,
-    one_of,
-    operand_shape,
-    requested_type,
-    shape_of_rank,
-    static_size,
-    static_sizes,
-)
+from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary.shorthand import splat
@@ -98,7 +83,7 @@ def _leaves(members: Sequence[Any]) -> list[Any]:
 def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
     if kind is None and leaves:
         kind = common_type("array", *leaves)
-    kind = kind or default_float()
+    kind = kind or operands.default_float()
     try:
         return np.asarray(members, dtype=kind.dtype)
     except OverflowError:
@@ -127,7 +112,7 @@ def _filled(
 
 
 def _of_number(name: str, number: int, shape: Any, dtype: Any) -> Any:
-    kind = requested_type(dtype, name, default_float())
+    kind = requested_type(dtype, name, operands.default_float())
     return _filled(number, kind, static_sizes(shape, name))
 
 
@@ -148,13 +133,13 @@ def empty(shape: Any, dtype: Any = None) -> Any:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of a shape that holds `fill_value`, which broadcasts to it."""
-    kind = requested_type(dtype, "full", kind_of(fill_value, "full"))
+    kind = requested_type(dtype, "full", operands.kind_of(fill_value, "full"))
     sizes = static_sizes(shape, "full")
     if isinstance(fill_value, (int, float, complex)):
         result = _filled(fill_value, kind, sizes)
     else:
         result = broadcast_to(convert(fill_value, kind), sizes)
-    return result if dtype is not None else keep_weak(result, fill_value)
+    return result if dtype is not None else operands.keep_weak(result, fill_value)
 
 
 def _like(a: Any, dtype: Any, shape: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
@@ -195,7 +180,9 @@ def _numbers(subject: str, *bounds: Any) -> list[Any]:
             found.append(bound)
             continue
         operand_shape(bound, subject)
-        value = concrete(bound, subject, "Its bounds decide about its size: give Python numbers.")
+        value = operands.concrete(
+            bound, subject, "Its bounds decide about its size: give Python numbers."
+        )
         if value.ndim or np.iscomplexobj(value):
             problem = "a bound is not a real number"
             advice = "Give real scalars."
@@ -267,12 +254,12 @@ def linspace(
     Raises:
         AttributeValueError: `num` is negative.
     """
-    count = static_size(num, "linspace", "num")
+    count = operands.static_size(num, "linspace", "num")
     default = inexact_type(common_type("linspace", start, stop))
     kind = requested_type(dtype, "linspace", default)
     work = inexact_type(kind)
     sizes = operators.broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
-    place = axis_of(axis, len(sizes) + 1, "linspace")
+    place = operands.axis_of(axis, len(sizes) + 1, "linspace")
     first, last = (
         expand_dims(broadcast_to(convert(each, work), sizes), place) for each in (start, stop)
     )
@@ -295,8 +282,8 @@ def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> A
     if count == 1:
         return first
     spread = [gaps if at == place else 1 for at in range(first.ndim)]
-    parts = ops.iota(Shape(kind_of(first).real, (gaps,)), 0) / gaps
-    parts = reshape(convert(parts, kind_of(first)), spread)
+    parts = ops.iota(Shape(operands.kind_of(first).real, (gaps,)), 0) / gaps
+    parts = reshape(convert(parts, operands.kind_of(first)), spread)
     points = first * (1 - parts) + last * parts
     # The last point is exact, whatever rounding does to the others.
     return ops.concat_in_dim([points, last], place) if count > gaps else points
@@ -343,9 +330,12 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         AttributeValueError: `indexing` is something else.
         ShapeError: an array has more than one dimension.
     """
-    one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
+    operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
-    counts = [shape_of_rank(x, (1,), "meshgrid", "Give vectors.", _NO_VECTOR).size for x in vectors]
+    counts = [
+        operands.shape_of_rank(x, (1,), "meshgrid", "Give vectors.", _NO_VECTOR).size
+        for x in vectors
+    ]
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
         places[:2] = 1, 0
@@ -368,7 +358,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         that broadcast together.
     """
     sizes = static_sizes(tuple(dimensions), "indices")
-    kind = requested_type(dtype, "indices", default_int())
+    kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:
         vectors = [ops.iota(Shape(kind, (size,)), 0) for size in sizes]
         return tuple([_along(v, at, [1] * len(sizes)) for at, v in enumerate(vectors)])
@@ -381,7 +371,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors as arrays that broadcast to their grid, for indexing with all combinations."""
     for each in args:
-        shape_of_rank(each, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
+        operands.shape_of_rank(each, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
     return tuple([_along(lifted(x), at, [1] * len(args)) for at, x in enumerate(args)])
 
 

@@ -7,20 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.numpy import elementwise, joining, logic, reductions, taking
+from minixla.numpy import elementwise, joining, logic, operands, reductions, taking
 from minixla.numpy.indexing import getitem
 from minixla.numpy.manipulation import broadcast_to, moveaxis, ravel
-from minixla.numpy.operands import (
-    axes_of,
-    axis_of,
-    convert_all,
-    inexact_operand,
-    keep_weak,
-    lifted,
-    operand_shape,
-    resized,
-    static_size,
-)
+from minixla.numpy.operands import axis_of, convert_all, inexact_operand, lifted, operand_shape
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -44,9 +34,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         AttributeValueError: `n` is negative.
     """
     shape = operand_shape(a, "diff")
-    times = static_size(n, "diff", "n")
+    times = operands.static_size(n, "diff", "n")
     place = axis_of(axis, shape.rank, "diff")
-    edge = resized(shape.dimensions, place, 1)
+    edge = operands.resized(shape.dimensions, place, 1)
     parts = [
         broadcast_to(part, edge) if operand_shape(part, "diff").rank == 0 else part
         for part in (prepend, a, append)
@@ -110,7 +100,7 @@ def gradient(
         AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
     """
     values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
-    axes = axes_of(axis, values.ndim, "gradient")
+    axes = operands.axes_of(axis, values.ndim, "gradient")
     distances = (
         list(varargs) * len(axes) if len(varargs) == 1 else list(varargs or [1.0] * len(axes))
     )
@@ -198,7 +188,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 def polyval(p: Any, x: Any) -> Any:
     """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
     first, *rest = joining.unstack(p) or [0]
-    result = first + keep_weak(shorthand.zeros(operand_shape(x, "polyval")), x)
+    result = first + operands.keep_weak(shorthand.zeros(operand_shape(x, "polyval")), x)
     for each in rest:
         result = result * x + each
     return result

@@ -16,7 +16,7 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
-from minixla.numpy import complex_functions, logic
+from minixla.numpy import complex_functions, logic, operands
 from minixla.numpy.element_functions import (
     by_parts,
     in_f32,
@@ -28,16 +28,7 @@ from minixla.numpy.element_functions import (
     refuse_complex,
     with_derivatives,
 )
-from minixla.numpy.operands import (
-    default_float,
-    inexact_operand,
-    keep_weak,
-    kind_of,
-    lifted,
-    operand_shape,
-    refuse_out,
-    static_int,
-)
+from minixla.numpy.operands import default_float, inexact_operand, keep_weak, kind_of, lifted
 from minixla_ops.elementwise import binary, operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -287,9 +278,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Raises:
         AttributeValueError: integers with negative decimals.
     """
-    refuse_out("round", out)
+    operands.refuse_out("round", out)
     kind = kind_of(a, "round")
-    places = static_int(decimals, "round", "decimals")
+    places = operands.static_int(decimals, "round", "decimals")
     a = lifted(a)
     if kind.is_integer and places >= 0:
         return a
@@ -337,7 +328,7 @@ def real(val: Any, /) -> Any:
 
 def imag(val: Any, /) -> Any:
     """The imaginary part; zeros of real numbers."""
-    shape = operand_shape(val, "imag")
+    shape = operands.operand_shape(val, "imag")
     is_complex = shape.element_type.is_complex
     return ops.imag(lifted(val)) if is_complex else lifted(shorthand.zeros(shape))
 

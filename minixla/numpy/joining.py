@@ -19,7 +19,7 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.tracing import weak_type_of
-from minixla.numpy import creation, elementwise, reductions, taking
+from minixla.numpy import creation, elementwise, operands, reductions, taking
 from minixla.numpy.manipulation import (
     astype,
     atleast_1d,
@@ -31,21 +31,7 @@ from minixla.numpy.manipulation import (
     ravel,
     reshape,
 )
-from minixla.numpy.operands import (
-    along,
-    axis_of,
-    concrete,
-    convert_all,
-    keep_weak,
-    kind_of,
-    lifted,
-    listed,
-    marked,
-    operand_shape,
-    refuse_out,
-    resized,
-    static_int,
-)
+from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
 
 
 def _members(arrays: Any, subject: str) -> list[Any]:
@@ -82,9 +68,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         advice = "They must have equally many dimensions, at least one; stack makes a new axis."
         raise explain(ShapeError, "concatenate", problem, given, advice)
     place = axis_of(axis, shapes[0].rank, "concatenate")
-    converted = [lifted(each) for each in convert_all("concatenate", members, dtype)]
+    converted = [lifted(each) for each in operands.convert_all("concatenate", members, dtype)]
     result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
-    return marked(result, dtype is None and all(map(weak_type_of, members)))
+    return operands.marked(result, dtype is None and all(map(weak_type_of, members)))
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
@@ -98,7 +84,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     Raises:
         ShapeError: their shapes differ.
     """
-    refuse_out("stack", out)
+    operands.refuse_out("stack", out)
     members = _members(arrays, "stack")
     shapes = [operand_shape(each, "stack") for each in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
@@ -187,9 +173,9 @@ def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: b
 
 def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> list[int]:
     if isinstance(indices_or_sections, (list, tuple)) or np.ndim(indices_or_sections):
-        cuts = [static_int(each, subject, "an index") for each in indices_or_sections]
+        cuts = [operands.static_int(each, subject, "an index") for each in indices_or_sections]
         return [0, *(slice(each).indices(size)[1] for each in cuts), size]
-    sections = static_int(indices_or_sections, subject, "the number of sections")
+    sections = operands.static_int(indices_or_sections, subject, "the number of sections")
     part, longer = divmod(size, sections) if sections > 0 else (0, 1)
     if sections < 1 or (equal and longer):
         problem = f"{size} indices cannot be split into {sections} equal sections"
@@ -235,7 +221,7 @@ def tile(A: Any, reps: Any) -> Any:
         A: an array.
         reps: a count, or one for each axis; the shorter side gets ones in front.
     """
-    counts = [static_int(each, "tile", "reps") for each in listed(reps)]
+    counts = [operands.static_int(each, "tile", "reps") for each in listed(reps)]
     own = operand_shape(A, "tile").dimensions
     rank = max(len(counts), len(own))
     counts = [1] * (rank - len(counts)) + counts
@@ -288,7 +274,7 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
     """The index that each element of the result is taken from."""
     if total is None:
         advice = "Give total_repeat_length, the size of the result along the axis."
-        counts = concrete(repeats, "repeat", advice)
+        counts = operands.concrete(repeats, "repeat", advice)
         if counts.shape not in ((1,), (size,)):
             problem = "there is not one count for each index of the axis"
             given = [f"{counts.size} counts, the axis has size {size}"]
@@ -339,7 +325,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """
     arr, sizes, place = along(arr, axis, "delete")
     if not isinstance(obj, slice):
-        obj = concrete(obj, "delete", "Give indices that are known when the function is traced.")
+        obj = operands.concrete(
+            obj, "delete", "Give indices that are known when the function is traced."
+        )
     return taking.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 
@@ -360,8 +348,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if isinstance(obj, slice):
         index = np.arange(*obj.indices(size))
     else:
-        index = concrete(obj, "insert", "Give indices that are known when the function is traced.")
-    values = astype(values, kind_of(arr))
+        index = operands.concrete(
+            obj, "insert", "Give indices that are known when the function is traced."
+        )
+    values = astype(values, operands.kind_of(arr))
     missing = len(sizes) - operand_shape(values, "insert").rank
     values = expand_dims(values, tuple(range(missing))) if missing > 0 else values
     if index.ndim == 0:

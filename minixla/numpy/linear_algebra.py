@@ -10,19 +10,9 @@ import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy import elementwise, joining
+from minixla.numpy import elementwise, joining, operands
 from minixla.numpy.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, transpose
-from minixla.numpy.operands import (
-    axes_of,
-    axis_of,
-    convert_all,
-    lifted,
-    listed,
-    marked,
-    operand_shape,
-    refuse_out,
-    requested_type,
-)
+from minixla.numpy.operands import axes_of, axis_of, lifted, listed, marked, operand_shape
 from minixla_ops.elementwise.operators import convert
 
 
@@ -31,10 +21,10 @@ def _product(
 ) -> Any:
     """DotGeneral of operands converted to one type."""
     weak = weak_type_of(a) and weak_type_of(b) and preferred_element_type is None
-    lhs, rhs = convert_all(subject, [a, b])
+    lhs, rhs = operands.convert_all(subject, [a, b])
     wanted = None
     if preferred_element_type is not None:
-        wanted = requested_type(preferred_element_type, subject)
+        wanted = operands.requested_type(preferred_element_type, subject)
         if wanted.bits < operand_shape(lhs, subject).element_type.bits:
             return lifted(convert(ops.dot_general(lhs, rhs, numbers, precision), wanted))
     return marked(ops.dot_general(lhs, rhs, numbers, precision, wanted), weak)
@@ -201,7 +191,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of each element of `a` with each of `b`, in row-major order."""
-    refuse_out("outer", out)
+    operands.refuse_out("outer", out)
     return elementwise.multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
 

@@ -11,18 +11,10 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy import creation, elementwise, reductions, taking
+from minixla.numpy import creation, elementwise, operands, reductions, taking
 from minixla.numpy.element_functions import named, of_two_operands, refuse_complex
 from minixla.numpy.manipulation import expand_dims, ravel
-from minixla.numpy.operands import (
-    as_bool,
-    convert_all,
-    lifted,
-    listed,
-    marked,
-    operand_shape,
-    promoted,
-)
+from minixla.numpy.operands import as_bool, lifted, listed, marked, operand_shape, promoted
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -182,7 +174,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         given = [f"{len(condlist)} conditions, {len(choicelist)} choices"]
         advice = "Give one choice for each condition, at least one."
         raise explain(AttributeValueError, "select", problem, given, advice)
-    *choices, result = convert_all("select", [*choicelist, default])
+    *choices, result = operands.convert_all("select", [*choicelist, default])
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)
     return result

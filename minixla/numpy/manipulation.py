@@ -11,20 +11,8 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeError, explain
-from minixla.numpy.operands import (
-    as_bool,
-    axes_of,
-    axis_of,
-    keep_weak,
-    kind_of,
-    lifted,
-    listed,
-    one_of,
-    operand_shape,
-    requested_type,
-    static_int,
-    static_sizes,
-)
+from minixla.numpy import operands
+from minixla.numpy.operands import axes_of, axis_of, keep_weak, lifted, listed, operand_shape
 from minixla_ops.elementwise import operators
 
 
@@ -52,10 +40,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     Raises:
         ShapeError: `x` is no array or `dtype` no element type.
     """
-    kind = requested_type(float if dtype is None else dtype, "astype")
-    given = kind_of(x, "astype")
+    kind = operands.requested_type(float if dtype is None else dtype, "astype")
+    given = operands.kind_of(x, "astype")
     if kind.kind == "pred" and given.is_complex:
-        return as_bool(x, "astype")
+        return operands.as_bool(x, "astype")
     return lifted(operators.convert(lifted(x), kind))
 
 
@@ -82,7 +70,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     sizes = _target_sizes(own, shape)
     if order == "F":
         return transpose(reshape(transpose(a), sizes[::-1]))
-    one_of(order, ("C", "F", "A"), "reshape", "order")
+    operands.one_of(order, ("C", "F", "A"), "reshape", "order")
     return keep_weak(_reshaped(a, own, sizes), a)
 
 
@@ -91,7 +79,7 @@ def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
 
 
 def _target_sizes(own: tuple[int, ...], shape: Any) -> tuple[int, ...]:
-    sizes = [static_int(each, "reshape", "shape") for each in listed(shape)]
+    sizes = [operands.static_int(each, "reshape", "shape") for each in listed(shape)]
     total = math.prod(own)
     given = [f"the array has shape {own}", f"shape = {tuple(sizes)}"]
     if -1 in sizes:
@@ -228,7 +216,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
         ShapeError: the shapes do not fit.
     """
     own = operand_shape(array, "broadcast_to").dimensions
-    sizes = static_sizes(shape, "broadcast_to")
+    sizes = operands.static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
         problem = "the array cannot be repeated to this shape"
         given = [f"the array has shape {own}", f"shape = {sizes}"]
@@ -251,7 +239,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         AttributeValueError: a size is negative or no integer.
         ShapeError: there is none.
     """
-    sizes = [static_sizes(shape, "broadcast_shapes") for shape in shapes]
+    sizes = [operands.static_sizes(shape, "broadcast_shapes") for shape in shapes]
     return operators.broadcast_shapes(sizes, "broadcast_shapes")
 
 
@@ -305,7 +293,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     """
     rank = operand_shape(m, "rot90").rank
     first, second = axes_of(axes, rank, "rot90")
-    turns = static_int(k, "rot90", "k") % 4
+    turns = operands.static_int(k, "rot90", "k") % 4
     if turns == 0:
         return lifted(m)
     if turns == 2:

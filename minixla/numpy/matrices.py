@@ -11,25 +11,10 @@ import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.numpy import creation, elementwise, joining, reductions, taking
+from minixla.numpy import creation, elementwise, joining, operands, reductions, taking
 from minixla.numpy.index_updates import IndexUpdate
 from minixla.numpy.manipulation import broadcast_to, expand_dims, moveaxis, ravel, reshape
-from minixla.numpy.operands import (
-    axis_of,
-    default_float,
-    default_int,
-    host_indices,
-    keep_weak,
-    kind_of,
-    lifted,
-    operand_shape,
-    refuse_in_place,
-    refuse_out,
-    requested_type,
-    shape_of_rank,
-    static_int,
-    static_size,
-)
+from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
@@ -61,7 +46,9 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
         k: how far above the main diagonal the ones are.
         dtype: default: the default float type.
     """
-    return _compared("eye", ops.eq, N, M, k, requested_type(dtype, "eye", default_float()))
+    return _compared(
+        "eye", ops.eq, N, M, k, operands.requested_type(dtype, "eye", operands.default_float())
+    )
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -71,7 +58,7 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    return _compared("tri", ops.ge, N, M, k, requested_type(dtype, "tri", F32))
+    return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
 
 
 def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
@@ -107,17 +94,17 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         AttributeValueError: the array has fewer than two dimensions, or the axes are one.
     """
     rank = operand_shape(a, "diagonal").rank
-    axes = [axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
+    axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
         problem = "axis1 and axis2 are one axis"
         given = [f"axis1 = {axis1}", f"axis2 = {axis2}"]
         raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
     a = moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
-    offset = static_int(offset, "diagonal", "offset")
+    offset = operands.static_int(offset, "diagonal", "offset")
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not count:
-        return creation.zeros((*outer, 0), kind_of(a))
+        return creation.zeros((*outer, 0), operands.kind_of(a))
     # In row-major order the elements of a diagonal are columns + 1 apart.
     start = offset if offset >= 0 else -offset * columns
     flat = reshape(a, (*outer, rows * columns))
@@ -129,7 +116,7 @@ def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
     """The sum of a diagonal of matrices; arguments as for `diagonal`."""
-    refuse_out("trace", out)
+    operands.refuse_out("trace", out)
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
@@ -144,7 +131,7 @@ def diag(v: Any, k: int = 0) -> Any:
         ShapeError: `v` has another rank.
     """
     shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
-    offset = static_int(k, "diag", "k")
+    offset = operands.static_int(k, "diag", "k")
     if shape.rank == 2:
         return diagonal(v, offset)
     size = shape.size + abs(offset)
@@ -164,7 +151,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size `n`."""
-    return (ops.iota(Shape(default_int(), (n,)), 0),) * ndim
+    return (ops.iota(Shape(operands.default_int(), (n,)), 0),) * ndim
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -182,12 +169,12 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The row and column indices of the lower triangle of an n by m matrix."""
-    return host_indices(np.tril_indices(n, k, m))
+    return operands.host_indices(np.tril_indices(n, k, m))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The row and column indices of the upper triangle of an n by m matrix."""
-    return host_indices(np.triu_indices(n, k, m))
+    return operands.host_indices(np.triu_indices(n, k, m))
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
@@ -213,7 +200,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     Raises:
         AttributeValueError: `inplace` is not False, for arrays do not change.
     """
-    refuse_in_place("fill_diagonal", inplace or wrap, ", and wrap is not supported")
+    operands.refuse_in_place("fill_diagonal", inplace or wrap, ", and wrap is not supported")
     shape = operand_shape(a, "fill_diagonal")
     count = min(shape.dimensions)
     values = lifted(val)

@@ -15,26 +15,10 @@ from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy import elementwise, logic
+from minixla.numpy import elementwise, logic, operands
 from minixla.numpy.element_functions import family, transforms
 from minixla.numpy.manipulation import broadcast_to, expand_dims, ravel
-from minixla.numpy.operands import (
-    Axis,
-    as_bool,
-    axes_of,
-    axis_of,
-    checked_mask,
-    default_int,
-    kind_of,
-    lifted,
-    neutral,
-    operand_shape,
-    refuse_out,
-    requested_type,
-    sum_type,
-    widened,
-    without_nan,
-)
+from minixla.numpy.operands import Axis, as_bool, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
@@ -60,9 +44,9 @@ def _folded(
     """`a` folded by a monoid; `a` has the type to fold in."""
     shape = operand_shape(a, name)
     kind = shape.element_type
-    axes = axes_of(axis, shape.rank, name)
-    start = neutral(monoid, kind)
-    if checked_mask(where, name) is not None:
+    axes = operands.axes_of(axis, shape.rank, name)
+    start = operands.neutral(monoid, kind)
+    if operands.checked_mask(where, name) is not None:
         a = logic.where(where, a, start)
     computation = _COMPUTATIONS[monoid]
     result = ops.reduce(a, start, computation, axes) if axes else lifted(a)
@@ -97,11 +81,11 @@ def _total(
 ) -> Any:
     refuse_out(name, out)
     own = numeric_type(kind_of(a, name))
-    kind = sum_type(own) if promote_integers else own
+    kind = operands.sum_type(own) if promote_integers else own
     # f16 and bf16 are summed in f32, unless the user names a type.
-    work = widened(kind)
+    work = operands.widened(kind)
     if dtype is not None:
-        kind = work = requested_type(dtype, name)
+        kind = work = operands.requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
     converted = as_bool(a, name) if kind.kind == "pred" else convert(a, work)
     return lifted(convert(_folded(name, monoid, converted, axis, keepdims, initial, where), kind))
@@ -120,8 +104,10 @@ def _nan_total(
     where: Any = None,
 ) -> Any:
     function, number = row
-    axis = axes_of(axis, operand_shape(a, name).rank, name)
-    return function(without_nan(a, name, number), axis, dtype, out, keepdims, initial, where)
+    axis = operands.axes_of(axis, operand_shape(a, name).rank, name)
+    return function(
+        operands.without_nan(a, name, number), axis, dtype, out, keepdims, initial, where
+    )
 
 
 sum = _total("sum", "add", "The sum over axes.")
@@ -134,7 +120,7 @@ def _best(
     name: str, monoid: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any
 ) -> Any:
     shape = operand_shape(a, name)
-    is_empty = 0 in [shape.dimensions[each] for each in axes_of(axis, shape.rank, name)]
+    is_empty = 0 in [shape.dimensions[each] for each in operands.axes_of(axis, shape.rank, name)]
     if initial is None and (is_empty or where is not None):
         problem = f"there may be no element to take the {name} of"
         given = [f"the array has shape {shape.dimensions}", f"axis = {axis}"]
@@ -165,7 +151,7 @@ def _extreme(
 ) -> Any:
     monoid, skips_nan = row
     refuse_out(name, out)
-    x = without_nan(a, name, _worst(monoid)) if skips_nan else a
+    x = operands.without_nan(a, name, _worst(monoid)) if skips_nan else a
     found = _best(name, monoid, x, axis, keepdims, initial, where)
     if not skips_nan or initial is not None or not kind_of(a).is_inexact:
         return found
@@ -211,7 +197,7 @@ any = _truth("any", "or", "Whether any element over axes is not zero.")
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over axes are not zero."""
-    return sum(as_bool(a, "count_nonzero"), axis, default_int(), None, keepdims)
+    return sum(as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
 
 
 @family(
@@ -234,11 +220,11 @@ def _index(
     """
     monoid, skips_nan = row
     refuse_out(name, out)
-    x = without_nan(a, name, _worst(monoid)) if skips_nan else a
+    x = operands.without_nan(a, name, _worst(monoid)) if skips_nan else a
     shape = operand_shape(a, name)
     x = transforms().stop_gradient(lifted(x))
-    dropped = axes_of(axis, shape.rank, name)
-    place = 0 if axis is None else axis_of(axis, shape.rank, name)
+    dropped = operands.axes_of(axis, shape.rank, name)
+    place = 0 if axis is None else operands.axis_of(axis, shape.rank, name)
     x = x if axis is not None else ops.reshape(x, (shape.size,))
     sizes = operand_shape(x, name).dimensions
     if sizes[place] == 0:
@@ -249,9 +235,9 @@ def _index(
     is_best = ops.eq(x, broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))
-    positions = ops.iota(Shape(default_int(), sizes), place)
+    positions = ops.iota(Shape(operands.default_int(), sizes), place)
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
-    found = ops.reduce(found, neutral("min", default_int()), ops.min, [place])
+    found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
     found = expand_dims(found, dropped) if keepdims else found
     if not skips_nan or not shape.element_type.is_inexact:
         return found
@@ -293,7 +279,7 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
     size = shape.dimensions[axis]
     window = [size if at == axis else 1 for at in range(shape.rank)]
     padding = [(size - 1, 0) if at == axis else (0, 0) for at in range(shape.rank)]
-    start = neutral(monoid, shape.element_type)
+    start = operands.neutral(monoid, shape.element_type)
     return ops.reduce_window([x], [start], _COMPUTATIONS[monoid], window, [1] * shape.rank, padding)
 
 
@@ -340,12 +326,12 @@ def _cumulative(
     if axis is None or not shape.rank:
         # A scalar is a vector of one element.
         a, shape = ravel(a), shape.with_dimensions((shape.size,))
-    place = axis_of(0 if axis is None else axis, shape.rank, name)
+    place = operands.axis_of(0 if axis is None else axis, shape.rank, name)
     own = shape.element_type
-    default = sum_type(own) if promote_integers or own.kind == "pred" else own
-    kind = work = requested_type(dtype, name, default)
+    default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
+    kind = work = operands.requested_type(dtype, name, default)
     if kind.kind == "pred":
-        a, work = as_bool(a, name), sum_type(kind)
+        a, work = as_bool(a, name), operands.sum_type(kind)
     a = lifted(convert(a, work))
     result = run(a, place) if operand_shape(a, name).size else a
     return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
@@ -367,7 +353,7 @@ def _differentiable_product() -> Any:
 
     @custom.defjvp
     def _(axis: int, primals: Any, tangents: Any) -> Any:
-        start = neutral("mul", kind_of(primals[0]))
+        start = operands.neutral("mul", kind_of(primals[0]))
         moved = transforms().jvp(lambda x: _scan(x, axis, _factors, start), primals, tangents)[1]
         return _product(primals[0], axis), moved
 
@@ -415,7 +401,7 @@ def _running(
 ) -> Any:
     refuse_out(name, out)
     run, in_place_of_nan = row
-    a = a if in_place_of_nan is None else without_nan(a, name, in_place_of_nan)
+    a = a if in_place_of_nan is None else operands.without_nan(a, name, in_place_of_nan)
     return _cumulative(name, a, axis, dtype, run)
 
 
@@ -430,7 +416,7 @@ nancumprod = _running(
 @family(**_RUNNING)
 def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
     def run(x: Any, axis: int) -> Any:
-        return _scan(x, axis, _COMPUTATIONS[monoid], neutral(monoid, kind_of(x)))
+        return _scan(x, axis, _COMPUTATIONS[monoid], operands.neutral(monoid, kind_of(x)))
 
     return _cumulative(name, a, axis, None, run)
 
@@ -462,7 +448,7 @@ def _running_from(
         problem = f"axis is not given for an array of {rank} dimensions"
         advice = "Only for a vector may it be left out."
         raise explain(AttributeValueError, name, problem, advice=advice)
-    place = axis_of(0 if axis is None else axis, rank, name)
+    place = operands.axis_of(0 if axis is None else axis, rank, name)
     result = _cumulative(name, x, place, dtype, run, promote_integers=initial == 0)
     if not include_initial:
         return result

@@ -13,7 +13,7 @@ from minixla.core.element_types import S64
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
-from minixla.numpy import creation, elementwise, joining, logic, reductions
+from minixla.numpy import creation, elementwise, joining, logic, operands, reductions
 from minixla.numpy.index_updates import IndexUpdate
 from minixla.numpy.indexing import checked_mode, fill_of, getitem, index_dtype, wrapped
 from minixla.numpy.manipulation import (
@@ -24,24 +24,7 @@ from minixla.numpy.manipulation import (
     reshape,
     transpose,
 )
-from minixla.numpy.operands import (
-    along,
-    as_bool,
-    concrete,
-    default_int,
-    host_indices,
-    keep_weak,
-    kind_of,
-    lifted,
-    one_of,
-    operand_shape,
-    promoted,
-    refuse_in_place,
-    refuse_out,
-    resized,
-    static_size,
-    static_sizes,
-)
+from minixla.numpy.operands import along, concrete, default_int, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
@@ -129,8 +112,8 @@ def take_along_axis(
             [f"arr has shape {own}", f"indices have shape {given}"],
             "Give indices with as many dimensions as arr.",
         )
-    sizes = operators.broadcast_shapes([resized(own, place, 1), given], "take_along_axis")
-    kind = kind_of(arr)
+    sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
+    kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
         return creation.zeros(sizes, kind)
     found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
@@ -138,7 +121,7 @@ def take_along_axis(
         is_inside = (chosen >= 0) & (chosen < own[place])
         missing = fill_of(kind) if fill_value is None else fill_value
         found = ops.select(is_inside, found, shorthand.full_like(found, missing))
-    return keep_weak(found, arr)
+    return operands.keep_weak(found, arr)
 
 
 def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) -> tuple[Any, Any]:
@@ -146,7 +129,7 @@ def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) 
     rank = len(sizes)
     dtype = index_dtype(arr.shape)
     chosen = broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
-    whole = resized(sizes, place, arr.shape[place])
+    whole = operands.resized(sizes, place, arr.shape[place])
     batch = tuple([axis for axis in range(rank) if axis != place])
     numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
     return ops.gather(broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
@@ -160,7 +143,7 @@ def put_along_axis(
     Raises:
         AttributeValueError: `inplace` is not False, for arrays do not change.
     """
-    refuse_in_place("put_along_axis", inplace)
+    operands.refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
     arr, sizes, place = along(arr, axis, "put_along_axis")
     grid = list(np.indices(sizes, np.int32, sparse=True))
@@ -188,10 +171,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         raise explain(ShapeError, "nonzero", "the array is a scalar", advice="Use atleast_1d(a).")
     if size is None:
         advice = "Give size, or choose between values with mx.numpy.where(mask, x, y)."
-        return host_indices(np.nonzero(concrete(a, "nonzero", advice)))
-    count = static_size(size, "nonzero", "size")
+        return operands.host_indices(np.nonzero(concrete(a, "nonzero", advice)))
+    count = operands.static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
-    return _first_nonzero(as_bool(a, "nonzero"), count, fills)
+    return _first_nonzero(operands.as_bool(a, "nonzero"), count, fills)
 
 
 def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
@@ -309,7 +292,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The index along each axis of elements given by their number in row-major order."""
-    sizes = static_sizes(shape, "unravel_index")
+    sizes = operands.static_sizes(shape, "unravel_index")
     for size in sizes:
         host_array(size, Shape(default_int()), "unravel_index", "a size")
     rest = lifted(_integers(indices, "unravel_index"))
@@ -361,7 +344,7 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     Raises:
         AttributeValueError: `side` is something else.
     """
-    one_of(side, ("left", "right"), "searchsorted", "side")
-    (elements, values), _, _ = promoted("searchsorted", (a, expand_dims(v, -1)))
+    operands.one_of(side, ("left", "right"), "searchsorted", "side")
+    (elements, values), _, _ = operands.promoted("searchsorted", (a, expand_dims(v, -1)))
     is_before = elements < values if side == "left" else elements <= values
     return reductions.sum(is_before, -1, np.int32)
