@@ -57,12 +57,8 @@ left_shift = bitwise_left_shift = of_two_operands(
 right_shift = bitwise_right_shift = of_two_operands(
     "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
 )
-maximum = of_two_operands(
-    "maximum", operators.promoting(binary.Max.instance), "The greater; NaN wins."
-)
-minimum = of_two_operands(
-    "minimum", operators.promoting(binary.Min.instance), "The smaller; NaN wins."
-)
+maximum = of_two_operands("maximum", operators.promoting(binary.Max()), "The greater; NaN wins.")
+minimum = of_two_operands("minimum", operators.promoting(binary.Min()), "The smaller; NaN wins.")
 divmod = of_two_operands("divmod", operators.divmod, "The pair of `floor_divide` and `remainder`.")
 
 negative = of_one_operand("negative", operators.negative, "The number with the other sign.")

@@ -10,8 +10,8 @@ import numpy as np
 import minixla_ops as ops
 from minixla.numpy import creation, elementwise
 from minixla.numpy.index_parsing import Box, box_of, parse_index, static_key
-from minixla.numpy.indexing import Plan, checked_mode, getitem, plan_of
-from minixla.numpy.manipulation import broadcast_to
+from minixla.numpy.indexing import Plan, checked_mode, getitem, limits_of, plan_of
+from minixla.numpy.manipulation import broadcast_to, reshape
 from minixla.numpy.operands import common_type, keep_weak, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers
@@ -104,7 +104,6 @@ class IndexUpdate:
         return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
 
     def _of_ones(self, values: Any, options: dict[str, Any]) -> Any:
-
         return IndexUpdate(creation.ones_like(self.array), self.index).multiply(values, **options)
 
 
@@ -126,7 +125,8 @@ def _updated(
     own = operand_shape(array, "at")
     if not own.size:
         return lifted(array)
-    work, values = _in_common_type(array, values)
+    kind = common_type("at", array, values)
+    work, values = lifted(convert(array, kind)), convert(values, kind)
     key = static_key(index)
     box = None if key is None else box_of(own.dimensions, key)
     if box is not None and box.is_clamped and mode != "clip":
@@ -135,18 +135,11 @@ def _updated(
         result = _box_updated(work, box, values, combine)
     else:
         parsed = parse_index(index, own.dimensions)
-        if parsed.sizes != own.dimensions:
-            work = ops.reshape(work, parsed.sizes)
         promises = (indices_are_sorted, unique_indices)
+        work = reshape(work, parsed.sizes)
         result = _scattered(work, plan_of(parsed), values, combine, mode, promises)
-        if parsed.sizes != own.dimensions:
-            result = ops.reshape(result, own.dimensions)
+        result = reshape(result, own.dimensions)
     return keep_weak(convert(result, own.element_type), array)
-
-
-def _in_common_type(array: Any, values: Any) -> tuple[Any, Any]:
-    kind = common_type("at", array, values)
-    return lifted(convert(array, kind)), convert(values, kind)
 
 
 def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
@@ -177,7 +170,7 @@ def _scattered(
     updates = broadcast_to(values, plan.result)
     if 0 in plan.result:
         return array
-    updates = updates if plan.sizes == plan.result else ops.reshape(updates, plan.sizes)
+    updates = reshape(updates, plan.sizes)
     indices = _clipped(plan) if mode == "clip" else plan.indices
     is_inside = mode in ("clip", "promise_in_bounds") or _are_known_inside(plan)
     numbers = ScatterDimensionNumbers(*plan.numbers)
@@ -186,22 +179,14 @@ def _scattered(
     )
 
 
-def _limits(plan: Plan) -> np.ndarray:
-    """The largest starts that are in bounds, in the shape of the index vectors."""
-    shape = operand_shape(plan.indices, "at")
-    has_vectors = plan.numbers.index_vector_dim < shape.rank
-    limits = np.asarray(plan.limits if has_vectors else plan.limits[0], shape.dtype)
-    return np.broadcast_to(limits, shape.dimensions)
-
-
 def _are_known_inside(plan: Plan) -> bool:
     indices = plan.indices
     if not isinstance(indices, np.ndarray):
         return False
-    return bool(np.all((indices >= 0) & (indices <= _limits(plan))))
+    return bool(np.all((indices >= 0) & (indices <= limits_of(plan))))
 
 
 def _clipped(plan: Plan) -> Any:
-    limits = _limits(plan)
+    limits = limits_of(plan)
     lowest = np.broadcast_to(np.zeros((), limits.dtype), limits.shape)
     return ops.min(ops.max(plan.indices, lowest), limits)

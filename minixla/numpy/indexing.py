@@ -308,15 +308,20 @@ def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
     return ops.select(mask, found, full_like(found, value))
 
 
+def limits_of(plan: Plan) -> np.ndarray:
+    """The largest starts that are in bounds, in the shape of the index vectors."""
+    shape = operand_shape(plan.indices, "indexing")
+    has_vectors = plan.numbers.index_vector_dim < shape.rank
+    limits = np.asarray(plan.limits if has_vectors else plan.limits[0], shape.dtype)
+    return np.broadcast_to(limits, shape.dimensions)
+
+
 def _in_bounds(plan: Plan) -> Any:
     """For each index vector whether its whole window is within the operand."""
     indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
-    shape = operand_shape(indices, "indexing")
-    if vector_dim == shape.rank:
-        shape = shape.with_dimensions((*shape.dimensions, 1))
-        indices = ops.reshape(indices, shape.dimensions)
-    limits = np.broadcast_to(np.asarray(plan.limits, shape.dtype), shape.dimensions)
-    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits))
+    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
+    if vector_dim == len(indices.shape):
+        return inside
     return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
 
 
