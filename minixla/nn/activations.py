@@ -11,37 +11,33 @@ import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError, explain
-from minixla.core.promotion import numeric_type
+from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy.operands import axis_of, inexact_operand, lifted, marked, operand_shape
-from minixla_ops.elementwise.operators import convert
+from minixla.numpy.operands import axis_of, kind_of, lifted, marked
+from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.vocabulary.shorthand import full_like
 
 _Activation = TypeVar("_Activation", bound=Callable[..., Any])
 
 
-def _of_floats(function: _Activation) -> _Activation:
-    """`function` of a float array, for any array or number."""
+def _activation(adjust: Adjustment) -> Callable[[_Activation], _Activation]:
+    """Makes a function of an array, whose type `adjust` has made, one of any array or number."""
 
-    @one_program("x", "negative_slope", "alpha", "b")
-    @wraps(function)
-    def activation(x: Any, *args: Any, **kwargs: Any) -> Any:
-        result = function(inexact_operand(x, function.__name__), *args, **kwargs)
-        return marked(result, all(map(weak_type_of, (x, *args, *kwargs.values()))))
+    def made(function: _Activation) -> _Activation:
+        @one_program("x", "negative_slope", "alpha", "b")
+        @wraps(function)
+        def activation(x: Any, *args: Any, **kwargs: Any) -> Any:
+            kind = adjust(kind_of(x, function.__name__))
+            result = function(lifted(convert(x, kind)), *args, **kwargs)
+            return marked(result, all(map(weak_type_of, (x, *args, *kwargs.values()))))
 
-    return activation  # type: ignore[return-value]
+        return activation  # type: ignore[return-value]
+
+    return made
 
 
-def _of_numbers(function: _Activation) -> _Activation:
-    """Like `_of_floats`, but integers stay integers."""
-
-    @one_program("x")
-    @wraps(function)
-    def activation(x: Any) -> Any:
-        kind = operand_shape(x, function.__name__).element_type
-        return marked(function(lifted(convert(x, numeric_type(kind)))), weak_type_of(x))
-
-    return activation  # type: ignore[return-value]
+_of_floats = _activation(inexact_type)
+_of_numbers = _activation(numeric_type)
 
 
 # Piecewise linear. The ends of the pieces are where JAX has them, so derivatives there agree.
@@ -166,7 +162,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
         return x * (0.5 * (1.0 + ops.tanh(inner)))
-    kind = operand_shape(x, "gelu").element_type
+    kind = kind_of(x)
     # 1 + erf cancels where x is negative: 16 bits would keep few digits.
     wide = convert(x, F32) if kind.bits < 32 else x
     return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
