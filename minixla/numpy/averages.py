@@ -125,7 +125,7 @@ def _spread(
     correction: int | float | None = None,
 ) -> Any:
     refuse_out(name, out)
-    axis = axes_of(axis, operands.operand_shape(a, name).rank, name)
+    axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
     mask = checked_mask(where, name)
     correction = _correction(ddof, correction, name)
     work, kind = _computation_types(kind_of(a, name), dtype, name)
@@ -254,7 +254,7 @@ def _nan_spread(
     mean: Any = None,
 ) -> Any:
     x = operands.inexact_operand(a, name)
-    axis = axes_of(axis, x.ndim, name)
+    axes_of(axis, x.ndim, name)  # its errors name this function
     missing = logic.isnan(x)
     present = ops.not_(missing) if where is None else ops.not_(missing) & where
     # A number in place of NaN, so that no NaN comes back through the derivative.

@@ -155,9 +155,9 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
     own = operand_shape(x, "where").dimensions
     sizes = operators.broadcast_shapes([operand_shape(mask, "where").dimensions, own], "where")
     # A scalar condition chooses for all.
-    is_one = sizes == own and mask.ndim == 0
-    chosen = [each if is_one else operators.broadcast_to(each, sizes) for each in (mask, x, y)]
-    return marked(ops.select(*chosen), weak)
+    if sizes != own or mask.ndim:
+        mask, x, y = (operators.broadcast_to(each, sizes) for each in (mask, x, y))
+    return marked(ops.select(mask, x, y), weak)
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:

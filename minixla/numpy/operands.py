@@ -141,7 +141,7 @@ def inexact_operand(x: Any, subject: str) -> Any:
 
 def as_bool(x: Any, subject: str) -> Any:
     """Where `x` is not zero, as pred."""
-    kind = kind_of(x, subject)
+    kind = operand_shape(x, subject).element_type
     x = lifted(x)
     return x if kind.kind == "pred" else ops.ne(x, full_like(x, 0))
 
@@ -188,6 +188,8 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
 
 def listed(value: Any) -> list[Any]:
     """A sequence's members; a single value, such as one axis or size, as the only one."""
+    if type(value) is tuple or type(value) is list:
+        return [*value]
     if getattr(value, "ndim", 1) == 0 or not isinstance(value, Iterable):
         return [value]
     return list(value)

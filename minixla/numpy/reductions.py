@@ -46,8 +46,8 @@ def _folded(
     kind = shape.element_type
     axes = operands.axes_of(axis, shape.rank, name)
     start = operands.neutral(monoid, kind)
-    if operands.checked_mask(where, name) is not None:
-        a = logic.where(where, a, start)
+    if where is not None:
+        a = logic.where(operands.checked_mask(where, name), a, start)
     computation = _COMPUTATIONS[monoid]
     result = ops.reduce(a, start, computation, axes) if axes else lifted(a)
     if initial is not None:
@@ -104,7 +104,7 @@ def _nan_total(
     where: Any = None,
 ) -> Any:
     function, number = row
-    axis = operands.axes_of(axis, operand_shape(a, name).rank, name)
+    operands.axes_of(axis, operand_shape(a, name).rank, name)  # its errors name this function
     return function(
         operands.without_nan(a, name, number), axis, dtype, out, keepdims, initial, where
     )
