@@ -87,6 +87,8 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
     """
     if dtype is None and default is not None:
         return default
+    if isinstance(dtype, ElementType) and canonical_element_type(dtype) is dtype:
+        return dtype
     try:
         declared = element_types.element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
     except TypeError as error:

@@ -80,7 +80,7 @@ def _total(
     promote_integers: bool = True,
 ) -> Any:
     refuse_out(name, out)
-    own = numeric_type(kind_of(a, name))
+    own = numeric_type(operand_shape(a, name).element_type)
     kind = operands.sum_type(own) if promote_integers else own
     # f16 and bf16 are summed in f32, unless the user names a type.
     work = operands.widened(kind)
