@@ -188,7 +188,9 @@ def one_program(*names: str) -> Callable[[Function], Function]:
     """
 
     def marked(function: Function) -> Function:
-        positions = tuple(signature(function).parameters)
+        parameters = signature(function).parameters
+        positions = tuple(parameters)
+        unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
 
         @wraps(function)
         def called(*given: Any, **options: Any) -> Any:
@@ -201,8 +203,9 @@ def one_program(*names: str) -> Callable[[Function], Function]:
                     result = at_once(function, given, names, options)
                 else:
                     named = {**dict(zip(positions, given, strict=False)), **options}
-                    # Otherwise too many are given, or one twice, which the function refuses.
-                    if len(named) == len(given) + len(options):
+                    # Otherwise too many are given, or one twice or by a name that it has not,
+                    # which the function refuses.
+                    if len(named) == len(given) + len(options) and unnamed.isdisjoint(options):
                         present = tuple([name for name in names if name in named])
                         operands = tuple([named.pop(name) for name in present])
                         result = at_once(function, operands, present, named)

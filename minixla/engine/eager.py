@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from inspect import Parameter, signature
 from typing import Any
 
 import jax
@@ -203,11 +204,15 @@ def _whole(
     function: Callable[..., Any], names: tuple[str, ...], options: tuple[Any, ...], _: Any
 ) -> Callable[..., Any]:
     given = dict(options)
+    declared = signature(function).parameters if names else {}
+    by_name = [name for name in names if declared[name].kind is not Parameter.POSITIONAL_ONLY]
+    first = len(names) - len(by_name)
 
     def whole(*operands: Any) -> Any:
-        if names:
-            return function(**dict(zip(names, operands, strict=True)), **given)
-        return function(*operands, **given)
+        if not names:
+            return function(*operands, **given)
+        named = dict(zip(by_name, operands[first:], strict=True))
+        return function(*operands[:first], **named, **given)
 
     whole.__name__ = function.__name__
     return jax.jit(stage_for_jax(whole))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
-from inspect import Signature, signature
-from types import ModuleType
+from collections.abc import Callable, Sequence
+from functools import cache, partial, wraps
+from inspect import signature
+from types import FunctionType, ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import minixla_ops as ops
@@ -63,44 +63,29 @@ def family(
     gives the public function, whose parameters the docstring lists.
 
     Args:
-        operands: see `one_program`; none where the functions are not such programs.
+        operands: see `one_program`.
         raises: what the docstrings say of errors.
         meanings: of parameters, where they are not those of PARAMETERS.
     """
     known = {**PARAMETERS, **meanings}
 
-    def maker(function: Callable[Concatenate[str, Row, Parameters], Any]) -> Any:
-        own = signature(function)
-        own = own.replace(parameters=list(own.parameters.values())[2:])
-        lines = ["Args:", *[f"    {each}: {known[each]}" for each in own.parameters]]
+    def maker(function: Any) -> Any:
+        parameters = list(signature(function).parameters)[2:]
+        lines = ["Args:", *[f"    {each}: {known[each]}" for each in parameters]]
         sections = ["\n".join(lines), *([f"Raises:\n    {raises}"] if raises else [])]
 
-        def made(name: str, row: Row, text: str) -> Callable[Parameters, Any]:
-            def public(*given: Parameters.args, **options: Parameters.kwargs) -> Any:
-                try:
-                    return function(name, row, *given, **options)
-                except TypeError as error:
-                    if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                        _refuse_call(name, own, given, options)
-                    raise
-
-            public.__signature__ = own  # type: ignore[attr-defined]
-            named(public, name, "\n\n".join([text, *sections]))
-            return one_program(*operands)(public) if operands else public
+        def made(name: str, row: Row, text: str) -> Any:
+            # A function of the public name, which Python's errors about calls say.
+            own = FunctionType(function.__code__, function.__globals__, name, function.__defaults__)
+            own.__kwdefaults__ = function.__kwdefaults__
+            own.__qualname__ = name
+            # Unlike a function within a function it adds no frame, which looking for users' would.
+            public = partial(own, name, row)
+            return one_program(*operands)(named(public, name, "\n\n".join([text, *sections])))
 
         return made
 
     return maker
-
-
-def _refuse_call(
-    name: str, own: Signature, given: Sequence[Any], options: Mapping[str, Any]
-) -> None:
-    """Raises TypeError, as Python says it of the function, where arguments do not fit."""
-    try:
-        own.bind(*given, **options)
-    except TypeError as error:
-        raise TypeError(f"{name}(): {error}") from None
 
 
 def offered(

@@ -390,7 +390,7 @@ _RUNNING = {
 }
 
 
-@family(**_RUNNING)
+@family("a", **_RUNNING)
 def _running(
     name: str,
     row: tuple[Callable[[Any, int], Any], int | None],
@@ -413,7 +413,7 @@ nancumprod = _running(
 )
 
 
-@family(**_RUNNING)
+@family("a", **_RUNNING)
 def _running_extreme(name: str, monoid: str, a: Any, axis: int | None = None) -> Any:
     def run(x: Any, axis: int) -> Any:
         return _scan(x, axis, _COMPUTATIONS[monoid], operands.neutral(monoid, kind_of(x)))
@@ -426,6 +426,7 @@ cummin = _running_extreme("cummin", "min", "The least element so far along an ax
 
 
 @family(
+    "x",
     x="an array.",
     axis="the axis, which only of a vector may be left out.",
     dtype="the type to compute in and return; default: that of `x`; of sums of integers at least "

@@ -303,6 +303,9 @@ WITH_OPTIONS = [
     (mnp.max, jnp.max, (X,), {"axis": 0, "initial": 4.5, "where": X > 2}),
     (mnp.var, jnp.var, (X, 0), {"correction": 1}),
     (mnp.matmul, jnp.matmul, (X, X.T), {}),
+    (mnp.vecdot, jnp.vecdot, (X, X), {"axis": 0}),
+    (mnp.cumsum, jnp.cumsum, (X, 1), {}),
+    (mnp.cumulative_prod, jnp.cumulative_prod, (X,), {"axis": 1, "include_initial": True}),
     (mx.nn.softmax, jax.nn.softmax, (X,), {"axis": 0}),
     (mx.nn.leaky_relu, jax.nn.leaky_relu, (X - 2,), {"negative_slope": 0.5}),
     (mx.nn.leaky_relu, jax.nn.leaky_relu, (X - 2,), {}),
@@ -406,6 +409,8 @@ def test_arguments_that_the_function_refuses():
         mnp.sum(jnp.ones((2, 3)), 1, a=jnp.ones(2))
     with pytest.raises(TypeError):
         mnp.sum(jnp.ones((2, 3)), *[None] * 8)
+    with pytest.raises(TypeError, match="positional-only"):
+        mnp.vecdot(x1=jnp.ones(3), x2=jnp.ones(3))
 
 
 def test_options_that_no_program_is_made_for():

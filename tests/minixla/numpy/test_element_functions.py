@@ -39,9 +39,9 @@ def test_rows_of_families_are_functions_like_others(name: str) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_wrong_calls_are_refused_by_name(name: str) -> None:
     function = getattr(mnp, name)
-    with pytest.raises(TypeError, match=rf"^{name}\(\): missing a required .*argument: '[ax]'"):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing 1 required .*argument: '[ax]'"):
         function()
-    with pytest.raises(TypeError, match=rf"^{name}\(\): .*unexpected keyword argument 'axes'"):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'axes'"):
         function(X, axes=0)
     with pytest.raises(ValueError, match=rf"^{name}: axis 2 is out of bounds"):
         function(X, axis=2)
