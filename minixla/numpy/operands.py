@@ -232,8 +232,9 @@ def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
 def along(a: Any, axis: Any, subject: str) -> tuple[Any, tuple[int, ...], int]:
     """An array, its sizes and an axis; None stands for that of its elements in row-major order."""
     shape = operand_shape(a, subject)
-    if axis is None:
-        return ops.reshape(lifted(a), (shape.size,)), (shape.size,), 0
+    if axis is None and shape.rank != 1:
+        return keep_weak(ops.reshape(lifted(a), (shape.size,)), a), (shape.size,), 0
+    axis = 0 if axis is None else axis
     return a, shape.dimensions, axis_of(axis, shape.rank, subject)
 
 

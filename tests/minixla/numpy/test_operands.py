@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
+import minixla.numpy as mnp
 
 A = np.ones((2, 3), np.float32)
 B = np.ones((4, 5), np.float32)
@@ -70,3 +71,24 @@ def test_value_errors_of_numpy_are_value_errors(name: str) -> None:
         CALLS[name](mx.numpy)
     assert isinstance(caught.value, mx.MinixlaError)
     assert "test_operands.py" in str(caught.value)
+
+
+FLATTENED = {
+    "take": ([0],),
+    "take_along_axis": (np.array([0]), None),
+    "repeat": (2,),
+    "delete": (0,),
+}
+
+
+@pytest.mark.parametrize("name", FLATTENED)
+@pytest.mark.parametrize("shape", [(2, 2), (3,)])
+def test_arrays_without_an_axis_stay_weakly_typed(name, shape):
+    found = []
+
+    def program(x):
+        found.append(getattr(mnp, name)(mnp.broadcast_to(x, shape), *FLATTENED[name]).weak_type)
+        return x
+
+    mx.make_graph(program)(1.0)
+    assert found == [True]
