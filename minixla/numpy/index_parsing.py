@@ -193,8 +193,6 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
         IndexingError, ShapeError, ConcretizationError: it does not fit an array of `sizes`.
     """
     members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
-    if not any(member is Ellipsis for member in members):
-        members.append(Ellipsis)
     shapes = [None if _is_basic(each) else _index_shape(each, index, sizes) for each in members]
     plain: list[Any] = []
     for member, shape in zip(members, shapes, strict=True):
@@ -202,6 +200,8 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
         plain.extend([0] * _consumed(shape) if is_axis else [member])
     # What `_expanded`, which checks the counts, puts in place of the ellipsis.
     missing = sum(each == WHOLE for each in _expanded(plain, sizes))
+    if not any(member is Ellipsis for member in members):
+        members, shapes = [*members, Ellipsis], [*shapes, None]
     rest, own, entries = list(sizes), [], []
     for member, shape in zip(members, shapes, strict=True):
         count = missing if member is Ellipsis else 0 if member is None else _consumed(shape)

@@ -183,7 +183,7 @@ def tensordot(
 @one_program("a", "b")
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axes; with a scalar the product."""
-    has_scalar = not operand_shape(a, "inner").rank or not operand_shape(b, "inner").rank
+    has_scalar = 0 in [operand_shape(each, "inner").rank for each in (a, b)]
     axes = 0 if has_scalar else (-1, -1)
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
     return tensordot(a, b, axes, **how)

@@ -70,7 +70,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     sizes = _target_sizes(own, shape)
     if order == "F":
         return transpose(reshape(transpose(a), sizes[::-1]))
-    operands.one_of(order, ("C", "F", "A"), "reshape", "order")
+    operands.one_of("C" if order == "A" else order, ("C", "F"), "reshape", "order")
     return keep_weak(_reshaped(a, own, sizes), a)
 
 

@@ -280,8 +280,8 @@ def shape_of_rank(
     """
     shape = operand_shape(value, subject)
     if shape.rank not in ranks:
-        problem = problem or f"the array is {shape}"
-        raise explain(ShapeError, subject, problem, [f"given {shape}"], advice)
+        given = [f"given {shape}"] if problem else []
+        raise explain(ShapeError, subject, problem or f"the array is {shape}", given, advice)
     return shape
 
 

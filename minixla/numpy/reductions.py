@@ -223,8 +223,8 @@ def _index(
     x = operands.without_nan(a, name, _worst(monoid)) if skips_nan else a
     shape = operand_shape(a, name)
     x = transforms().stop_gradient(lifted(x))
-    dropped = operands.axes_of(axis, shape.rank, name)
     place = 0 if axis is None else operands.axis_of(axis, shape.rank, name)
+    dropped = range(shape.rank) if axis is None else (place,)
     x = x if axis is not None else ops.reshape(x, (shape.size,))
     sizes = operand_shape(x, name).dimensions
     if sizes[place] == 0:

@@ -322,9 +322,10 @@ def ravel_multi_index(
     Raises:
         AttributeValueError: an index is out of range, or the mode is unknown.
     """
+    indices = [_integers(each, "ravel_multi_index") for each in multi_index]
     arrays = [
         _brought_inside("ravel_multi_index", each, size, mode, "an index", "Indices")
-        for each, size in zip(multi_index, dims, strict=True)
+        for each, size in zip(indices, dims, strict=True)
     ]
     axes = range(len(dims)) if order == "C" else reversed(range(len(dims)))
     total: Any = None
