@@ -80,6 +80,7 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
         raise explain(AttributeValueError, "einsum", "there are no operands", given, advice)
     if isinstance(subscripts, str):
         return subscripts, operands
+    # Late, for it takes some 30 ms to import.
     from opt_einsum.parser import convert_interleaved_input
 
     try:
@@ -104,6 +105,7 @@ def _hashable(optimize: Any) -> Any:
 @lru_cache(maxsize=1024)
 def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[Step, ...]:
     """The steps in which a product is computed, each of one operand or two."""
+    # Late, for it takes some 30 ms to import.
     from opt_einsum import contract_path
 
     if optimize is False:
@@ -136,6 +138,7 @@ def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[Collection[tuple[int, ...]], Any]:
     """The order in which `einsum` takes the operands, and a description of its cost."""
+    # Late, for it takes some 30 ms to import.
     from opt_einsum import contract_path
 
     text, arrays = _spelled_out(subscripts, operands)
