@@ -106,7 +106,8 @@ class FlatFunction:
         ]
         self.graph = program_of(function, self._arguments, name, labels, shardings)
         self._derived: dict[Any, FlatFunction] = {}
-        self._residuals: Any = None
+        # Of the pullback that each forward half gives.
+        self._trees: dict[Any, Any] = {}
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """The results under the current trace, as one instruction."""
@@ -158,23 +159,15 @@ class FlatFunction:
             own = [x for x, flag in zip(operands, active, strict=True) if flag]
             results, pull = jax.vjp(self._of_active(active, operands), *own)
             residuals, tree = tree_flatten(pull)
-            self._derived_trees[active] = tree
+            self._trees[active] = tree
             return [*results, *residuals]
 
         shapes = self.graph.input_shapes
         return self._make(("vjp", active), function, shapes, f"vjp_{self.name}")
 
-    @property
-    def _derived_trees(self) -> dict[Any, Any]:
-        if self._residuals is None:
-            self._residuals = {}
-        return self._residuals
-
     def backward(self, active: tuple[bool, ...], shapes: Sequence[AnyShape]) -> FlatFunction:
         """From residuals and the cotangents of results to those of active operands."""
-        tree = self._derived_trees[active]
-        count = len(shapes)
-        outputs = self.graph.output_shapes
+        tree, count, outputs = self._trees[active], len(shapes), self.graph.output_shapes
 
         def function(*values: Any) -> list[Any]:
             pull = tree_unflatten(tree, values[:count])
@@ -202,7 +195,7 @@ class FlatFunction:
 
 
 class JaxCall(Call):
-    """A call of a JAX function's program, with the derivatives and batches that JAX makes.
+    """A call of a JAX function's program, with the derivatives and batches that JAX makes of it.
 
     Attributes:
         computation: the Graph.
@@ -214,17 +207,13 @@ class JaxCall(Call):
     spec_names = ()
     function: FlatFunction = attribute(Attribute(), hlo=None)
 
-    def forward(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Results and tangents, by jax.jvp."""
+    def forward(self, primals, tangents):
         function, active = self.function, tuple([t is not None for t in tangents])
         everything = function.jvp(active)(*primals, *[t for t in tangents if t is not None])
         count = len(function.graph.outputs)
         return everything[:count], tuple(spread(function.moving, everything[count:]))
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool]
-    ) -> tuple[Any, Callable[..., Any]]:
-        """Results and pullback, by jax.vjp."""
+    def linearize(self, operands, active):
         function, flags = self.function, tuple(active)
         everything = function.forward(flags)(*operands)
         count = len(function.graph.outputs)
@@ -236,14 +225,10 @@ class JaxCall(Call):
 
         return results, pullback_by(backward, results, function.moving, flags)
 
-    def dependent(self, variables: Sequence[bool]) -> Sequence[bool]:
-        """All results that have tangents."""
+    def dependent(self, variables):
         return self.function.moving
 
-    def batch_of(
-        self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None], **_: Any
-    ) -> tuple[Any, Any]:
-        """The function over a batch, by jax.vmap."""
+    def batch_of(self, size, operands, dimensions, **_):
         function, at = self.function, tuple(dimensions)
         if not any(each is not None for each in at):
             return function(*operands), (None,) * len(function.graph.outputs)
