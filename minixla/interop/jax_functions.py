@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import jax
@@ -99,12 +100,12 @@ class FlatFunction:
         self.function = function
         self.name = name
         self.shardings: Shardings = shardings
-        self._arguments = [
+        arguments = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
             for s, flag in zip(shapes, weak, strict=True)
             if isinstance(s, Shape)
         ]
-        self.graph = program_of(function, self._arguments, name, labels, shardings)
+        self.graph = program_of(function, arguments, name, labels, shardings)
         self._derived: dict[Any, FlatFunction] = {}
         # Of the pullback that each forward half gives.
         self._trees: dict[Any, Any] = {}
@@ -139,24 +140,22 @@ class FlatFunction:
 
     def jvp(self, active: tuple[bool, ...]) -> FlatFunction:
         """From the operands and a tangent for each active one to the results and tangents."""
-        inputs = self.graph.input_shapes
-        count = len(inputs)
+        inputs, count = self.graph.input_shapes, len(self.graph.inputs)
 
         def function(*values: Any) -> list[Any]:
             primals, tangents = values[:count], values[count:]
-            own = [x for x, flag in zip(primals, active, strict=True) if flag]
+            own = [*compress(primals, active)]
             results, moved = jax.jvp(self._of_active(active, primals), own, list(tangents))
-            kept = [t for t, flag in zip(moved, self.moving, strict=True) if flag]
-            return [*results, *kept]
+            return [*results, *compress(moved, self.moving)]
 
-        tangents = [shape for shape, flag in zip(inputs, active, strict=True) if flag]
-        return self._make(("jvp", active), function, [*inputs, *tangents], f"jvp_{self.name}")
+        shapes = [*inputs, *compress(inputs, active)]
+        return self._make(("jvp", active), function, shapes, f"jvp_{self.name}")
 
     def forward(self, active: tuple[bool, ...]) -> FlatFunction:
         """From the operands to the results and what the backward half needs."""
 
         def function(*operands: Any) -> list[Any]:
-            own = [x for x, flag in zip(operands, active, strict=True) if flag]
+            own = compress(operands, active)
             results, pull = jax.vjp(self._of_active(active, operands), *own)
             residuals, tree = tree_flatten(pull)
             self._trees[active] = tree
@@ -178,8 +177,8 @@ class FlatFunction:
             ]
             return list(pull(cotangents))
 
-        moving = [shape for shape, flag in zip(outputs, self.moving, strict=True) if flag]
-        return self._make(("back", active), function, [*shapes, *moving], f"back_{self.name}")
+        shapes = [*shapes, *compress(outputs, self.moving)]
+        return self._make(("back", active), function, shapes, f"back_{self.name}")
 
     def batched(
         self, dimensions: tuple[int | None, ...], shapes: Sequence[AnyShape], size: int

@@ -118,7 +118,7 @@ _DENSE_ARRAYS = (
 _INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
-_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false")
+_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
 _RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
@@ -193,8 +193,6 @@ def _literal_from_text(text: str, shape: Shape) -> Literal:
 
 
 def _number(text: str, kind: ElementType) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
     if kind.is_integer:
         return kind.dtype.type(int(text, 0))
     if text.startswith("0x"):
