@@ -36,11 +36,6 @@ def declared(
     return translation
 
 
-def accurate(operation: type[Operation]) -> Translation:
-    """A function that may say how accurate its result shall be."""
-    return declared(operation)
-
-
 def _compare(step: Step) -> Sequence[Value]:
     is_total = step.choice("compare_type") == "TOTALORDER"
     direction = str(step.choice("comparison_direction", "EQ")).capitalize()
