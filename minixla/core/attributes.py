@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,8 @@ class Attribute:
     keeps_identity = False
     #: Whether values are programs, or hold some.
     holds_programs = False
+    #: `of_result(shape)`: the value where StableHLO says it by the type of the result alone.
+    of_result: Any = None
 
     def canonical(self, value: Any) -> Any:
         """The canonical form of `value`."""
@@ -54,6 +58,30 @@ class Attribute:
     def hlo(self, value: Any) -> Any:
         """A canonical value as `HloEmitter.attribute` takes it, or a dict; see `stablehlo`."""
         return value
+
+    def read(self, written: Any) -> Any:
+        """A value from what StableHLO's text says, for `canonical`.
+
+        Args:
+            written: Python's number, boolean, string, tuple or NumPy's array; of an attribute of
+                MLIR's that is none of these, the text.
+
+        Raises:
+            ValueError: it says no such value; the message is a clause, as in `canonical`.
+        """
+        return written
+
+
+_ENTRY = re.compile(r"(\w+) = (?:\[([^]]*)\]|(-?\d+))")
+
+
+@lru_cache(maxsize=1024)
+def written_fields(text: str) -> Mapping[str, Any]:
+    """The numbers and lists of numbers in `#stablehlo.gather<offset_dims = [0], ...>`, by name."""
+    return {
+        name: int(number) if number else tuple([int(each) for each in listed.split(",") if each])
+        for name, listed, number in _ENTRY.findall(text)
+    }
 
 
 #: The name of an attribute in a text that is the attribute's own.
@@ -258,6 +286,10 @@ class Enumeration(Attribute):
         """`#stablehlo<transpose ADJOINT>`; the name itself where there is no mnemonic."""
         return f"#stablehlo<{self.mnemonic} {value}>" if self.mnemonic else value
 
+    def read(self, written: str) -> str:
+        """The last word."""
+        return written.rstrip(">").rpartition(" ")[2]
+
 
 class Instance(Attribute):
     """An object of a given class, kept as it is (a Graph, a dimension-numbers record)."""
@@ -325,6 +357,10 @@ class Integers(Sequence):
             raise ValueError(f"must not repeat a number: {list(numbers)}")
         return numbers
 
+    def of_result(self, shape: Shape) -> tuple[int, ...]:
+        """Its sizes."""
+        return shape.dimensions
+
 
 class TypeAttribute(Attribute):
     """An element type, given in any form that `element_type` takes."""
@@ -335,6 +371,10 @@ class TypeAttribute(Attribute):
     def canonical(self, value: Any) -> ElementType:
         """The ElementType."""
         return element_type(value)
+
+    def of_result(self, shape: Shape) -> ElementType:
+        """Its element type."""
+        return shape.element_type
 
 
 class ShapeAttribute(Attribute):
@@ -349,6 +389,10 @@ class ShapeAttribute(Attribute):
         if not isinstance(value, (Shape, TupleShape, TokenShape)):
             raise TypeError(f"must be a Shape, not {value!r}")
         return value
+
+    def of_result(self, shape: Shape) -> Shape:
+        """The shape itself."""
+        return shape
 
 
 class Literal:

@@ -63,6 +63,9 @@ class Builder:
         self.source: Source | None = None
         #: Instructions that only gave sizes: left out where nothing else reads them.
         self.folded: set[int] = set()
+        #: Of a region: what it returns, and a name for its graph.
+        self.outputs: list[Value] = []
+        self.name = ""
 
     def add_input(self, mlir_value: Any) -> None:
         """One more input, for an argument of a block."""
@@ -259,13 +262,17 @@ class Builder:
                 return None
         return [step for step in self.instructions if id(step) in needed]
 
-    def graph(self, outputs: Sequence[Value], name: str) -> Graph:
-        """The graph; captured values are its last inputs."""
-        extra = [inner for _, inner in self.captured.values()]
-        inputs = [*self.inputs, *extra]
+    @property
+    def captures(self) -> list[Value]:
+        """The inputs that stand for values of the parent."""
+        return [inner for _, inner in self.captured.values()]
+
+    def graph(self, outputs: Sequence[Value] | None = None, name: str = "") -> Graph:
+        """The graph; captured values are its last inputs. By default it is a region's."""
+        inputs, outputs = [*self.inputs, *self.captures], outputs or self.outputs
         for index, value in enumerate(inputs):
             value.index = index
-        return Graph(inputs, self._kept(outputs), outputs, name)
+        return Graph(inputs, self._kept(outputs), outputs, name or self.name)
 
     def _kept(self, outputs: Sequence[Value]) -> list[Instruction]:
         if not self.folded:
@@ -278,26 +285,3 @@ class Builder:
                 read.update([id(operand.instruction) for operand in step.operands])
         kept.reverse()
         return kept
-
-
-class Body:
-    """A region under translation.
-
-    Attributes:
-        builder: makes its graph.
-        outputs: what it returns.
-    """
-
-    def __init__(self, builder: Builder, outputs: Sequence[Value], name: str) -> None:
-        self.builder = builder
-        self.outputs = list(outputs)
-        self._name = name
-
-    @property
-    def captured(self) -> list[Value]:
-        """The inputs that stand for values from outside, in the common order of all regions."""
-        return [inner for _, inner in self.builder.captured.values()]
-
-    def graph(self, outputs: Sequence[Value]) -> Graph:
-        """The graph; what it captured are its last inputs."""
-        return self.builder.graph(outputs, self._name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from jax.extend.mlir import ir
 
 from minixla.core.graph import Value
@@ -14,7 +16,7 @@ from minixla.interop.known_calls import ForeignCall, kept_call, known_call
 from minixla.interop.operations import Translation
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
-from minixla.interop.values import plain
+from minixla.interop.values import ELEMENTS, plain
 from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
@@ -101,21 +103,13 @@ def _layouts(step: Step, name: str, shapes: Sequence[Any]) -> Any:
     """The layouts that it declares; None where they are row-major."""
     if not step.has(name):
         return None
-    listed = tuple([tuple([int(n) for n in plain(each)]) for each in step.raw(name)])
+    listed = [tuple(each.tolist()) for each in step.get(name)]
     ranks = [shape.rank if isinstance(shape, Shape) else 0 for shape in shapes]
-    return None if listed == tuple([tuple(range(rank))[::-1] for rank in ranks]) else listed
+    return None if listed == [tuple(range(rank))[::-1] for rank in ranks] else tuple(listed)
 
 
-_VECTORS = {
-    ir.DenseBoolArrayAttr: "i1",
-    ir.DenseI8ArrayAttr: "i8",
-    ir.DenseI16ArrayAttr: "i16",
-    ir.DenseI32ArrayAttr: "i32",
-    ir.DenseI64ArrayAttr: "i64",
-    ir.DenseF32ArrayAttr: "f32",
-    ir.DenseF64ArrayAttr: "f64",
-}
-_NUMPY = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64"}
+# The element type in `5 : i32`, `dense<1> : tensor<3xf32>` and `array<i8: 1, 2>`.
+_ELEMENT = re.compile(r"array<(\w+)|tensor<(?:\d+x)*(\w+)>$|: (\w+)$")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
@@ -126,31 +120,20 @@ def _options(step: Step, dictionary: Any) -> dict[str, Any]:
 
 
 def _option(step: Step, name: str, attribute: Any) -> Any:
-    value = plain(attribute)
+    value, text = plain(attribute), str(attribute)
     if isinstance(value, (bool, str)):
         return value
-    type_ = str(getattr(attribute, "type", ""))
-    if isinstance(value, (int, float)):
-        wide = {"i64": int, "f64": float}.get(type_)
-        return wide(value) if wide else (_dtype(type_), value)
-    element = _VECTORS.get(type(attribute)) or type_.rpartition("x")[2].rstrip(">")
-    try:
-        numbers = tuple(value.tolist() if hasattr(value, "tolist") else value)
-        if all(isinstance(each, (bool, int, float)) for each in numbers):
-            return _dtype(element), numbers
-    except TypeError:
-        pass
-    step.reject(
-        f"attribute {name} = {str(attribute)[:100]} is no number, string or vector",
-        "Custom calls can be given numbers, strings and vectors of numbers.",
-    )
-
-
-def _dtype(element: str) -> str:
-    known = _NUMPY.get(element)
-    if known is not None:
-        return known
-    return element.replace("ui", "uint") if element.startswith("ui") else f"int{element[1:]}"
+    value = tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim else value
+    members = value if isinstance(value, tuple) else (value,)
+    match, element = _ELEMENT.search(text), "f64" if float in map(type, members) else "i64"
+    element = match[match.lastindex or 0] if match else element
+    if element not in ELEMENTS or not all(isinstance(x, (bool, int, float)) for x in members):
+        step.reject(
+            f"attribute {name} = {text[:100]} is no number, string or vector",
+            "Custom calls can be given numbers, strings and vectors of numbers.",
+        )
+    is_pythons = value is not members and element in ("i64", "f64")
+    return value if is_pythons else (ELEMENTS[element].dtype.name, value)
 
 
 #: By name.

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jax.extend.mlir.dialects import chlo
-
 from minixla.core.graph import Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
 from minixla.interop.decomposition import decomposition
-from minixla.interop.operations import TABLE, Translation, precisions, preferred
+from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.step import Step
 from minixla_ops.elementwise.special_functions import SPECIAL
-from minixla_ops.products.dot_dimensions import DotDimensionNumbers
-from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 
@@ -29,17 +25,14 @@ def _decomposed(step: Step) -> Sequence[Value]:
     return step.builder.inline(graph, step.operands)
 
 
-def _is_float(step: Step) -> bool:
-    shape = step.operands[0].shape
-    return isinstance(shape, Shape) and shape.element_type.is_float
-
-
 def _function(name: str) -> Translation:
     """One of ours for floats; complex functions are decomposed."""
     operation = SPECIAL.get(name) or REGISTRY[_OURS[name]]
 
     def translation(step: Step) -> Sequence[Value]:
-        if _is_float(step) or name in ("chlo.cosh", "chlo.tan"):
+        (shape, *_) = step.shapes
+        is_float = isinstance(shape, Shape) and shape.element_type.is_float
+        if is_float or name in ("chlo.cosh", "chlo.tan"):
             return step.builder.apply(operation, step.operands)
         return _decomposed(step)
 
@@ -60,37 +53,14 @@ def _constant_like(step: Step) -> Sequence[Value]:
     return [step.builder.constant(value, shape)]
 
 
-def _top_k(step: Step) -> Sequence[Value]:
-    given = {"k": step.get("k"), "largest": bool(step.get("largest", True))}
-    return step.builder.apply(REGISTRY["TopK"], step.operands, given)
-
-
-def _ragged_dot(step: Step) -> Sequence[Value]:
-    numbers = chlo.RaggedDotDimensionNumbers(step.raw("ragged_dot_dimension_numbers"))
-    dot = DotDimensionNumbers(
-        tuple(numbers.lhs_contracting_dimensions),
-        tuple(numbers.rhs_contracting_dimensions),
-        tuple(numbers.lhs_batching_dimensions),
-        tuple(numbers.rhs_batching_dimensions),
-    )
-    given = {
-        "dimension_numbers": RaggedDotDimensionNumbers(
-            dot, tuple(numbers.lhs_ragged_dimensions), tuple(numbers.rhs_group_dimensions)
-        ),
-        "precision_config": precisions(step),
-        "preferred_element_type": preferred(step),
-    }
-    return step.builder.apply(REGISTRY["RaggedDot"], step.operands, given)
-
-
 #: By chlo's name.
 CHLO: dict[str, Translation] = {
     **{name: _function(name) for name in (*SPECIAL, *_OURS)},
     "chlo.constant": TABLE["stablehlo.constant"],
     "chlo.constant_like": _constant_like,
-    "chlo.ragged_dot": _ragged_dot,
+    "chlo.ragged_dot": declared(REGISTRY["RaggedDot"]),
     "chlo.square": _square,
-    "chlo.top_k": _top_k,
+    "chlo.top_k": declared(REGISTRY["TopK"]),
 }
 _REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
 CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel")}

@@ -44,11 +44,9 @@ def _text(
     types = ", ".join([shape.stablehlo for shape in operands])
     outcome = ", ".join([shape.stablehlo for shape in results])
     properties = f" <{{{attributes}}}>" if attributes else ""
-    count = len(results)
-    made = f"%r:{count}" if count > 1 else "%r"
-    back = ", ".join([f"%r#{i}" for i in range(count)]) if count > 1 else "%r"
+    back = ", ".join([f"%r#{index}" for index in range(len(results))])
     return (
         f"func.func @main({given}) -> ({outcome}) {{\n"
-        f'{made} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
+        f'%r:{len(results)} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
         f"return {back} : {outcome}\n}}"
     )

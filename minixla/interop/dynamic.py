@@ -8,13 +8,9 @@ import numpy as np
 
 from minixla.core.graph import Value
 from minixla.core.shapes import Shape
-from minixla.interop.operations import (
-    Translation,
-    convolution_attributes,
-    gather_attributes,
-)
+from minixla.interop.operations import Translation
 from minixla.interop.step import Step
-from minixla.interop.values import declared, element_of
+from minixla.interop.values import element_of
 
 
 def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
@@ -39,33 +35,23 @@ def _sizes(step: Step, index: int) -> tuple[int, ...]:
 
 
 def _broadcast_in_dim(step: Step) -> Sequence[Value]:
-    sizes = _sizes(step, 1)
-    dimensions = step.integers("broadcast_dimensions")
-    given = {"out_dim_size": sizes, "broadcast_dimensions": dimensions}
-    return [step.bind("BroadcastInDim", step.operands[0], **given)]
+    return step.apply("BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1))
 
 
 def _iota(step: Step) -> Sequence[Value]:
-    sizes, dimension = _sizes(step, 0), step.get("iota_dimension")
-    shape = Shape(element_of(step.operation.results[0].type), sizes)
-    return [step.bind("Iota", output_shape=shape, iota_dimension=dimension)]
+    shape = Shape(element_of(step.operation.results[0].type), _sizes(step, 0))
+    return step.apply("Iota", (), output_shape=shape)
 
 
 def _reshape(step: Step) -> Sequence[Value]:
     operand, listed = step.operands
-    shape = declared(step.operation.results[0].type)
+    shape = step.module.declared[step.operation.results[0].type]
     dynamic = any(isinstance(s, Shape) and s.is_dynamic for s in (shape, operand.shape))
     if not isinstance(shape, Shape) or not dynamic:
         return [step.bind("Reshape", operand, dimensions=_sizes(step, 1))]
-    return [
-        step.bind(
-            "DynamicReshape",
-            operand,
-            *_scalars(step, listed, shape.rank),
-            new_size_bounds=shape.dimensions,
-            dims_are_dynamic=shape.dynamic,
-        )
-    ]
+    sizes = _scalars(step, listed, shape.rank)
+    given = {"new_size_bounds": shape.dimensions, "dims_are_dynamic": shape.dynamic}
+    return step.apply("DynamicReshape", [operand, *sizes], **given)
 
 
 def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
@@ -81,9 +67,7 @@ def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
             return parts
     scalars = []
     for index in range(count):
-        one = step.bind(
-            "Slice", listed, start_indices=(index,), limit_indices=(index + 1,), strides=(1,)
-        )
+        one = step.bind("Slice", listed, start_indices=(index,), limit_indices=(index + 1,))
         scalar = step.bind("Reshape", one, dimensions=())
         if scalar.shape is not Shape("s32"):
             scalar = step.bind("ConvertElementType", scalar, new_element_type="s32")
@@ -106,15 +90,13 @@ def _slice(step: Step) -> Sequence[Value]:
 
 def _gather(step: Step) -> Sequence[Value]:
     sizes = _numbers(step, 2, "slice_sizes")
-    given = {**gather_attributes(step), "slice_sizes": sizes}
-    return [step.bind("Gather", *step.operands[:2], **given)]
+    return step.apply("Gather", step.operands[:2], slice_sizes=sizes)
 
 
 def _convolution(step: Step) -> Sequence[Value]:
     numbers = _numbers(step, 2, "the padding")
     padding = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-    given = {**convolution_attributes(step), "padding": padding}
-    return [step.bind("ConvGeneralDilated", *step.operands[:2], **given)]
+    return step.apply("ConvGeneralDilated", step.operands[:2], padding=padding)
 
 
 #: By StableHLO's name.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from typing import Any
 
-from minixla.core.errors import ImportError_, explain
+from minixla.core.errors import ImportError_, MinixlaError, explain
 
 _NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
 
@@ -32,3 +33,14 @@ def content(path: Any, subject: str) -> bytes:
     except (OSError, ValueError) as error:
         advice = "Give a path of a file that holds a program, or the program itself."
         raise explain(ImportError_, subject, f"cannot read {path}: {error}", (), advice) from None
+
+
+def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
+    """Raises an error of class `kind` where the package that jax.export's files need is missing."""
+    if find_spec("flatbuffers") is None:
+        raise explain(
+            kind,
+            subject,
+            "files of jax.export need the package flatbuffers, which is not installed",
+            advice="Run: pip install 'minixla[export]'.",
+        )

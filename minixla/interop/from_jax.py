@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, Literal
 
 import jax
@@ -87,7 +88,7 @@ def from_jax(
         dynamic, _ = split_static(args, numbers)
         leaves, tree = flatten((dynamic, named))
         flags = tuple(map(_is_traced, leaves))
-        operands = [leaf for leaf, flag in zip(leaves, flags, strict=True) if flag]
+        operands = [*compress(leaves, flags)]
         shapes = tuple([_shape(operand, fun) for operand in operands])
         weak = tuple(map(weak_type_of, operands))
         fixed = [leaf for leaf, flag in zip(leaves, flags, strict=True) if not flag]
@@ -114,8 +115,8 @@ def from_jax(
                 return results
 
             name = getattr(fun, "__name__", "function")
-            pairs = zip(argument_places(fun, args, named, numbers), flags, strict=True)
-            labels = [place.removeprefix("argument ") for place, flag in pairs if flag]
+            places = compress(argument_places(fun, args, named, numbers), flags)
+            labels = [place.removeprefix("argument ") for place in places]
             program = FlatFunction(flat, shapes, weak, name, labels, shardings)
             if len(programs) >= _MOST_PROGRAMS:
                 programs.pop(next(iter(programs)))

@@ -22,7 +22,7 @@ from minixla.core.derived import jvp_graph
 from minixla.core.element_types import F32, F64, element_type
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, register
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
@@ -56,26 +56,18 @@ class _Incomplete(Elementwise):
     #: Whether JAX has a derivative by the first parameter, for which its loops end later.
     has_slope = False
 
-    def reference(self, *operands: np.ndarray) -> np.ndarray:
-        """The program in double."""
+    def reference(self, *operands):
         graph = _derived(type(self), Shape(F64, operands[0].shape), self.by)
         with np.errstate(all="ignore"):
             result = reference_graph(graph, [cast(each, F64) for each in operands])[0]
         return cast(result, element_type(operands[0].dtype))
 
-    def stablehlo(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-    ) -> Sequence[str]:
-        """The program."""
+    def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(results)
         return emit.expand(_derived(type(self), shape, self.by), operands)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> Any:
-        """The same expressions in both modes; NaN where the function is."""
+    def jvp(self, primals, tangents, results):
+        # The same expressions in both modes; NaN where the function is.
         total, last = None, len(primals) - 1
         for number, tangent in enumerate(tangents):
             if tangent is None:
@@ -86,12 +78,6 @@ class _Incomplete(Elementwise):
             slope = REGISTRY["Undefined"]()(results != results, nan, slope)
             total = add_cotangents(total, tangent * slope)
         return total
-
-    @classmethod
-    def slope(cls, first: Any, *others: Any) -> Any:
-        """JAX's derivative by the first parameter."""
-        function = cls.function
-        return jax.jvp(lambda x: function(x, *others), (first,), (jnp.ones_like(first),))[1]
 
     def _inside(self, primals: Sequence[Any], number: int) -> Any:
         """The program's derivative by an operand inside of the domain; 0 at its ends."""
@@ -190,7 +176,12 @@ def _derived(kind: type[_Incomplete], shape: Shape, by: tuple[int, ...]) -> Grap
     if not by:
         return _programs(kind, shape)[0]
     if by == (0,) and kind.has_slope:
-        return _written(kind, kind.slope, shape, shape.element_type is F64)
+
+        def slope(first: Any, *others: Any) -> Any:
+            one = (jnp.ones_like(first),)
+            return jax.jvp(lambda x: kind.function(x, *others), (first,), one)[1]
+
+        return _written(kind, slope, shape, shape.element_type is F64)
     *before, number = by
     inner = _derived(kind, shape, tuple(before))
     active = tuple([each == number for each in range(len(inner.inputs))])
@@ -202,7 +193,29 @@ def _derived(kind: type[_Incomplete], shape: Shape, by: tuple[int, ...]) -> Grap
     return closed_graph(function, inner.input_shapes, kind.builder_name).pruned()
 
 
-def recognised(step: Step, result: Value) -> Value:
+def translated_select(step: Step) -> Sequence[Value]:
+    """stablehlo.select: Undefined where one of the values is the constant NaN, else Select.
+
+    What is undefined outside of a domain may be one of the incomplete functions.
+    """
+    shape = step.operands[1].shape
+    is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
+    if not is_inexact or not any(map(_is_nan, step.operands[1:])):
+        return step.apply("Select")
+    return [_recognised(step, step.apply("Undefined")[0])]
+
+
+def _is_nan(value: Value) -> bool:
+    instruction = value.instruction
+    if instruction is None:
+        return False
+    if instruction.op.name in ("Broadcast", "BroadcastInDim"):
+        return _is_nan(instruction.operands[0])
+    literal = value.literal
+    return literal is not None and literal.is_splat and bool(np.isnan(literal.scalar))
+
+
+def _recognised(step: Step, result: Value) -> Value:
     """One of the functions in place of the program that computes it; any other result as it is.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import jax
@@ -99,14 +100,15 @@ class FlatFunction:
         self.function = function
         self.name = name
         self.shardings: Shardings = shardings
-        self._arguments = [
+        arguments = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
             for s, flag in zip(shapes, weak, strict=True)
             if isinstance(s, Shape)
         ]
-        self.graph = program_of(function, self._arguments, name, labels, shardings)
+        self.graph = program_of(function, arguments, name, labels, shardings)
         self._derived: dict[Any, FlatFunction] = {}
-        self._residuals: Any = None
+        # Of the pullback that each forward half gives.
+        self._trees: dict[Any, Any] = {}
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """The results under the current trace, as one instruction."""
@@ -138,43 +140,33 @@ class FlatFunction:
 
     def jvp(self, active: tuple[bool, ...]) -> FlatFunction:
         """From the operands and a tangent for each active one to the results and tangents."""
-        inputs = self.graph.input_shapes
-        count = len(inputs)
+        inputs, count = self.graph.input_shapes, len(self.graph.inputs)
 
         def function(*values: Any) -> list[Any]:
             primals, tangents = values[:count], values[count:]
-            own = [x for x, flag in zip(primals, active, strict=True) if flag]
+            own = [*compress(primals, active)]
             results, moved = jax.jvp(self._of_active(active, primals), own, list(tangents))
-            kept = [t for t, flag in zip(moved, self.moving, strict=True) if flag]
-            return [*results, *kept]
+            return [*results, *compress(moved, self.moving)]
 
-        tangents = [shape for shape, flag in zip(inputs, active, strict=True) if flag]
-        return self._make(("jvp", active), function, [*inputs, *tangents], f"jvp_{self.name}")
+        shapes = [*inputs, *compress(inputs, active)]
+        return self._make(("jvp", active), function, shapes, f"jvp_{self.name}")
 
     def forward(self, active: tuple[bool, ...]) -> FlatFunction:
         """From the operands to the results and what the backward half needs."""
 
         def function(*operands: Any) -> list[Any]:
-            own = [x for x, flag in zip(operands, active, strict=True) if flag]
+            own = compress(operands, active)
             results, pull = jax.vjp(self._of_active(active, operands), *own)
             residuals, tree = tree_flatten(pull)
-            self._derived_trees[active] = tree
+            self._trees[active] = tree
             return [*results, *residuals]
 
         shapes = self.graph.input_shapes
         return self._make(("vjp", active), function, shapes, f"vjp_{self.name}")
 
-    @property
-    def _derived_trees(self) -> dict[Any, Any]:
-        if self._residuals is None:
-            self._residuals = {}
-        return self._residuals
-
     def backward(self, active: tuple[bool, ...], shapes: Sequence[AnyShape]) -> FlatFunction:
         """From residuals and the cotangents of results to those of active operands."""
-        tree = self._derived_trees[active]
-        count = len(shapes)
-        outputs = self.graph.output_shapes
+        tree, count, outputs = self._trees[active], len(shapes), self.graph.output_shapes
 
         def function(*values: Any) -> list[Any]:
             pull = tree_unflatten(tree, values[:count])
@@ -185,8 +177,8 @@ class FlatFunction:
             ]
             return list(pull(cotangents))
 
-        moving = [shape for shape, flag in zip(outputs, self.moving, strict=True) if flag]
-        return self._make(("back", active), function, [*shapes, *moving], f"back_{self.name}")
+        shapes = [*shapes, *compress(outputs, self.moving)]
+        return self._make(("back", active), function, shapes, f"back_{self.name}")
 
     def batched(
         self, dimensions: tuple[int | None, ...], shapes: Sequence[AnyShape], size: int
@@ -202,7 +194,7 @@ class FlatFunction:
 
 
 class JaxCall(Call):
-    """A call of a JAX function's program, with the derivatives and batches that JAX makes.
+    """A call of a JAX function's program, with the derivatives and batches that JAX makes of it.
 
     Attributes:
         computation: the Graph.
@@ -214,17 +206,13 @@ class JaxCall(Call):
     spec_names = ()
     function: FlatFunction = attribute(Attribute(), hlo=None)
 
-    def forward(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Results and tangents, by jax.jvp."""
+    def forward(self, primals, tangents):
         function, active = self.function, tuple([t is not None for t in tangents])
         everything = function.jvp(active)(*primals, *[t for t in tangents if t is not None])
         count = len(function.graph.outputs)
         return everything[:count], tuple(spread(function.moving, everything[count:]))
 
-    def linearize(
-        self, operands: Sequence[Any], active: Sequence[bool]
-    ) -> tuple[Any, Callable[..., Any]]:
-        """Results and pullback, by jax.vjp."""
+    def linearize(self, operands, active):
         function, flags = self.function, tuple(active)
         everything = function.forward(flags)(*operands)
         count = len(function.graph.outputs)
@@ -236,14 +224,10 @@ class JaxCall(Call):
 
         return results, pullback_by(backward, results, function.moving, flags)
 
-    def dependent(self, variables: Sequence[bool]) -> Sequence[bool]:
-        """All results that have tangents."""
+    def dependent(self, variables):
         return self.function.moving
 
-    def batch_of(
-        self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None], **_: Any
-    ) -> tuple[Any, Any]:
-        """The function over a batch, by jax.vmap."""
+    def batch_of(self, size, operands, dimensions, **_):
         function, at = self.function, tuple(dimensions)
         if not any(each is not None for each in at):
             return function(*operands), (None,) * len(function.graph.outputs)

@@ -1,7 +1,7 @@
 """What custom calls mean: one table for programs in StableHLO and in HLO.
 
-A meaning adds to the graph under construction and gives the results, or None for a call that is not
-as the target wants it; such a call is kept.
+A meaning is given the call and its operands, all arrays, and adds to the graph under construction.
+It gives the results, or None for a call that is not as the target wants it; such a call is kept.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from minixla.core.attributes import Literal
+import minixla_ops as ops
+from minixla import numpy as mnp
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracing import closed_graph
 from minixla.interop.building import Builder
-from minixla.interop.lapack import PORTABLE, LapackCall, column_major, lapack_routine, letters
+from minixla_ops.host.lapack import (
+    PORTABLE,
+    LapackCall,
+    column_major,
+    lapack_routine,
+    letters,
+)
 
 
 class ForeignCall(NamedTuple):
@@ -38,12 +44,23 @@ class ForeignCall(NamedTuple):
     options: dict[str, Any] | None
     computations: Sequence[Graph] = ()
 
+    def inlined(self, function: Callable[..., Any]) -> list[Value]:
+        """The results of a function of the operands, instruction by instruction."""
+        shapes = [value.shape for value in self.operands]
+        return self.builder.inline(closed_graph(function, shapes, self.target), self.operands)
+
 
 def known_call(call: ForeignCall) -> Sequence[Value] | None:
     """The results of a call whose meaning is known; None for others."""
     routine = lapack_routine(call.target)
-    meaning = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target)
-    return meaning(call) if meaning is not None else None
+    found = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target)
+    arrays = [value.shape for value in call.operands] + [*call.results]
+    if found is None or not all(isinstance(shape, Shape) for shape in arrays):
+        return None
+    meaning, *counts = found
+    own = len(call.operands), len(call.results)
+    fits = all(wanted in (count, None) for wanted, count in zip(counts, own, strict=True))
+    return meaning(call, *call.operands) if fits else None
 
 
 def kept_call(call: ForeignCall, attributes: dict[str, Any]) -> Sequence[Value]:
@@ -82,29 +99,26 @@ def _lapack_layouts(call: ForeignCall, attributes: dict[str, Any]) -> Any:
     return layouts
 
 
-def _top_k(call: ForeignCall) -> Sequence[Value] | None:
+def _top_k(call: ForeignCall, operand: Value) -> Sequence[Value] | None:
     """XLA:CPU's TopK: the greatest elements, and where they are."""
-    values = call.results[0] if call.results else None
-    if not isinstance(values, Shape) or not values.rank or len(call.operands) != 1:
-        return None
-    attributes = {"k": values.dimensions[-1]}
-    return call.builder.apply(REGISTRY["TopK"], call.operands, attributes)
+    values = call.results[0]
+    assert isinstance(values, Shape)
+    return call.inlined(lambda x: ops.top_k(x, values.dimensions[-1])) if values.rank else None
 
 
-def _approximate_top_k(call: ForeignCall) -> Sequence[Value] | None:
+def _approximate_top_k(call: ForeignCall, *operands: Value) -> Sequence[Value] | None:
     """XLA's ApproxTopK, exactly: the first elements in the order of the program that it is given.
 
     Which ones an approximation misses is up to the backend, and XLA misses none but on TPUs.
     """
     count = len(call.results)
     dimension = (call.options or {}).get("reduction_dim")
-    if len(call.operands) != 2 * count or len(call.computations) != 1 or not count:
+    if len(operands) != 2 * count or len(call.computations) != 1 or not count:
         return None
-    arrays = call.operands[:count]
-    if type(dimension) is not int or not all(isinstance(each.shape, Shape) for each in arrays):
+    if type(dimension) is not int:
         return None
     attributes = {"comparator": call.computations[0], "dimension": dimension, "is_stable": True}
-    ordered = call.builder.apply(REGISTRY["Sort"], arrays, attributes)
+    ordered = call.builder.apply(REGISTRY["Sort"], operands[:count], attributes)
     return [_first(call, *each) for each in zip(ordered, call.results, strict=True)]
 
 
@@ -115,49 +129,31 @@ def _first(call: ForeignCall, value: Value, shape: AnyShape) -> Value:
     return call.builder.bind("Slice", value, **limits)
 
 
-def _cholesky(call: ForeignCall) -> Sequence[Value] | None:
+def _cholesky(call: ForeignCall, operand: Value) -> Sequence[Value] | None:
     """LAPACK's potrf: the factor in a triangle of the operand's, and whether there is none.
 
-    The other triangle keeps the operand's elements.
+    The other triangle keeps the operand's elements. Without a factor, which is NaN everywhere then,
+    there is 1 for a matrix, else 0; empty ones have one.
     """
-    uplo = letters(call.options, "uplo")
-    if uplo not in ("L", "U") or len(call.operands) != 1 or len(call.results) != 2:
+    uplo, info = letters(call.options, "uplo"), call.results[1]
+    if uplo not in ("L", "U"):
         return None
-    (operand,), lower, bind = call.operands, uplo == "L", call.builder.bind
-    shape, info = operand.shape, call.results[1]
-    if not isinstance(shape, Shape) or not isinstance(info, Shape):
-        return None
-    found = bind("Cholesky", operand, lower=lower)
-    rows, columns = (_index(call, shape, shape.rank - each) for each in (2, 1))
-    inside = bind("Ge" if lower else "Le", rows, columns)
-    return bind("Select", inside, found, operand), _failed(call, found, shape, info)
+    assert isinstance(info, Shape)
+
+    def factor(a: Any) -> tuple[Any, Any]:
+        found = ops.cholesky(a, lower=uplo == "L")
+        rows, columns = (ops.iota(Shape("s32", a.shape), a.ndim - each) for each in (2, 1))
+        inside = ops.ge(rows, columns) if uplo == "L" else ops.le(rows, columns)
+        failed = mnp.any(mnp.isnan(found[..., :1, :1]), (-2, -1))
+        return ops.select(inside, found, a), failed.astype(info.dtype)
+
+    return call.inlined(factor)
 
 
-def _index(call: ForeignCall, shape: Shape, dimension: int) -> Value:
-    whole = Shape("s32", shape.dimensions)
-    return call.builder.bind("Iota", output_shape=whole, iota_dimension=dimension)
-
-
-def _failed(call: ForeignCall, factor: Value, shape: Shape, info: Shape) -> Value:
-    """For each matrix 1 where it has no factor, which is NaN everywhere then; 0 where it has one.
-
-    Empty matrices have one.
-    """
-    rank, sizes, bind = shape.rank, shape.dimensions, call.builder.bind
-    if 0 in sizes[-2:]:
-        none = np.zeros(info.dimensions, info.element_type.dtype)
-        return bind("Constant", literal=Literal(none, info))
-    limits = {"start_indices": (0,) * rank, "limit_indices": (*sizes[:-2], 1, 1)}
-    cut = bind("Slice", factor, **limits, strides=(1,) * rank)
-    corner = bind("Reshape", cut, dimensions=sizes[:-2])
-    failed = bind("Ne", corner, corner)
-    return bind("ConvertElementType", failed, new_element_type=info.element_type)
-
-
-def _triangular_solve(call: ForeignCall) -> Sequence[Value] | None:
+def _triangular_solve(call: ForeignCall, *operands: Value) -> Sequence[Value] | None:
     """BLAS's trsm: x of a x = b, or x a = b."""
     found = letters(call.options, "side", "uplo", "diag", "trans_x")
-    if not found or len(call.operands) != 2 or len(call.results) != 1:
+    if not found:
         return None
     side, uplo, diagonal, transposed = found
     transposes = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
@@ -169,16 +165,14 @@ def _triangular_solve(call: ForeignCall) -> Sequence[Value] | None:
         "unit_diagonal": diagonal == "U",
         "transpose_a": transposes[transposed],
     }
-    return call.builder.apply(REGISTRY["TriangularSolve"], call.operands, attributes)
+    return call.builder.apply(REGISTRY["TriangularSolve"], operands, attributes)
 
 
-def _slice_to_dynamic(call: ForeignCall) -> Sequence[Value] | None:
+def _slice_to_dynamic(call: ForeignCall, value: Value, *sizes: Value) -> Sequence[Value] | None:
     """The operand with the sizes that the other operands say."""
-    if len(call.results) != 1 or not call.operands:
-        return None
-    value, *sizes = call.operands
     (declared,) = call.results
-    if not isinstance(declared, Shape) or len(sizes) != declared.rank:
+    assert isinstance(declared, Shape)
+    if len(sizes) != declared.rank:
         return None
     for dimension, (size, flag) in enumerate(zip(sizes, declared.dynamic, strict=True)):
         if flag:
@@ -186,29 +180,28 @@ def _slice_to_dynamic(call: ForeignCall) -> Sequence[Value] | None:
     return [value]
 
 
-def _pad_to_static(call: ForeignCall) -> Sequence[Value] | None:
+def _pad_to_static(call: ForeignCall, value: Value) -> Sequence[Value]:
     """The operand at its bounds, and its sizes."""
-    if len(call.operands) != 1:
-        return None
-    (value,), bind = call.operands, call.builder.bind
-    shape = value.shape
-    if not isinstance(shape, Shape):
-        return None
+    shape, bind = value.shape, call.builder.bind
+    assert isinstance(shape, Shape)
     sizes = [bind("GetDimensionSize", value, dimension=at) for at in range(shape.rank)]
     for dimension, flag in enumerate(shape.dynamic):
         if flag:
-            literal = Literal(np.array(shape.dimensions[dimension], np.int32), Shape("s32"))
-            bound = bind("Constant", literal=literal)
+            bound = call.builder.constant(shape.dimensions[dimension], Shape("s32"))
             value = bind("SetDimensionSize", value, bound, dimension=dimension, to_bound=True)
     return (value, *sizes)
 
 
-_Meaning = Callable[[ForeignCall], "Sequence[Value] | None"]
+#: A meaning, and how many operands and results there must be; None for any number.
+_Meaning = tuple[Callable[..., "Sequence[Value] | None"], int | None, int | None]
 _MEANINGS: dict[str, _Meaning] = {
-    "ApproxTopK": _approximate_top_k,
-    "PadToStatic": _pad_to_static,
-    "SliceToDynamic": _slice_to_dynamic,
-    "TopK": _top_k,
+    "ApproxTopK": (_approximate_top_k, None, None),
+    "PadToStatic": (_pad_to_static, 1, None),
+    "SliceToDynamic": (_slice_to_dynamic, None, 1),
+    "TopK": (_top_k, 1, 2),
 }
 #: By LAPACK's and BLAS's names, without the letter of the element type.
-_LAPACK: dict[str, _Meaning] = {"potrf": _cholesky, "trsm": _triangular_solve}
+_LAPACK: dict[str, _Meaning] = {
+    "potrf": (_cholesky, 1, 2),
+    "trsm": (_triangular_solve, 2, 1),
+}

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from jax.extend.mlir import ir
 
+from minixla.core.attributes import Attribute
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.source import Source
-from minixla.interop.building import Body, Builder
+from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
-from minixla.interop.deprecated import DEPRECATED
 from minixla.interop.dynamic import DYNAMIC
 from minixla.interop.operations import TABLE, Translation
 from minixla.interop.order import callees_first
@@ -27,7 +27,6 @@ from minixla.interop.transfers import TRANSFERS
 from minixla.interop.values import (
     BLOCK,
     UnreadableError,
-    declared,
     shape_of_type,
     source_of,
     sources_of,
@@ -41,7 +40,6 @@ TRANSLATIONS: dict[str, Translation] = {
     **DYNAMIC,
     **CALLS,
     **CHLO,
-    **DEPRECATED,
 }
 # Meshes and shardings do not change what a program computes.
 _IGNORED = ("sdy.",)
@@ -58,7 +56,11 @@ class _Declared(dict[Any, AnyShape | None]):
     """The shapes that MLIR's types stand for, by type."""
 
     def __missing__(self, type_: Any) -> AnyShape | None:
-        found = self[type_] = declared(type_)
+        try:
+            found = shape_of_type(type_)
+        except ValueError:  # of sizes that only constants tell
+            found = None
+        self[type_] = found
         return found
 
 
@@ -77,6 +79,7 @@ class Module:
 
     Attributes:
         graphs: the functions that are translated, by name.
+        declared: the shapes that MLIR's types stand for, by type; None for what is none.
         depths: by the identity of a graph, how many are within each other, it included.
     """
 
@@ -97,8 +100,10 @@ class Module:
         self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}
         self.depths: dict[int, int] = {}
-        self._declared = _Declared()
-        # By the hash of the location's attribute, its address.
+        self.declared = _Declared()
+        #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
+        self.values: dict[tuple[Attribute, int], Any] = {}
+        # By the hash of the location's attribute.
         self._sources: dict[int, Source | None] = {}
         self._nesting = 0
         self._module = module
@@ -133,25 +138,24 @@ class Module:
     def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
         """One region as a graph, and the outer values that it reads: its last inputs."""
         body = self._body(step, number)
-        outer = [each for each, _ in body.builder.captured.values()]
-        return body.graph(body.outputs), outer
+        return body.graph(), [each for each, _ in body.captured.values()]
 
-    def regions(self, step: Step) -> tuple[list[Body], list[Value]]:
+    def regions(self, step: Step) -> tuple[list[Builder], list[Value]]:
         """All regions, and the outer values that any of them reads: the last inputs of each."""
         bodies = [self._body(step, number) for number in range(len(step.operation.regions))]
         outer: dict[int, Value] = {}
         for body in bodies:
-            for value, _ in body.builder.captured.values():
+            for value, _ in body.captured.values():
                 outer.setdefault(id(value), value)
         for body in bodies:
-            own = body.builder.captured
-            body.builder.captured = {
+            own = body.captured
+            body.captured = {
                 key: own.get(key) or (value, Value(value.shape, None, -1))
                 for key, value in outer.items()
             }
         return bodies, list(outer.values())
 
-    def _body(self, step: Step, number: int) -> Body:
+    def _body(self, step: Step, number: int) -> Builder:
         blocks = step.operation.regions[number].blocks
         if len(blocks) != 1:
             step.reject(f"its region {number} has {len(blocks)} blocks", "Regions have one block.")
@@ -160,10 +164,10 @@ class Module:
         self._nesting += 1
         if self._nesting > self.deepest:
             raise self._too_deep(step.operation.location, "regions")
-        outputs = self._block(blocks[0], builder)
+        builder.outputs = list(self._block(blocks[0], builder))
         self._nesting -= 1
-        name = f"{step.name.rpartition('.')[2]}_{number}"
-        return Body(builder, outputs, name)
+        builder.name = f"{step.name.rpartition('.')[2]}_{number}"
+        return builder
 
     def _function(self, name: str) -> Graph:
         operation = self.functions[name]
@@ -259,7 +263,7 @@ class Module:
         return step.operands
 
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
-        shape = self._declared[mlir_value.type]
+        shape = self.declared[mlir_value.type]
         if shape is not None and shape is not value.shape:
             raise step.error(
                 f"the {what} is declared {shape}, but is {value.shape}",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 
 def callees_first(
-    callees: Mapping[str, Iterable[str]],
-    recursive: Callable[[str], Exception],
+    callees: Mapping[str, Iterable[str]], recursive: Callable[[str], Exception]
 ) -> list[str]:
     """The names of functions, each after those that it calls.
 
@@ -16,19 +16,8 @@ def callees_first(
             any length.
         recursive: the error for one that calls itself.
     """
-    order: dict[str, None] = {}
-    for start in callees:
-        stack, on_path = [(start, iter(callees[start]))], {start}
-        while stack and start not in order:
-            name, rest = stack[-1]
-            callee = next((each for each in rest if each not in order), None)
-            if callee is None:
-                stack.pop()
-                on_path.discard(name)
-                order[name] = None
-            elif callee in on_path:
-                raise recursive(callee)
-            elif callee in callees:
-                on_path.add(callee)
-                stack.append((callee, iter(callees[callee])))
-    return list(order)
+    try:
+        order = [*TopologicalSorter(callees).static_order()]
+    except CycleError as error:
+        raise recursive(error.args[1][0]) from None
+    return [name for name in order if name in callees]

@@ -15,9 +15,7 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, explain
-from minixla.interop.deadly_texts import deadly
-from minixla.interop.exported_files import require_flatbuffers
-from minixla.interop.files import content, is_path
+from minixla.interop.files import content, is_path, require_flatbuffers
 from minixla.interop.reader import Refusal, sent
 from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, located, refused_at
 from minixla.interop.written_constants import without_constants
@@ -40,6 +38,10 @@ _NO_GROUPS = re.compile(
 )
 _GROUPS = "MLIR's parser divides by their number: write the groups out, as dense<[[0, 1]]>."
 _UTF8 = "Python's interface to MLIR ends the process over other strings: write it as UTF-8."
+_DEADLY = (
+    "No program may do that to MLIR: correct it; if it is legal StableHLO, report it to the "
+    "StableHLO project, and write it in another way until then."
+)
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
@@ -121,11 +123,41 @@ def _of_text(text: str, constants: dict[str, np.ndarray]) -> Program:
         found = sent(text)
     except Refusal as refusal:
         if refusal.died:
-            raise deadly(text, refusal) from None
+            raise _deadly(text, refusal) from None
         raise located(
             refusal.place, refusal.problem, (), advice_for(refusal.problem), text
         ) from None
     return Program(read_module(found.module), found.module, constants | found.constants, None)
+
+
+def _deadly(text: str, refusal: Refusal) -> ImportError_:
+    """The error for a text of which MLIR's parser dies: the line, and how.
+
+    The parser reads a text that is cut off until it misses the rest, unless it dies before.
+    """
+    lines = text.splitlines(keepends=True)
+    lives, dies = 0, len(lines)
+    # Where it does not end, each try takes seconds.
+    while dies - lives > 1 and not refusal.is_slow:
+        middle = (lives + dies) // 2
+        if _dies("".join(lines[:middle])):
+            dies = middle
+        else:
+            lives = middle
+    if dies == len(lines):
+        problem = f"MLIR's parser or verifier dies of the program: {refusal.problem}"
+        return explain(ImportError_, SUBJECT, problem, (), _DEADLY)
+    line = lines[dies - 1]
+    at = len("".join(lines[: dies - 1])) + len(line) - len(line.lstrip())
+    return refused_at(text, at, f"MLIR's parser dies of this line: {refusal.problem}", _DEADLY)
+
+
+def _dies(text: str) -> bool:
+    try:
+        sent(text)
+    except Refusal as refusal:
+        return refusal.died
+    return False
 
 
 def _of_reader(refusal: Refusal) -> str:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
 from typing import Any, NoReturn
 
+from minixla.core.attributes import REQUIRED, Attribute, Enumeration
 from minixla.core.errors import ImportError_
 from minixla.core.graph import Graph, Value
+from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
-from minixla.interop.building import Body, Builder
-from minixla.interop.values import enumerator, plain, shape_of_type
+from minixla.interop.building import Builder
+from minixla.interop.values import UnreadableError, plain, shape_of_type
+
+#: What an attribute that is left out says for each dimension of a window.
+_LEFT_OUT: dict[str, Any] = {
+    **dict.fromkeys(("base_dilations", "lhs_dilation", "rhs_dilation", "window_dilations"), 1),
+    **dict.fromkeys(("window_dimensions", "window_strides"), 1),
+    "padding": (0, 0),
+    "window_reversal": False,
+}
+
+
+_LAST = Enumeration()
 
 
 class Step:
@@ -58,7 +72,7 @@ class Step:
 
     def choice(self, name: str, default: str | None = None) -> str | None:
         """The name of one of several."""
-        return enumerator(self.attributes[name]) if name in self.attributes else default
+        return _LAST.read(str(self.attributes[name])) if name in self.attributes else default
 
     @property
     def shapes(self) -> list[Any]:
@@ -68,29 +82,85 @@ class Step:
     @property
     def results(self) -> list[AnyShape]:
         """The shapes that the program declares for the results."""
-        return [shape_of_type(each.type) for each in self.operation.results]
+        return [self._declared(each) for each in self.operation.results]
 
     @property
     def result(self) -> Shape:
         """The declared shape of the first result, an array."""
-        shape = shape_of_type(self.operation.results[0].type)
+        shape = self._declared(self.operation.results[0])
         if not isinstance(shape, Shape):
             self.reject(f"its result is {shape}, and no array", "Such programs are not supported.")
         return shape
+
+    def _declared(self, result: Any) -> AnyShape:
+        return self.module.declared[result.type] or shape_of_type(result.type)
+
+    def apply(
+        self, name: str, operands: Sequence[Value] | None = None, **given: Any
+    ) -> Sequence[Value]:
+        """The results of one of our operations.
+
+        Args:
+            name: XLA's.
+            operands: default: those of the step.
+            given: attributes; the others are read as the operation declares them.
+        """
+        operation = REGISTRY[name]
+        record = operation(*self._read(operation, given))
+        return self.builder.apply(record, self.operands if operands is None else operands)
+
+    def _read(self, operation: type[Operation], given: dict[str, Any]) -> list[Any]:
+        """What an operation declares: from attributes, regions and the type of the result."""
+        own, found, regions = self.operation.attributes, [], 0
+        for name, field in operation.fields.items():
+            kind, label, value = field.kind, field.stablehlo, given.get(name, field.default)
+            if kind.holds_programs:
+                value = self.region(regions) if value is REQUIRED else value
+                regions += 1
+            elif name in given:
+                pass
+            elif label is None:
+                if kind.of_result is not None:
+                    value = kind.of_result(self.result)
+                    # What may be left out is so where it is as in the operands.
+                    if field.default is None and value is kind.of_result(self.operands[0].shape):
+                        value = None
+            elif label in own:
+                value = self._value(kind, label)
+            elif label in _LEFT_OUT:
+                rank = self.shapes[0].rank - 2 * ("dimension_numbers" in operation.fields)
+                value = (_LEFT_OUT[label],) * rank
+            found.append(value)
+        return found
+
+    def _value(self, kind: Attribute, label: str) -> Any:
+        """The value of an attribute."""
+        attribute = self.operation.attributes[label]
+        known, key = self.module.values, (kind, hash(attribute))
+        if key not in known:
+            written = plain(attribute, str)
+            try:
+                known[key] = kind.read(written)
+            except ValueError as error:
+                raise UnreadableError(f"attribute {label} {error}") from None
+        return known[key]
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one of our operations, by XLA's name."""
         return self.builder.bind(name, *operands, **attributes)
 
     def promoted(self, values: Sequence[Value], shapes: Iterable[AnyShape]) -> list[Value]:
-        """Values in the element types of `shapes`: computations may be written for wider ones."""
+        """Values in the element types of `shapes`, the first of which come again after the last.
+
+        Computations may be written for wider ones.
+        """
         return [
             self.bind("ConvertElementType", value, new_element_type=shape.element_type)
             if isinstance(shape, Shape)
             and isinstance(value.shape, Shape)
             and value.shape.element_type is not shape.element_type
             else value
-            for value, shape in zip(values, shapes, strict=True)
+            for value, shape in zip(values, cycle(shapes), strict=False)
         ]
 
     def inlined(self, function: Callable[..., Any]) -> list[Value]:
@@ -107,7 +177,7 @@ class Step:
             )
         return graph
 
-    def regions(self) -> tuple[list[Body], list[Value]]:
+    def regions(self) -> tuple[list[Builder], list[Value]]:
         """All regions, and the outer values that some read: the last inputs of each of them."""
         return self.module.regions(self)
 

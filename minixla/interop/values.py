@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -17,7 +17,8 @@ from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 
-_ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
+#: Element types by MLIR's names.
+ELEMENTS: dict[str, ElementType] = {each.stablehlo: each for each in ELEMENT_TYPES.values()}
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -46,17 +47,9 @@ def shape_of_type(type_: Any) -> AnyShape:
     raise ValueError(f"{_short(type_)} is no type of arrays, tuples or tokens")
 
 
-def declared(type_: Any) -> AnyShape | None:
-    """The shape that a type stands for; None for arrays of sizes that only constants tell."""
-    try:
-        return shape_of_type(type_)
-    except ValueError:
-        return None
-
-
 def element_of(type_: Any) -> ElementType:
     """The element type of an MLIR tensor type."""
-    kind = _ELEMENTS.get(str(type_.element_type))
+    kind = ELEMENTS.get(str(type_.element_type))
     if kind is None:
         raise ValueError(f"{_short(type_)} has an element type that XLA programs do not have")
     return kind
@@ -82,19 +75,16 @@ def _short(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-def enumerator(attribute: Any) -> str:
-    """The name that an attribute such as `#stablehlo<precision HIGH>` holds."""
-    return re.findall(r"\w+", str(attribute))[-1]
-
-
 # More numbers than this no attribute but a constant has.
 _MOST_NUMBERS = 1 << 20
 
 
-def plain(attribute: Any) -> Any:
-    """An attribute as Python's number, string, boolean, list, dict or NumPy's array.
+def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attribute) -> Any:
+    """An attribute as Python's number, string, boolean or tuple, or NumPy's array.
 
-    Others stay what they are.
+    Args:
+        attribute: MLIR's.
+        other: what becomes of one that is none of these; default: it stays what it is.
 
     Raises:
         UnreadableError: it is an array of very many numbers, of which a program writes one.
@@ -106,11 +96,11 @@ def plain(attribute: Any) -> Any:
         if view.size > _MOST_NUMBERS:
             raise UnreadableError(f"the attribute {_short(attribute)} is too large")
         return view.copy()
-    if isinstance(attribute, (ir.ArrayAttr, *_DENSE_ARRAYS)):
-        return [plain(each) for each in attribute]
-    if isinstance(attribute, ir.UnitAttr):
-        return True
-    return attribute
+    if isinstance(attribute, _DENSE_ARRAYS):
+        return tuple(attribute)
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple([plain(each, other) for each in attribute])
+    return True if isinstance(attribute, ir.UnitAttr) else other(attribute)
 
 
 _SIMPLE = (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr, ir.BoolAttr, ir.FlatSymbolRefAttr)
@@ -128,7 +118,7 @@ _DENSE_ARRAYS = (
 _INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
-_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|true|false")
+_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
 _RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
@@ -203,8 +193,6 @@ def _literal_from_text(text: str, shape: Shape) -> Literal:
 
 
 def _number(text: str, kind: ElementType) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
     if kind.is_integer:
         return kind.dtype.type(int(text, 0))
     if text.startswith("0x"):

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Literal, attribute
+from minixla.core.attributes import (
+    Attribute,
+    Boolean,
+    Integer,
+    Integers,
+    Literal,
+    attribute,
+    written_fields,
+)
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
@@ -35,6 +43,13 @@ class ProcessLists(SequenceOf):
         rows = [[*each, *[-1] * (width - len(each))] for each in value]
         return f"dense<{rows or ''}> : tensor<{len(rows)}x{width}xi64>"
 
+    def read(self, written: Any) -> Groups:
+        """The rows of a table, without what fills them up."""
+        if not isinstance(written, np.ndarray):
+            raise ValueError(f"must be a dense array of numbers, not {written}")
+        rows = written.reshape(-1, written.shape[-1]) if written.size else ()
+        return [[number for number in row.tolist() if number >= 0] for row in rows]
+
 
 class Channel(Integer):
     """The number of a channel; 0 is none."""
@@ -46,6 +61,10 @@ class Channel(Integer):
     def stablehlo(self, value: int) -> str:
         """See `channel_text`."""
         return channel_text(value)
+
+    def read(self, written: str) -> int:
+        """The number in a channel's handle."""
+        return written_fields(written)["handle"]
 
 
 def channel_text(channel_id: int, type: int = 1) -> str:

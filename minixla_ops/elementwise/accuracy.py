@@ -99,3 +99,8 @@ class AccuracyAttribute(Attribute):
     def stablehlo(self, value: ResultAccuracy) -> str:
         """StableHLO's attribute."""
         return value.stablehlo
+
+    def read(self, written: str) -> ResultAccuracy | None:
+        """What it says, if that is more than nothing."""
+        found = ResultAccuracy.parse(written)
+        return None if found.mode == "DEFAULT" else found

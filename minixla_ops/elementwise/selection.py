@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError, explain
-from minixla.core.linear import add_cotangents
+from minixla.core.linear import add_cotangents, spread
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracing import shape_of
@@ -94,6 +95,32 @@ class Select(Elementwise):
             move_batch(value, place, at, size) for value, place in zip(values, places, strict=True)
         )
         return self(_beside(pred, where, on_true, at), on_true, on_false), at
+
+
+@register
+class Undefined(Select):
+    """A Select one of whose values is the constant NaN.
+
+    Such is the result of a function outside of its domain. Its derivative there is NaN, too, in
+    both modes, where that of a constant would be 0.
+    """
+
+    spec_names = ()
+
+    def jvp(self, primals, tangents, results):
+        return self(*_replaced(primals, tangents))
+
+    def transpose(self, cotangents, operands, linear):
+        # But that it stays 0: nobody uses such a result.
+        chosen = self(*_replaced(operands, spread(linear, repeat(cotangents))))
+        found = ops.select(ops.eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
+        return spread(linear, repeat(found))
+
+
+def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Operands with others in place of those which are given."""
+    pairs = zip(operands, others, strict=True)
+    return [operand if other is None else other for operand, other in pairs]
 
 
 @register

@@ -1,1 +1,1 @@
-"""What comes and goes by the host: inputs, user code, feeds, sends and receives."""
+"""What comes and goes by the host: inputs, code of users and of LAPACK, feeds, sends, receives."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from minixla.core.attributes import Attribute, Integer, Integers
+from minixla.core.attributes import Attribute, Integer, Integers, written_fields
 
 
 def _is_equal(self: tuple[Any, ...], other: object) -> bool:
@@ -105,10 +105,16 @@ class NumbersAttribute(Attribute):
         """An attribute of StableHLO's own."""
         return numbers_text(value)
 
+    def read(self, written: str) -> IndexNumbers:
+        """The numbers that StableHLO's attribute says."""
+        given = written_fields(written)
+        lists = [given.get(xla_field(name, self.kind), ()) for name in self.kind._fields]
+        return self.kind(*lists)._replace(index_vector_dim=given.get("index_vector_dim", 0))
+
     def hlo(self, value: IndexNumbers) -> dict[str, Any]:
         """Attributes by themselves, empty batching dimensions left out."""
         return {
-            xla_field(name, value): None if each == () and "batching" in name else each
+            xla_field(name, self.kind): None if each == () and "batching" in name else each
             for name, each in value._asdict().items()
         }
 
@@ -231,11 +237,11 @@ def numbers_text(numbers: IndexNumbers) -> str:
         if isinstance(value, int):
             texts.append(f"{name} = {value}")
         elif value:
-            texts.append(f"{xla_field(name, numbers)} = {list(value)}")
+            texts.append(f"{xla_field(name, type(numbers))} = {list(value)}")
     return f"#stablehlo.{kind}<{', '.join(texts)}>"
 
 
-def xla_field(name: str, numbers: IndexNumbers) -> str:
+def xla_field(name: str, kind: type[IndexNumbers]) -> str:
     """What XLA calls a field."""
-    is_renamed = name == "operand_batching_dims" and isinstance(numbers, ScatterDimensionNumbers)
+    is_renamed = name == "operand_batching_dims" and kind is ScatterDimensionNumbers
     return "input_batching_dims" if is_renamed else name

@@ -161,7 +161,7 @@ class BroadcastInDim(Operation):
     hlo_name = "broadcast"
     stablehlo_name = "broadcast_in_dim"
     operands = ("operand",)
-    out_dim_size: Sequence[int] = attribute(Integers(minimum=0))
+    out_dim_size: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None)
     broadcast_dimensions: Sequence[int] = attribute(Integers())
     linear_operands = (0,)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,13 +95,23 @@ class ConvolutionDimensionNumbers:
         match = re.fullmatch(r"(\w+)_(\w+)->(\w+)", labels)
         if match is None:
             raise ValueError(f"must be such as b01f_01io->b01f, not {labels!r}")
-        lhs, rhs, output = match.groups()
+        return cls.from_roles(*match.groups())
+
+    @classmethod
+    def from_roles(
+        cls, lhs: Sequence[str], rhs: Sequence[str], output: Sequence[str]
+    ) -> ConvolutionDimensionNumbers:
+        """The numbers from what each dimension is: b, f, i, o or a spatial index.
+
+        Raises:
+            ValueError: one of these is missing or repeated.
+        """
         spatial = [str(index) for index in range(len(rhs) - 2)]
         return cls._of_letters((lhs, rhs, output), "bf", "oi", spatial)
 
     @classmethod
     def _of_letters(
-        cls, texts: tuple[str, str, str], data: str, kernel: str, spatial: Sequence[str]
+        cls, texts: Iterable[Sequence[str]], data: str, kernel: str, spatial: Sequence[str]
     ) -> ConvolutionDimensionNumbers:
         letters = zip(texts, (data, kernel, data), strict=True)
         return cls.of(*[_positions(text, [*own, *spatial]) for text, own in letters])
@@ -156,7 +166,7 @@ def _labels(dimensions: Sequence[int], letters: str) -> list[str]:
     return [by_dimension.get(dimension, "?") for dimension in range(len(dimensions))]
 
 
-def _positions(letters: str, wanted: Sequence[str]) -> list[int]:
+def _positions(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Where each of the wanted letters is; they are all there are."""
     if sorted(letters) != sorted(wanted) or len(set(letters)) != len(letters):
         raise ValueError(f"{letters!r} must have each of the letters {', '.join(wanted)} once")
@@ -190,6 +200,11 @@ class ConvolutionDimensions(Attribute):
         """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
         lhs, rhs, output = (f"[{', '.join(roles)}]" for roles in value.labels)
         return f"{lhs}x{rhs}->{output}"
+
+    def read(self, written: str) -> ConvolutionDimensionNumbers:
+        """The numbers that StableHLO's form says."""
+        texts = [each.split(", ") for each in re.findall(r"\[([^]]*)\]", written)]
+        return ConvolutionDimensionNumbers.from_roles(*texts)
 
     def hlo(self, value: ConvolutionDimensionNumbers) -> str:
         """`b01f_01io->b01f`."""

@@ -58,7 +58,9 @@ class Convolution(Product):
     precision_config: Precision | None = attribute(
         Precisions(), default=None, hlo="operand_precision"
     )
-    preferred_element_type: ElementType | None = attribute(TypeAttribute(), default=None, hlo=None)
+    preferred_element_type: ElementType | None = attribute(
+        TypeAttribute(), default=None, stablehlo=None, hlo=None
+    )
 
     def window(self, kernel: Sequence[int]) -> Window:
         """The window, which the kernel's sizes complete."""

@@ -50,11 +50,13 @@ class Dot(SumOfProducts):
         (C7) paired contracting dimensions are equal in size.
     """
 
-    dimension_numbers: Any = attribute(DotDimensions())
+    dimension_numbers: Any = attribute(DotDimensions(), stablehlo="dot_dimension_numbers")
     precision_config: Precision | None = attribute(
         Precisions(), default=None, hlo="operand_precision"
     )
-    preferred_element_type: ElementType | None = attribute(TypeAttribute(), default=None, hlo=None)
+    preferred_element_type: ElementType | None = attribute(
+        TypeAttribute(), default=None, stablehlo=None, hlo=None
+    )
 
     def dot_shape(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from minixla.core.attributes import Attribute, Integers
+from minixla.core.attributes import Attribute, Integers, written_fields
 
 
 class DotDimensionNumbers(NamedTuple):
@@ -43,6 +43,9 @@ class DotDimensionNumbers(NamedTuple):
         return f"{batch}contracting_dims = {' x '.join(map(str, contracting))}"
 
 
+_KINDS = "contracting", "batching"
+
+
 class DotDimensions(Attribute):
     """The DotDimensionNumbers; also in the form in which JAX's dot_general takes them."""
 
@@ -65,6 +68,12 @@ class DotDimensions(Attribute):
     def stablehlo(self, value: DotDimensionNumbers) -> str:
         """StableHLO's short form."""
         return str(value)
+
+    def read(self, written: str) -> DotDimensionNumbers:
+        """The numbers that StableHLO's long form says."""
+        given = written_fields(written)
+        names = [f"{side}_{kind}_dimensions" for kind in _KINDS for side in ("lhs", "rhs")]
+        return DotDimensionNumbers(*[given.get(name, ()) for name in names])
 
     def hlo(self, value: DotDimensionNumbers) -> dict[str, Any]:
         """`lhs_batch_dims={0}, lhs_contracting_dims={2}`, the same of rhs; empty ones left out."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute
+from minixla.core.attributes import Attribute, Enumeration
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -30,6 +30,7 @@ class Precisions(Attribute):
     is_ambiguous = False
 
     description = "DEFAULT, HIGH or HIGHEST, or a pair of them, one for each operand"
+    _of_one = Enumeration(*_PRECISIONS)
 
     def canonical(self, value: Any) -> Precision:
         """The names for lhs and rhs; members of an enumeration give theirs."""
@@ -43,6 +44,11 @@ class Precisions(Attribute):
     def stablehlo(self, value: Precision) -> str:
         """`[#stablehlo<precision HIGH>, #stablehlo<precision DEFAULT>]`."""
         return f"[{', '.join([f'#stablehlo<precision {name}>' for name in value])}]"
+
+    def read(self, written: Sequence[str]) -> Any:
+        """The names; None where there is not one for each operand."""
+        names = [self._of_one.read(each) for each in written]
+        return names if len(names) == 2 else None
 
     def hlo(self, value: Precision) -> str | None:
         """`{high,default}`; None where both are the default."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import Attribute, Integers, attribute
+from minixla.core.attributes import Attribute, Integers, attribute, written_fields
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import register
@@ -49,6 +49,12 @@ class RaggedDimensions(Attribute):
         numbers, *lists = (getattr(value, name) for name in names)
         dot = DotDimensions().canonical(numbers)
         return RaggedDotDimensionNumbers(dot, *map(Integers().canonical, lists))
+
+    def read(self, written: str) -> RaggedDotDimensionNumbers:
+        """The numbers that chlo's attribute says."""
+        given = written_fields(written)
+        lists = [given.get(name, ()) for name in RaggedDotDimensionNumbers._fields[1:]]
+        return RaggedDotDimensionNumbers(DotDimensions().read(written), *lists)
 
     def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Any]:
         """`lhs_contracting_dims={1}, ..., lhs_ragged_dims={0}, rhs_group_dims={0}`."""
@@ -93,7 +99,9 @@ class RaggedDot(Composed, Dot):
     """
 
     operands = "lhs", "rhs", "group_sizes"
-    dimension_numbers: RaggedDotDimensionNumbers = attribute(RaggedDimensions())
+    dimension_numbers: RaggedDotDimensionNumbers = attribute(
+        RaggedDimensions(), stablehlo="ragged_dot_dimension_numbers"
+    )
 
     def shape(self, lhs, rhs, group_sizes):
         lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])

@@ -26,6 +26,9 @@ class _Algorithm(Enumeration):
     def stablehlo(self, value: str) -> str:
         return f"#stablehlo<rng_algorithm {value.removeprefix('rng_').upper()}>"
 
+    def read(self, written: str) -> str:
+        return f"rng_{super().read(written).lower()}"
+
 
 @register
 class RngBitGenerator(Operation):

@@ -71,7 +71,7 @@ class _Samples(Operation):
     """
 
     stablehlo_name = "rng"
-    output_shape: Any = attribute(ShapeAttribute())
+    output_shape: Any = attribute(ShapeAttribute(), stablehlo=None)
     has_side_effect = True
     element_types: ClassVar[frozenset[ElementType]]
     distribution: ClassVar[str]

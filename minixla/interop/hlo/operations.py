@@ -26,7 +26,7 @@ from minixla.interop.chlo import CHLO
 from minixla.interop.decomposition import decomposition
 from minixla.interop.hlo.bitcasts import bitcast
 from minixla.interop.known_calls import kept_call, known_call
-from minixla.interop.operations import TABLE, Translation, accurate
+from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS, replica_groups
@@ -364,7 +364,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
 
 #: Opcodes that come as another one of the same attributes, and how they become ours.
 _SAME = {
-    "erf": ("tanh", accurate(REGISTRY["Erf"])),
+    "erf": ("tanh", declared(REGISTRY["Erf"])),
     **{
         f"{opcode}-start": (opcode, partial(_start, opcode))
         for opcode in ("all-gather", "all-reduce", "collective-permute")

@@ -8,9 +8,17 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
+from jax.extend.mlir import ir
+from jax.interpreters.mlir import make_ir_context
 
 import minixla as mx
+from minixla.core.operation import REGISTRY
+from minixla.core.stablehlo_text import attribute_text
+from minixla.interop.values import plain
 from minixla_ops import register_custom_call
+from minixla_ops.elementwise.accuracy import ResultAccuracy
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from tests.minixla.interop.import_programs import main
 from tests.oracles.interpreter import run_stablehlo
 from tests.oracles.xla import run_xla
@@ -230,3 +238,54 @@ def test_names_of_composites_may_have_signs_after_the_first_dot():
     assert mx.import_stablehlo(program.graph.stablehlo()).graph == program.graph
     x = -np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(mx.jit(program)(x), -x)
+
+
+#: An operation, one of its attributes and a value. Of long forms the text here is the short one.
+ATTRIBUTES = [
+    ("AllReduce", "channel_id", 7),
+    ("AllReduce", "replica_groups", ((0, 2), (1,))),
+    ("AllReduce", "replica_groups", ()),
+    ("AllReduce", "use_global_device_ids", True),
+    ("ConvGeneralDilated", "dimension_numbers", "b0f1_1io0->10bf"),
+    ("ConvGeneralDilated", "padding", ((1, -2), (0, 3))),
+    ("ConvGeneralDilated", "padding", ()),
+    ("ConvGeneralDilated", "window_reversal", (True, False)),
+    ("DotGeneral", "precision_config", ("HIGH", "DEFAULT")),
+    ("Exp", "result_accuracy", ResultAccuracy(atol=1e-5, ulps=3)),
+    ("Fft", "fft_type", "IRFFT"),
+    ("Gather", "dimension_numbers", GatherDimensionNumbers([1, 2], [0], [0], 1, [3], [0])),
+    ("ReducePrecision", "mantissa_bits", 5),
+    ("RngBitGenerator", "algorithm", "rng_three_fry"),
+    ("Scatter", "dimension_numbers", ScatterDimensionNumbers([], [1], [1], 0, [0], [1])),
+    ("Sort", "is_stable", True),
+    ("Transpose", "permutation", (1, 0)),
+    ("TriangularSolve", "transpose_a", "ADJOINT"),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "value"), ATTRIBUTES)
+def test_a_kind_of_attribute_reads_what_it_writes(name, field, value):
+    kind = REGISTRY[name].fields[field].kind
+    own = kind.canonical(value)
+    text = attribute_text(kind.stablehlo(own))
+    if name == "ConvGeneralDilated" and field == "dimension_numbers":
+        text = f"#stablehlo.conv<{text}>"
+    with make_ir_context():
+        written = plain(ir.Attribute.parse(text), str)
+    assert kind.canonical(kind.read(written)) == own
+
+
+def test_numbers_of_products_are_read():
+    text = "#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [2], "
+    text += "lhs_contracting_dimensions = [1, 3], rhs_contracting_dimensions = [0, 1]>"
+    wanted = DotDimensionNumbers((1, 3), (0, 1), (0,), (2,))
+    assert REGISTRY["DotGeneral"].fields["dimension_numbers"].kind.read(text) == wanted
+    ragged = text.replace("#stablehlo.dot<", "#chlo.ragged_dot<lhs_ragged_dimensions = [0], ")
+    found = REGISTRY["RaggedDot"].fields["dimension_numbers"].kind.read(ragged)
+    assert found == (wanted, (0,), ())
+
+
+def test_groups_of_a_mesh_are_no_lists():
+    kind = REGISTRY["AllReduce"].fields["replica_groups"].kind
+    with pytest.raises(ValueError, match="must be a dense array of numbers, not #stablehlo"):
+        kind.read("#stablehlo.replica_group_mesh_axes<mesh = @m, axes = []>")

@@ -13,8 +13,8 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
-from minixla.interop.lapack_routines import ROUTINES
 from minixla_ops.host.custom_call import CustomCall, is_registered
+from minixla_ops.host.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
 from minixla_ops.vocabulary.batch_dimensions import to_front
 
