@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from functools import partial, reduce
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,25 +19,24 @@ from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
-from minixla_ops.control_flow.conditional_batching import (
-    batch_of_choices,
-    batch_of_guard,
-    guarded_by,
-)
+from minixla_ops.control_flow import conditional_batching
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import (
+    Flags,
     RunsPrograms,
     as_given,
+    batched_of,
     closed,
     in_front,
+    instantiated,
     leaves_of,
+    over_batch,
     program,
+    pulled_back,
 )
 from minixla_ops.vocabulary.shorthand import instantiate, operand_list
 from minixla_ops.vocabulary.tuple_operations import without_tuples
-
-Flags = tuple[bool, ...]
 
 
 @register
@@ -135,7 +135,8 @@ class Conditional(RunsPrograms):
 
     def linearize(self, operands, active):
         index, *rest = operands
-        plan = _reverse_plan(self.branches, tuple(active[1:]))
+        key = ("conditional_vjp", self.branches, tuple(active[1:]))
+        plan = self.branches[0].remembered(key, _reverse_plan, *key[1:])
         everything = Conditional(plan.forward)(index, *rest)
         results = everything[: len(plan.active_outputs)]
         kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
@@ -145,16 +146,16 @@ class Conditional(RunsPrograms):
         return results, pullback_by(backward, results, plan.active_outputs, active_inputs)
 
     def batch_of(self, size, operands, dimensions):
-        guarded = guarded_by(self.branches)
+        guarded = conditional_batching.guarded_by(self.branches)
         if guarded is not None and guarded.grows(dimensions):
-            return batch_of_guard(operands, dimensions, guarded, size, Conditional)
+            return conditional_batching.batch_of_guard(operands, dimensions, guarded, size)
         if dimensions[0] is not None:
-            return batch_of_choices(operands, dimensions, self.branches, size, Conditional)
-        batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in self.branches]
-        flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
-        branches = tuple(in_front(each, flags, size) for each in batched)
-        results = Conditional(branches)(*operands)
-        return results, tuple(0 if flag else None for flag in flags)
+            return conditional_batching.batch_of_choices(operands, dimensions, self.branches, size)
+        given = tuple(dimensions[1:])
+        batched = [batched_graph(branch, given, size) for branch in self.branches]
+        places = in_front(_any_of_each([batched_of(each.dimensions) for each in batched]))
+        branches = tuple(over_batch(branch, given, size, places) for branch in self.branches)
+        return Conditional(branches)(*operands), places
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
@@ -163,16 +164,16 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 
 def own_inputs(branch: Graph) -> tuple[list[int], Graph]:
     """The numbers of the inputs that a branch reads, and its program with these alone."""
-    found = branch.memo.get("own_inputs")
-    if found is None:
-        # Also by instructions whose results nobody reads: they are printed too.
-        read = {id(value) for step in branch.instructions for value in step.operands}
-        read.update(map(id, branch.outputs))
-        numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
-        inputs = [branch.inputs[number] for number in numbers]
-        own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
-        found = branch.memo["own_inputs"] = numbers, own
-    return found
+    return branch.remembered("own_inputs", _own_inputs, branch)
+
+
+def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
+    # Also by instructions whose results nobody reads: they are printed too.
+    read = {id(value) for step in branch.instructions for value in step.operands}
+    read.update(map(id, branch.outputs))
+    numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
+    inputs = [branch.inputs[number] for number in numbers]
+    return numbers, Graph(inputs, branch.instructions, branch.outputs, branch.name)
 
 
 class _ReversePlan(NamedTuple):
@@ -195,44 +196,44 @@ class _ReversePlan(NamedTuple):
     reread: tuple[int, ...]
 
 
-def _reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
-    key = ("conditional_vjp", computations, active)
-    memo = computations[0].memo
-    found = memo.get(key)
-    if found is None:
-        found = memo[key] = _make_reverse_plan(computations, active)
-    return found
-
-
-def _make_reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
-    halves = [vjp_graphs(branch, active) for branch in computations]
+def _reverse_plan(branches: tuple[Graph, ...], active: Flags) -> _ReversePlan:
+    halves = [vjp_graphs(branch, active) for branch in branches]
     active_outputs = _any_of_each([each.active_outputs for each in halves])
     active_inputs = _any_of_each([each.active_inputs for each in halves])
     slots: list[AnyShape] = []
     places = [_places(each.forward, len(active_outputs), slots) for each in halves]
-    pairs = list(zip(halves, places, strict=True))
     reread = tuple(sorted({-1 - place for each in places for place in each if place < 0}))
     # The second half finds an operand behind the slots.
     behind = {-1 - number: len(slots) + i for i, number in enumerate(reread)}
-    sources = [[behind.get(place, place) for place in each] for each in places]
-    inputs = computations[0].input_shapes
-    given = [
-        shape
-        for shape, flag in zip(computations[0].output_shapes, active_outputs, strict=True)
-        if flag
-    ]
+    inputs = branches[0].input_shapes
+    given = compress(branches[0].output_shapes, active_outputs)
     shapes = [*slots, *[inputs[number] for number in reread], *given]
-    wanted = [shape if flag else None for shape, flag in zip(inputs, active_inputs, strict=True)]
-    return _ReversePlan(
-        tuple(_keeping(half.forward, each, slots) for half, each in pairs),
-        tuple(
-            _pulling(half, each, active_outputs, wanted, shapes)
-            for half, each in zip(halves, sources, strict=True)
-        ),
-        active_outputs,
-        active_inputs,
-        reread,
-    )
+
+    def keeping(half: ReverseGraphs, places: Sequence[int]) -> Graph:
+        """The first half of a branch: its results, and each slot's residual, or zeros."""
+        count = len(active_outputs)
+
+        def function(*values: Any) -> list[Any]:
+            outputs = evaluate_graph(half.forward, values)
+            kept = dict(zip(places, outputs[count:], strict=True))
+            return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
+
+        return program(function, inputs, half.forward.name)
+
+    def pulling(half: ReverseGraphs, places: Sequence[int]) -> Graph:
+        """The second half of a branch: a cotangent, or zeros, for each operand with one in any."""
+        start = len(slots) + len(reread)
+
+        def function(*values: Any) -> list[Any]:
+            residuals = [values[behind.get(place, place)] for place in places]
+            pulled = pulled_back(half, residuals, spread(active_outputs, values[start:]))
+            return instantiated(active_inputs, pulled, inputs)
+
+        return program(function, shapes, half.backward.name)
+
+    forward = tuple(map(keeping, halves, places))
+    backward = tuple(map(pulling, halves, places))
+    return _ReversePlan(forward, backward, active_outputs, active_inputs, reread)
 
 
 def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
@@ -255,39 +256,6 @@ def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
             free.remove(slot)
         places.append(slot)
     return places
-
-
-def _keeping(forward: Graph, places: Sequence[int], slots: Sequence[AnyShape]) -> Graph:
-    """The first half of a branch: its results, and each slot's residual, or zeros."""
-    count = len(forward.outputs) - len(places)
-
-    def function(*values: Any) -> list[Any]:
-        outputs = evaluate_graph(forward, values)
-        kept = dict(zip(places, outputs[count:], strict=True))
-        return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
-
-    return program(function, forward.input_shapes, forward.name)
-
-
-def _pulling(
-    half: ReverseGraphs,
-    places: Sequence[int],
-    active_outputs: Flags,
-    wanted: Sequence[AnyShape | None],
-    shapes: Sequence[AnyShape],
-) -> Graph:
-    """The second half of a branch: a cotangent, or zeros, for each operand that has one in any."""
-    start = len(shapes) - sum(active_outputs)
-
-    def function(*values: Any) -> list[Any]:
-        given = spread(active_outputs, values[start:])
-        read = [c for c, flag in zip(given, half.active_outputs, strict=True) if flag]
-        found = evaluate_graph(half.backward, [*[values[i] for i in places], *read])
-        pulled = spread(half.active_inputs, found)
-        pairs = zip(pulled, wanted, strict=True)
-        return [instantiate(each, shape) for each, shape in pairs if shape is not None]
-
-    return program(function, shapes, half.backward.name)
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:

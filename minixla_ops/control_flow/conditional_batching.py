@@ -9,21 +9,24 @@ whose; derivatives make such choices of guards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
+from minixla_ops.control_flow import conditional
 from minixla_ops.control_flow.loops import any_of, choose, shadowed
-from minixla_ops.programs.runs_programs import over_batch, program
-from minixla_ops.vocabulary.batch_dimensions import move_batch
+from minixla_ops.programs.runs_programs import (
+    Flags,
+    batched_of,
+    in_front,
+    moved_batches,
+    over_batch,
+    program,
+)
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, zeros
-
-Flags = tuple[bool, ...]
-Choice = Callable[[tuple[Graph, ...]], Operation]
 
 
 class Guarded(NamedTuple):
@@ -41,7 +44,7 @@ class Guarded(NamedTuple):
 
     def grows(self, dimensions: Sequence[int | None]) -> bool:
         """Whether a further batch stands in the same operands, so that both are one."""
-        return tuple(at is not None for at in dimensions[2:]) == self.flags
+        return batched_of(dimensions[2:]) == self.flags
 
 
 def guarded_by(computations: tuple[Graph, ...]) -> Guarded | None:
@@ -55,7 +58,6 @@ def batch_of_choices(
     dimensions: Sequence[int | None],
     computations: tuple[Graph, ...],
     size: int,
-    choice: Choice,
 ) -> tuple[Any, Any]:
     """Each branch that a member takes, and a selection of what its members get.
 
@@ -64,24 +66,23 @@ def batch_of_choices(
         dimensions: where the batch is in each.
         computations: the branches.
         size: the number of members.
-        choice: Conditional.
 
     Returns:
         The results and where the batch is in each.
     """
-    flags = tuple(at is not None for at in dimensions[1:])
-    moved = _moved(operands[1:], dimensions[1:], flags, size)
+    flags = batched_of(dimensions[1:])
+    places = in_front(flags)
+    moved = moved_batches(operands[1:], dimensions[1:], places, size)
     takers = _takers(operands[0], len(computations))
     results: Sequence[Any] = ()
     for takes, branch in zip(takers, computations, strict=True):
-        inner = over_batch(branch, flags, size)
+        inner = over_batch(branch, places, size, (0,) * len(branch.outputs))
         if _computes(branch):
-            programs = _guard(inner, (size,), flags)
-            found = choice(programs)(any_of(takes), takes, *moved)
+            found = _guard(inner, flags, takes, moved)
         else:
             found = evaluate_graph(inner, moved)
-        pairs = zip(found, results, strict=True) if results else ()
-        results = [choose(takes, *pair) for pair in pairs] if results else found
+        rows = zip(found, results, strict=True) if results else ()
+        results = [choose(takes, *row) for row in rows] or found
     return tuple(results), (0,) * len(results)
 
 
@@ -90,7 +91,6 @@ def batch_of_guard(
     dimensions: Sequence[int | None],
     guarded: Guarded,
     size: int,
-    choice: Choice,
 ) -> tuple[Any, Any]:
     """The guard of a batch over a further batch: one guard of the members of all.
 
@@ -99,16 +99,14 @@ def batch_of_guard(
         dimensions: where the further batch is in each.
         guarded: what it guards.
         size: the number of members of the further batch.
-        choice: Conditional.
 
     Returns:
         The results and where the further batch is in each.
     """
-    flags = (True, *guarded.flags)
-    takes, *moved = _moved(operands[1:], dimensions[1:], flags, size)
-    inner = over_batch(guarded.inner, guarded.flags, size)
-    programs = _guard(inner, array_shape(takes).dimensions, guarded.flags)
-    results = choice(programs)(any_of(takes), takes, *moved)
+    places = in_front(guarded.flags)
+    takes, *moved = moved_batches(operands[1:], dimensions[1:], (0, *places), size)
+    inner = over_batch(guarded.inner, places, size, (0,) * len(guarded.inner.outputs))
+    results = _guard(inner, guarded.flags, takes, moved)
     return results, (0,) * len(results)
 
 
@@ -131,28 +129,30 @@ def _computes(branch: Graph) -> bool:
     )
 
 
-def _moved(
-    operands: Sequence[Any], dimensions: Sequence[int | None], flags: Sequence[bool], size: int
-) -> list[Any]:
-    """Operands with the batch in front of those marked in `flags`."""
-    triples = zip(operands, dimensions, flags, strict=True)
-    return [move_batch(o, at, 0, size) if flag else o for o, at, flag in triples]
+def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The guard of a program over a batch.
+
+    Args:
+        inner: the program.
+        flags: which of its inputs are batched.
+        takes: which members take it.
+        values: its operands.
+    """
+    sizes = array_shape(takes).dimensions
+    programs = inner.remembered(("guard", sizes, flags), _guard_programs, inner, sizes, flags)
+    return conditional.Conditional(programs)(any_of(takes), takes, *values)
 
 
-def _guard(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
+def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
     """A program over a batch where the first input says who takes it, and zeros in its place."""
-    key = ("guard", sizes, flags)
-    found = inner.memo.get(key)
-    if found is None:
 
-        def run(takes: Any, *values: Any) -> list[Any]:
-            return evaluate_graph(inner, shadowed(takes, values, flags))
+    def run(takes: Any, *values: Any) -> list[Any]:
+        return evaluate_graph(inner, shadowed(takes, values, flags))
 
-        def give_zeros(*_: Any) -> list[Any]:
-            return list(map(zeros, inner.output_shapes))
+    def give_zeros(*_: Any) -> list[Any]:
+        return list(map(zeros, inner.output_shapes))
 
-        shapes = [Shape("pred", sizes), *inner.input_shapes]
-        found = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
-        found[0].memo["guarded"] = Guarded(inner, flags, found[1])
-        inner.memo[key] = found
-    return found
+    shapes = [Shape("pred", sizes), *inner.input_shapes]
+    guarding, empty = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
+    guarding.memo["guarded"] = Guarded(inner, flags, empty)
+    return guarding, empty
