@@ -35,7 +35,7 @@ from minixla_ops.programs.runs_programs import (
     program,
     pulled_back,
 )
-from minixla_ops.vocabulary.shorthand import instantiate, operand_list
+from minixla_ops.vocabulary.shorthand import as_results, instantiate, operand_list
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
@@ -302,8 +302,7 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     shapes = [shape_of(value) for value in values]
     whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
     results = Conditional(tuple(whole))(index, *values)
-    given = as_given(graphs[0].output_shapes, results)
-    return given[0] if len(given) == 1 else tuple(given)
+    return as_results(as_given(graphs[0].output_shapes, results))
 
 
 def _numbered(leaves: Sequence[Any], values: list[Any]) -> list[int]:

@@ -42,10 +42,10 @@ from minixla_ops.programs.runs_programs import (
     instantiated,
     merged,
     parted,
-    program,
     pulled_back,
     read_inputs,
     split,
+    two_halves,
 )
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
@@ -125,11 +125,6 @@ class _Step(NamedTuple):
         """The size of the residuals of one iteration."""
         return _bytes([value.shape for value in parted(self.fixed, self.residuals)[1]])
 
-    @property
-    def cotangent_shapes(self) -> list[AnyShape]:
-        """The shapes of the cotangents of one iteration."""
-        return list(compress(self.body.input_shapes, self.active))
-
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the active values before an iteration from those after it."""
         after = spread(self.active, cotangents)
@@ -195,9 +190,7 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
         residuals = given[: len(fixed)]
         return loops.repeat(trips, pull, given[len(fixed) :], residuals)
 
-    made = program(first, body.input_shapes, f"forward_{body.name}")
-    back = [*made.output_shapes[count:], *step.cotangent_shapes]
-    return made, program(second, back, f"vjp_{body.name}")
+    return two_halves(first, second, body.input_shapes, step.active, body.name)
 
 
 # Where it is not.
@@ -206,7 +199,7 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
 def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tuple[Graph, Graph]:
     """The halves; `shown` is the step's body with what shows values."""
     body = step.body
-    count, constants, needed = len(body.inputs), constants_of(body), _needed(step)
+    constants, needed = constants_of(body), _needed(step)
     state = [index for index in needed if not constants[index]]
     chosen = [*state, *(index for index in needed if constants[index])]
     advance = _part(body, chosen, [body.outputs[index] for index in state])
@@ -230,9 +223,7 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tupl
 
         return loops.repeat(trips, pull, cotangents, fixed)
 
-    made = program(first, body.input_shapes, f"forward_{body.name}")
-    back = [*made.output_shapes[count:], *step.cotangent_shapes]
-    return made, program(second, back, f"vjp_{body.name}")
+    return two_halves(first, second, body.input_shapes, step.active, body.name)
 
 
 def _needed(step: _Step) -> list[int]:

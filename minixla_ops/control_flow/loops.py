@@ -15,22 +15,21 @@ from minixla.core.derived import batched_graph, entered_graph
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.core.tracing import evaluate_graph
 from minixla_ops.control_flow import loop_reverse
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import (
     Flags,
     RunsPrograms,
-    as_given,
     batched_of,
     closed,
     constants_of,
     entered_step,
     grown,
+    in_form_of,
     in_front,
     leaves_of,
-    members,
     moved_batches,
     over_batch,
     program,
@@ -315,6 +314,4 @@ def while_(
     programs = [
         without_tuples(closed(each, init, While.builder_name)) for each in (condition, body)
     ]
-    results = While(*programs)(*leaves_of(init))
-    values = as_given([shape_of(each) for each in members(init)], results)
-    return tuple(values) if isinstance(init, (list, tuple)) else values[0]
+    return in_form_of(init, While(*programs)(*leaves_of(init)))

@@ -37,6 +37,7 @@ from minixla_ops.programs.runs_programs import (
     program,
     pulled_back,
     split,
+    two_halves,
 )
 from minixla_ops.vocabulary.batch_dimensions import member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
@@ -359,7 +360,7 @@ class _Reverse:
 
     def graphs(self, shapes: Sequence[AnyShape]) -> ReverseGraphs:
         """The halves, for operands of `shapes`."""
-        name, active_outputs = self.step.name, (*self.out_active, *self.carry_active)
+        active_outputs = (*self.out_active, *self.carry_active)
         forward_step, backward_step = self.forward_step(), self.backward_step()
         used = [*self.scanned, *self.shared]
 
@@ -380,12 +381,8 @@ class _Reverse:
             )
             return list(found[: sum(self.active)])
 
-        made = program(first, shapes, f"forward_{name}")
-        cotangents = compress(made.output_shapes, active_outputs)
-        given = [*made.output_shapes[len(self.step.outputs) :], *cotangents]
-        return ReverseGraphs(
-            made, program(second, given, f"vjp_{name}"), active_outputs, self.active
-        )
+        halves = two_halves(first, second, shapes, active_outputs, self.step.name)
+        return ReverseGraphs(*halves, active_outputs, self.active)
 
 
 def _vjp_graphs(operation: Scan, shapes: tuple[AnyShape, ...], given: Flags) -> ReverseGraphs:

@@ -16,7 +16,8 @@ from minixla.core.stablehlo_text import quoted, real_text
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import computation_of
-from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of, members
+from minixla_ops.programs.runs_programs import RunsPrograms, as_given, in_form_of, leaves_of
+from minixla_ops.vocabulary.shorthand import as_results
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
@@ -117,8 +118,7 @@ def composite_call(
     operation = CompositeCall(graph, name, _dictionary_text(attributes), version)
     operation.infer(tuple(shapes))
     results = operation(*leaves_of(operands), computation=without_tuples(graph))
-    values = as_given(graph.output_shapes, results)
-    return values[0] if len(values) == 1 else tuple(values)
+    return as_results(as_given(graph.output_shapes, results))
 
 
 def _dictionary_text(attributes: Any) -> str:
@@ -224,6 +224,4 @@ def optimization_barrier(operand: Any) -> Any:
     Returns:
         The same values, in the form of `operand` (for a sequence, a Python tuple).
     """
-    results = OptimizationBarrier()(*leaves_of(operand))
-    values = as_given([shape_of(each) for each in members(operand)], results)
-    return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
+    return in_form_of(operand, OptimizationBarrier()(*leaves_of(operand)))

@@ -135,6 +135,12 @@ def closed(computation: Graph | Callable[..., Any], operand: Any, subject: str) 
     return computation_of(computation, [shape_of(each) for each in members(operand)], subject)
 
 
+def in_form_of(operand: Any, leaves: Iterable[Any]) -> Any:
+    """Values as `operand` is one: a Python tuple for a sequence, else one value."""
+    values = as_given([shape_of(each) for each in members(operand)], leaves)
+    return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
+
+
 def as_given(shapes: Sequence[AnyShape], leaves: Iterable[Any]) -> list[Any]:
     """Values of `shapes`, tuples made of their leaves."""
     remaining = iter(leaves)
@@ -231,6 +237,28 @@ def instantiated(
 ) -> list[Any]:
     """The marked ones of some values, zeros in place of None."""
     return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
+
+
+def two_halves(
+    first: Callable[..., Sequence[Any]],
+    second: Callable[..., Sequence[Any]],
+    shapes: Sequence[AnyShape],
+    active_outputs: Flags,
+    name: str,
+) -> tuple[Graph, Graph]:
+    """The programs of the two halves.
+
+    Args:
+        first: from the operands to the results and what the second half needs.
+        second: from that, and a cotangent for each of `active_outputs`, to cotangents.
+        shapes: those of the operands.
+        active_outputs: which results have a cotangent.
+        name: what the halves are of.
+    """
+    forward = program(first, shapes, f"forward_{name}")
+    results = forward.output_shapes
+    given = [*results[len(active_outputs) :], *compress(results, active_outputs)]
+    return forward, program(second, given, f"vjp_{name}")
 
 
 # Batches.
