@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
@@ -19,7 +20,7 @@ from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
-from minixla_ops.control_flow import conditional_batching
+from minixla_ops.control_flow.loops import any_of, choose, shadowed
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import (
@@ -31,11 +32,19 @@ from minixla_ops.programs.runs_programs import (
     in_front,
     instantiated,
     leaves_of,
+    moved_batches,
     over_batch,
     program,
     pulled_back,
 )
-from minixla_ops.vocabulary.shorthand import as_results, instantiate, operand_list
+from minixla_ops.vocabulary.shorthand import (
+    array_shape,
+    as_results,
+    full_like,
+    instantiate,
+    operand_list,
+    zeros,
+)
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
@@ -146,12 +155,13 @@ class Conditional(RunsPrograms):
         return results, pullback_by(backward, results, plan.active_outputs, active_inputs)
 
     def batch_of(self, size, operands, dimensions):
-        guarded = conditional_batching.guarded_by(self.branches)
-        if guarded is not None and guarded.grows(dimensions):
-            return conditional_batching.batch_of_guard(operands, dimensions, guarded, size)
-        if dimensions[0] is not None:
-            return conditional_batching.batch_of_choices(operands, dimensions, self.branches, size)
         given = tuple(dimensions[1:])
+        guarded = _guarded(self.branches)
+        every = (0,) * len(self.branches[0].outputs)
+        if guarded is not None and guarded.flags == batched_of(given[1:]):
+            return tuple(guarded.over(size, operands, dimensions)), every
+        if dimensions[0] is not None:
+            return tuple(_chosen(self.branches, size, operands, dimensions)), every
         batched = [batched_graph(branch, given, size) for branch in self.branches]
         places = in_front(_any_of_each([batched_of(each.dimensions) for each in batched]))
         branches = tuple(over_batch(branch, given, size, places) for branch in self.branches)
@@ -256,6 +266,110 @@ def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
             free.remove(slot)
         places.append(slot)
     return places
+
+
+# Batches whose members choose differently: each branch that a member takes runs on the whole batch,
+# within a guard, a Conditional that runs it where any member takes it, else gives zeros. Nobody
+# reads what it gives for members that do not take it. Over a further batch a guard is one guard of
+# all members again. As a choice like any other it would run its program for members of members, and
+# have for every batch an operand more that says whose; derivatives make such choices of guards.
+
+
+class _Guarded(NamedTuple):
+    """What the first program of a guard remembers of how it was made.
+
+    Attributes:
+        inner: the program over the batch.
+        flags: which inputs of it are batched.
+        zeros: the other program of the guard.
+    """
+
+    inner: Graph
+    flags: Flags
+    zeros: Graph
+
+    def over(self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None]) -> Any:
+        """The guard over a further batch in the same operands: one of the members of all."""
+        places = in_front(self.flags)
+        takes, *moved = moved_batches(operands[1:], dimensions[1:], (0, *places), size)
+        inner = over_batch(self.inner, places, size, (0,) * len(self.inner.outputs))
+        return _guard(inner, self.flags, takes, moved)
+
+
+def _guarded(branches: Sequence[Graph]) -> _Guarded | None:
+    """What a Conditional with these branches guards, if it is a guard."""
+    found = branches[0].memo.get("guarded")
+    return None if found is None or found.zeros is not branches[-1] else found
+
+
+def _chosen(
+    branches: Sequence[Graph],
+    size: int,
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+) -> Sequence[Any]:
+    """A selection of what the members of a batch get from the branches that they take."""
+    flags = batched_of(dimensions[1:])
+    places = in_front(flags)
+    moved = moved_batches(operands[1:], dimensions[1:], places, size)
+    results: Sequence[Any] = ()
+    for takes, branch in zip(_takers(operands[0], len(branches)), branches, strict=True):
+        inner = over_batch(branch, places, size, (0,) * len(branch.outputs))
+        if _computes(branch):
+            found = _guard(inner, flags, takes, moved)
+        else:
+            found = evaluate_graph(inner, moved)
+        rows = zip(found, results, strict=True) if results else ()
+        results = [choose(takes, *row) for row in rows] or found
+    return results
+
+
+def _takers(index: Any, count: int) -> list[Any]:
+    """For each branch the members of a batch that take it, pred[size]."""
+    if array_shape(index).element_type.kind == "pred":
+        return [index, ops.not_(index)]
+    last = full_like(index, count - 1)
+    outside = ops.or_(ops.lt(index, full_like(index, 0)), ops.gt(index, last))
+    numbers = ops.select(outside, last, index)
+    return [ops.eq(numbers, full_like(numbers, number)) for number in range(count)]
+
+
+def _computes(branch: Graph) -> bool:
+    """Whether a branch does more than to give operands and constants."""
+    given = set(map(id, branch.inputs))
+    return any(
+        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
+        for step in branch.instructions
+    )
+
+
+def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The guard of a program over a batch.
+
+    Args:
+        inner: the program.
+        flags: which of its inputs are batched.
+        takes: which members take it.
+        values: its operands.
+    """
+    sizes = array_shape(takes).dimensions
+    programs = inner.remembered(("guard", sizes, flags), _guard_programs, inner, sizes, flags)
+    return Conditional(programs)(any_of(takes), takes, *values)
+
+
+def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
+    """A program over a batch where the first input says who takes it, and zeros in its place."""
+
+    def run(takes: Any, *values: Any) -> list[Any]:
+        return evaluate_graph(inner, shadowed(takes, values, flags))
+
+    def give_zeros(*_: Any) -> list[Any]:
+        return list(map(zeros, inner.output_shapes))
+
+    shapes = [Shape("pred", sizes), *inner.input_shapes]
+    guarding, empty = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
+    guarding.memo["guarded"] = _Guarded(inner, flags, empty)
+    return guarding, empty
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:
