@@ -144,8 +144,9 @@ class Conditional(RunsPrograms):
 
     def linearize(self, operands, active):
         index, *rest = operands
-        key = ("conditional_vjp", self.branches, tuple(active[1:]))
-        plan = self.branches[0].remembered(key, _reverse_plan, *key[1:])
+        flags = tuple(active[1:])
+        key = ("conditional_vjp", self.branches, flags)
+        plan = self.branches[0].remembered(key, _reverse_plan, self.branches, flags)
         everything = Conditional(plan.forward)(index, *rest)
         results = everything[: len(plan.active_outputs)]
         kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]

@@ -180,19 +180,18 @@ class Scan(RunsPrograms, Composed):
         given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
         shapes = tuple(map(shape_of, operands))
         key = ("scan_vjp", given, shapes, *list(self.values.values())[1:])
-        make = _vjp_graphs
-        return call_vjp_graphs(self.to_apply.remembered(key, make, self, shapes, given), operands)
+        graphs = self.to_apply.remembered(key, lambda: _Reverse(self, given).graphs(shapes))
+        return call_vjp_graphs(graphs, operands)
 
     def batch_of(self, size, operands, dimensions):
         # The batch stands last in inputs and outputs, where it does not meet the scanned dimension.
-        step, carries, members = self.to_apply, self.carries, member_shapes(operands, dimensions)
-        given, make = batched_of(dimensions), _batched_step
+        step, carries, given = self.to_apply, self.carries, batched_of(dimensions)
         key = ("scan_batch", carries, given, size)
-        flags, batched, out = step.remembered(key, make, step, carries, given, size)
-        places = _batch_places(members, flags, carries)
-        results = self(*moved_batches(operands, dimensions, places, size), to_apply=batched)
-        shapes: Any = self.infer(members)
-        return results, _batch_places(shapes, out, carries)
+        flags, batched, out = step.remembered(key, _batched_step, step, carries, given, size)
+        taken = member_shapes(operands, dimensions)
+        moved = moved_batches(operands, dimensions, _batch_places(taken, flags, carries), size)
+        gives: Any = self.infer(taken)
+        return self(*moved, to_apply=batched), _batch_places(gives, out, carries)
 
 
 def scan_all(
@@ -332,11 +331,7 @@ class _Reverse:
 
     def backward_step(self) -> Graph:
         """One step back: residuals and cotangents to those of the elements and of the carries."""
-        counts = [
-            *map(len, (self.scanned, self.kept)),
-            sum(self.out_active),
-            sum(self.carry_active),
-        ]
+        counts = len(self.scanned), len(self.kept), sum(self.out_active), sum(self.carry_active)
         held: list[Any] = [value.shape for value in self.kept]
 
         def function(*values: Any) -> list[Any]:
@@ -370,7 +365,7 @@ class _Reverse:
             return [*outputs, *carried, *[operands[index] for index in used], *stacks]
 
         def second(*values: Any) -> list[Any]:
-            counts = [*map(len, (self.scanned, self.shared, self.kept)), sum(self.out_active)]
+            counts = len(self.scanned), len(self.shared), len(self.kept), sum(self.out_active)
             scanned, shared, stacks, of_outputs, of_carries = split(values, *counts)
             found = self.operation(
                 *[*scanned, *stacks, *of_outputs, *of_carries, *shared],
@@ -383,11 +378,6 @@ class _Reverse:
 
         halves = two_halves(first, second, shapes, active_outputs, self.step.name)
         return ReverseGraphs(*halves, active_outputs, self.active)
-
-
-def _vjp_graphs(operation: Scan, shapes: tuple[AnyShape, ...], given: Flags) -> ReverseGraphs:
-    """The two halves of the reverse derivative, each a scan."""
-    return _Reverse(operation, given).graphs(shapes)
 
 
 def _listed(shapes: Sequence[AnyShape]) -> str:
