@@ -34,10 +34,12 @@ def threefry_rounds(key: Sequence[Any], counter: Sequence[Any]) -> tuple[Any, An
     left, right = (word + step for word, step in zip(counter, key, strict=True))
     for group in range(5):
         for distance in _THREEFRY_ROTATIONS[group % 2]:
-            left = left + right
-            right = (right << distance | right >> (32 - distance)) ^ left
-        left = left + keys[(group + 1) % 3]
-        right = right + keys[(group + 2) % 3] + (group + 1)
+            left += right
+            right = right << distance | right >> (32 - distance)
+            right ^= left
+        left += keys[(group + 1) % 3]
+        right += keys[(group + 2) % 3]
+        right += group + 1
     return left, right
 
 
@@ -63,7 +65,7 @@ def threefry2x32(key: Words, counter: Words) -> tuple[U32, U32]:
     two u32 words of the broadcast shape. Of a 64-bit key or counter XLA passes the low word first,
     `jax.random` the high word.
     """
-    words = [np.asarray(word, np.uint32) for word in (*key, *counter)]
+    words = np.broadcast_arrays(*[np.asarray(word, np.uint32) for word in (*key, *counter)])
     with np.errstate(over="ignore"):
         left, right = threefry_rounds(words[:2], words[2:])
     return np.asarray(left), np.asarray(right)
