@@ -262,25 +262,17 @@ class Fusion(Internal):
     kind: str = attribute(Enumeration("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
-    @property
-    def call(self) -> Call:
-        """The call that it means."""
-        return Call(self.computation)
-
     def shape(self, *operands):
-        return result_of(self.call, *operands)
+        return result_of(Call(self.computation), *operands)
 
     def reference(self, *operands):
-        return self.call.reference(*operands)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return self.call.stablehlo(emit, operands, shapes, results)
+        return tuple(reference_graph(self.computation, operands))
 
     def composition(self, *operands):
         return ops.call(self.computation, *operands)
 
     def linearize(self, operands, active):
-        return self.call.linearize(operands, active)
+        return Call(self.computation).linearize(operands, active)
 
 
 @register
