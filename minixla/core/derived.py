@@ -166,9 +166,7 @@ def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     )
 
 
-def call_vjp_graphs(
-    graphs: ReverseGraphs, operands: Sequence[Any]
-) -> tuple[tuple[Any, ...], Any]:
+def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
     """Runs the forward half; returns the results and the pullback that runs the other.
 
     Args:
