@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.graph import Graph
@@ -164,7 +162,8 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if not isinstance(value, tuple):
-        value = np.result_type(type(value)).name, value
+        kinds = {bool: "bool", int: "int64", float: "float64"}
+        value = next(name for kind, name in kinds.items() if isinstance(value, kind)), value
     dtype, held = value
     kind = _TYPES.get(dtype) or dtype.replace("uint", "ui").replace("int", "i")
     if isinstance(held, tuple):
