@@ -166,19 +166,16 @@ def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     )
 
 
-def call_vjp_graphs(
-    graphs: ReverseGraphs, count: int, operands: list[Any]
-) -> tuple[list[Any], Any]:
-    """Runs the forward half; returns its results and the pullback that runs the other.
+def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    """Runs the forward half; returns the results and the pullback that runs the other.
 
     Args:
         graphs: made by `vjp_graphs`.
-        count: the number of results of the program itself.
-        operands: its operands.
+        operands: the operands of the program.
     """
-    call = role("call")
+    call, count = role("call"), len(graphs.active_outputs)
     everything = call(graphs.forward, *operands)
-    results, residuals = list(everything[:count]), everything[count:]
+    results, residuals = everything[:count], everything[count:]
 
     backward = partial(call, graphs.backward, *residuals)
     pullback = pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)

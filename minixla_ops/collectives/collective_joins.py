@@ -145,10 +145,7 @@ class AllToAll(_Joining):
         return emit.instruction("reshape", [moved], result)
 
     def transpose(self, cotangents, operands, linear):
-        back = {
-            "split_dimension": self.concat_dimension,
-            "concat_dimension": self.split_dimension,
-        }
+        back = {"split_dimension": self.concat_dimension, "concat_dimension": self.split_dimension}
         return (self(cotangents, **back),)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce as fold_left
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import named_like
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
+from minixla.core.linear import spread
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
@@ -33,7 +35,7 @@ from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import check_computation, computation_of, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
 Computation = Graph | Callable[..., Any]
@@ -129,15 +131,13 @@ class _Reducing(Collective, Composed):
         monoid = monoid_of(self.computation)
         if monoid not in ("add", "max", "min"):
             return super().jvp(primals, tangents, results)
-        given = results if type(results) is tuple else (results,)
-        moving = [index for index, tangent in enumerate(tangents) if tangent is not None]
+        moving = [tangent is not None for tangent in tangents]
         if monoid == "add":
-            found = self(*[tangents[i] for i in moving])
-            found = found if type(found) is tuple else (found,)
+            found = as_tuple(self(*compress(tangents, moving)))
         else:
-            found = [self._extreme_tangent(primals[i], tangents[i], given[i]) for i in moving]
-        by_index = dict(zip(moving, found, strict=True))
-        return as_results([by_index.get(index) for index in range(len(primals))])
+            rows = zip(primals, tangents, as_tuple(results), strict=True)
+            found = [self._extreme_tangent(*row) for row in compress(rows, moving)]
+        return as_results(spread(moving, found))
 
     def _extreme_tangent(self, primal: Any, tangent: Any, result: Any) -> Any:
         is_chosen = ops.eq(primal, self.spread(result))
@@ -147,10 +147,9 @@ class _Reducing(Collective, Composed):
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
             raise not_a_sum(self, self.computation)
-        given = cotangents if type(cotangents) is tuple else (cotangents,)
         return [
             self.sum_transpose(each) if wanted and each is not None else None
-            for each, wanted in zip(given, linear, strict=True)
+            for each, wanted in zip(as_tuple(cotangents), linear, strict=True)
         ]
 
 

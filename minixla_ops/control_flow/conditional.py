@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from functools import partial, reduce
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
@@ -18,25 +20,32 @@ from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
-from minixla_ops.control_flow.conditional_batching import (
-    batch_of_choices,
-    batch_of_guard,
-    guarded_by,
-)
+from minixla_ops.control_flow.loops import any_of, choose, shadowed
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import (
+    Flags,
     RunsPrograms,
     as_given,
+    batched_of,
     closed,
     in_front,
+    instantiated,
     leaves_of,
+    moved_batches,
+    over_batch,
     program,
+    pulled_back,
 )
-from minixla_ops.vocabulary.shorthand import instantiate, operand_list
+from minixla_ops.vocabulary.shorthand import (
+    array_shape,
+    as_results,
+    full_like,
+    instantiate,
+    operand_list,
+    zeros,
+)
 from minixla_ops.vocabulary.tuple_operations import without_tuples
-
-Flags = tuple[bool, ...]
 
 
 @register
@@ -135,7 +144,9 @@ class Conditional(RunsPrograms):
 
     def linearize(self, operands, active):
         index, *rest = operands
-        plan = _reverse_plan(self.branches, tuple(active[1:]))
+        flags = tuple(active[1:])
+        key = ("conditional_vjp", self.branches, flags)
+        plan = self.branches[0].remembered(key, _reverse_plan, self.branches, flags)
         everything = Conditional(plan.forward)(index, *rest)
         results = everything[: len(plan.active_outputs)]
         kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
@@ -145,16 +156,17 @@ class Conditional(RunsPrograms):
         return results, pullback_by(backward, results, plan.active_outputs, active_inputs)
 
     def batch_of(self, size, operands, dimensions):
-        guarded = guarded_by(self.branches)
-        if guarded is not None and guarded.grows(dimensions):
-            return batch_of_guard(operands, dimensions, guarded, size, Conditional)
+        given = tuple(dimensions[1:])
+        guarded = _guarded(self.branches)
+        every = (0,) * len(self.branches[0].outputs)
+        if guarded is not None and guarded.flags == batched_of(given[1:]):
+            return tuple(guarded.over(size, operands, dimensions)), every
         if dimensions[0] is not None:
-            return batch_of_choices(operands, dimensions, self.branches, size, Conditional)
-        batched = [batched_graph(branch, tuple(dimensions[1:]), size) for branch in self.branches]
-        flags = _any_of_each([[at is not None for at in each.dimensions] for each in batched])
-        branches = tuple(in_front(each, flags, size) for each in batched)
-        results = Conditional(branches)(*operands)
-        return results, tuple(0 if flag else None for flag in flags)
+            return tuple(_chosen(self.branches, size, operands, dimensions)), every
+        batched = [batched_graph(branch, given, size) for branch in self.branches]
+        places = in_front(_any_of_each([batched_of(each.dimensions) for each in batched]))
+        branches = tuple(over_batch(branch, given, size, places) for branch in self.branches)
+        return Conditional(branches)(*operands), places
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
@@ -163,16 +175,16 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 
 def own_inputs(branch: Graph) -> tuple[list[int], Graph]:
     """The numbers of the inputs that a branch reads, and its program with these alone."""
-    found = branch.memo.get("own_inputs")
-    if found is None:
-        # Also by instructions whose results nobody reads: they are printed too.
-        read = {id(value) for step in branch.instructions for value in step.operands}
-        read.update(map(id, branch.outputs))
-        numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
-        inputs = [branch.inputs[number] for number in numbers]
-        own = Graph(inputs, branch.instructions, branch.outputs, branch.name)
-        found = branch.memo["own_inputs"] = numbers, own
-    return found
+    return branch.remembered("own_inputs", _own_inputs, branch)
+
+
+def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
+    # Also by instructions whose results nobody reads: they are printed too.
+    read = {id(value) for step in branch.instructions for value in step.operands}
+    read.update(map(id, branch.outputs))
+    numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
+    inputs = [branch.inputs[number] for number in numbers]
+    return numbers, Graph(inputs, branch.instructions, branch.outputs, branch.name)
 
 
 class _ReversePlan(NamedTuple):
@@ -195,44 +207,44 @@ class _ReversePlan(NamedTuple):
     reread: tuple[int, ...]
 
 
-def _reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
-    key = ("conditional_vjp", computations, active)
-    memo = computations[0].memo
-    found = memo.get(key)
-    if found is None:
-        found = memo[key] = _make_reverse_plan(computations, active)
-    return found
-
-
-def _make_reverse_plan(computations: tuple[Graph, ...], active: Flags) -> _ReversePlan:
-    halves = [vjp_graphs(branch, active) for branch in computations]
+def _reverse_plan(branches: tuple[Graph, ...], active: Flags) -> _ReversePlan:
+    halves = [vjp_graphs(branch, active) for branch in branches]
     active_outputs = _any_of_each([each.active_outputs for each in halves])
     active_inputs = _any_of_each([each.active_inputs for each in halves])
     slots: list[AnyShape] = []
     places = [_places(each.forward, len(active_outputs), slots) for each in halves]
-    pairs = list(zip(halves, places, strict=True))
     reread = tuple(sorted({-1 - place for each in places for place in each if place < 0}))
     # The second half finds an operand behind the slots.
     behind = {-1 - number: len(slots) + i for i, number in enumerate(reread)}
-    sources = [[behind.get(place, place) for place in each] for each in places]
-    inputs = computations[0].input_shapes
-    given = [
-        shape
-        for shape, flag in zip(computations[0].output_shapes, active_outputs, strict=True)
-        if flag
-    ]
+    inputs = branches[0].input_shapes
+    given = compress(branches[0].output_shapes, active_outputs)
     shapes = [*slots, *[inputs[number] for number in reread], *given]
-    wanted = [shape if flag else None for shape, flag in zip(inputs, active_inputs, strict=True)]
-    return _ReversePlan(
-        tuple(_keeping(half.forward, each, slots) for half, each in pairs),
-        tuple(
-            _pulling(half, each, active_outputs, wanted, shapes)
-            for half, each in zip(halves, sources, strict=True)
-        ),
-        active_outputs,
-        active_inputs,
-        reread,
-    )
+
+    def keeping(half: ReverseGraphs, places: Sequence[int]) -> Graph:
+        """The first half of a branch: its results, and each slot's residual, or zeros."""
+        count = len(active_outputs)
+
+        def function(*values: Any) -> list[Any]:
+            outputs = evaluate_graph(half.forward, values)
+            kept = dict(zip(places, outputs[count:], strict=True))
+            return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
+
+        return program(function, inputs, half.forward.name)
+
+    def pulling(half: ReverseGraphs, places: Sequence[int]) -> Graph:
+        """The second half of a branch: a cotangent, or zeros, for each operand with one in any."""
+        start = len(slots) + len(reread)
+
+        def function(*values: Any) -> list[Any]:
+            residuals = [values[behind.get(place, place)] for place in places]
+            pulled = pulled_back(half, residuals, spread(active_outputs, values[start:]))
+            return instantiated(active_inputs, pulled, inputs)
+
+        return program(function, shapes, half.backward.name)
+
+    forward = tuple(map(keeping, halves, places))
+    backward = tuple(map(pulling, halves, places))
+    return _ReversePlan(forward, backward, active_outputs, active_inputs, reread)
 
 
 def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
@@ -257,37 +269,108 @@ def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
     return places
 
 
-def _keeping(forward: Graph, places: Sequence[int], slots: Sequence[AnyShape]) -> Graph:
-    """The first half of a branch: its results, and each slot's residual, or zeros."""
-    count = len(forward.outputs) - len(places)
-
-    def function(*values: Any) -> list[Any]:
-        outputs = evaluate_graph(forward, values)
-        kept = dict(zip(places, outputs[count:], strict=True))
-        return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
-
-    return program(function, forward.input_shapes, forward.name)
+# Batches whose members choose differently: each branch that a member takes runs on the whole batch,
+# within a guard, a Conditional that runs it where any member takes it, else gives zeros. Nobody
+# reads what it gives for members that do not take it. Over a further batch a guard is one guard of
+# all members again. As a choice like any other it would run its program for members of members, and
+# have for every batch an operand more that says whose; derivatives make such choices of guards.
 
 
-def _pulling(
-    half: ReverseGraphs,
-    places: Sequence[int],
-    active_outputs: Flags,
-    wanted: Sequence[AnyShape | None],
-    shapes: Sequence[AnyShape],
-) -> Graph:
-    """The second half of a branch: a cotangent, or zeros, for each operand that has one in any."""
-    start = len(shapes) - sum(active_outputs)
+class _Guarded(NamedTuple):
+    """What the first program of a guard remembers of how it was made.
 
-    def function(*values: Any) -> list[Any]:
-        given = spread(active_outputs, values[start:])
-        read = [c for c, flag in zip(given, half.active_outputs, strict=True) if flag]
-        found = evaluate_graph(half.backward, [*[values[i] for i in places], *read])
-        pulled = spread(half.active_inputs, found)
-        pairs = zip(pulled, wanted, strict=True)
-        return [instantiate(each, shape) for each, shape in pairs if shape is not None]
+    Attributes:
+        inner: the program over the batch.
+        flags: which inputs of it are batched.
+        zeros: the other program of the guard.
+    """
 
-    return program(function, shapes, half.backward.name)
+    inner: Graph
+    flags: Flags
+    zeros: Graph
+
+    def over(self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None]) -> Any:
+        """The guard over a further batch in the same operands: one of the members of all."""
+        places = in_front(self.flags)
+        takes, *moved = moved_batches(operands[1:], dimensions[1:], (0, *places), size)
+        inner = over_batch(self.inner, places, size, (0,) * len(self.inner.outputs))
+        return _guard(inner, self.flags, takes, moved)
+
+
+def _guarded(branches: Sequence[Graph]) -> _Guarded | None:
+    """What a Conditional with these branches guards, if it is a guard."""
+    found = branches[0].memo.get("guarded")
+    return None if found is None or found.zeros is not branches[-1] else found
+
+
+def _chosen(
+    branches: Sequence[Graph],
+    size: int,
+    operands: Sequence[Any],
+    dimensions: Sequence[int | None],
+) -> Sequence[Any]:
+    """A selection of what the members of a batch get from the branches that they take."""
+    flags = batched_of(dimensions[1:])
+    places = in_front(flags)
+    moved = moved_batches(operands[1:], dimensions[1:], places, size)
+    results: Sequence[Any] = ()
+    for takes, branch in zip(_takers(operands[0], len(branches)), branches, strict=True):
+        inner = over_batch(branch, places, size, (0,) * len(branch.outputs))
+        if _computes(branch):
+            found = _guard(inner, flags, takes, moved)
+        else:
+            found = evaluate_graph(inner, moved)
+        rows = zip(found, results, strict=True) if results else ()
+        results = [choose(takes, *row) for row in rows] or found
+    return results
+
+
+def _takers(index: Any, count: int) -> list[Any]:
+    """For each branch the members of a batch that take it, pred[size]."""
+    if array_shape(index).element_type.kind == "pred":
+        return [index, ops.not_(index)]
+    last = full_like(index, count - 1)
+    outside = ops.or_(ops.lt(index, full_like(index, 0)), ops.gt(index, last))
+    numbers = ops.select(outside, last, index)
+    return [ops.eq(numbers, full_like(numbers, number)) for number in range(count)]
+
+
+def _computes(branch: Graph) -> bool:
+    """Whether a branch does more than to give operands and constants."""
+    given = set(map(id, branch.inputs))
+    return any(
+        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
+        for step in branch.instructions
+    )
+
+
+def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The guard of a program over a batch.
+
+    Args:
+        inner: the program.
+        flags: which of its inputs are batched.
+        takes: which members take it.
+        values: its operands.
+    """
+    sizes = array_shape(takes).dimensions
+    programs = inner.remembered(("guard", sizes, flags), _guard_programs, inner, sizes, flags)
+    return Conditional(programs)(any_of(takes), takes, *values)
+
+
+def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
+    """A program over a batch where the first input says who takes it, and zeros in its place."""
+
+    def run(takes: Any, *values: Any) -> list[Any]:
+        return evaluate_graph(inner, shadowed(takes, values, flags))
+
+    def give_zeros(*_: Any) -> list[Any]:
+        return list(map(zeros, inner.output_shapes))
+
+    shapes = [Shape("pred", sizes), *inner.input_shapes]
+    guarding, empty = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
+    guarding.memo["guarded"] = _Guarded(inner, flags, empty)
+    return guarding, empty
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:
@@ -334,8 +417,7 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     shapes = [shape_of(value) for value in values]
     whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
     results = Conditional(tuple(whole))(index, *values)
-    given = as_given(graphs[0].output_shapes, results)
-    return given[0] if len(given) == 1 else tuple(given)
+    return as_results(as_given(graphs[0].output_shapes, results))
 
 
 def _numbered(leaves: Sequence[Any], values: list[Any]) -> list[int]:

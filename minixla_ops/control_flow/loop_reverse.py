@@ -18,7 +18,7 @@ last of them in its block; states of more than a MiB get fewer slots, down to 16
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from itertools import compress
 from math import comb
 from typing import Any, NamedTuple
 
@@ -32,11 +32,22 @@ from minixla.core.graph import Graph, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import evaluate_graph
+from minixla_ops.control_flow import loops
 from minixla_ops.control_flow.loop_trips import Trips, known_trips, written_once
-from minixla_ops.control_flow.loops import constants_of, repeat
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.programs.runs_programs import merged, program, read_inputs
-from minixla_ops.vocabulary.shorthand import array_shape, instantiate, zeros
+from minixla_ops.programs.runs_programs import (
+    Flags,
+    constants_of,
+    grown,
+    instantiated,
+    merged,
+    parted,
+    pulled_back,
+    read_inputs,
+    split,
+    two_halves,
+)
+from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 # Slots, and states in a block; fewer where so many states would be larger than this.
 _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
@@ -52,23 +63,13 @@ def linearize_while(
     if trips is not None and trips.count == 0:
         return tuple(operands), lambda cotangents: list(map(cotangents.get, range(len(operands))))
     given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
-    graphs = _while_vjp_graphs(condition, body, given, trips)
-    results, pullback = call_vjp_graphs(graphs, len(operands), list(operands))
-    return tuple(results), pullback
+    key = ("while_vjp", condition, given, trips)
+    graphs = body.remembered(key, _while_vjp_graphs, condition, body, given, trips)
+    return call_vjp_graphs(graphs, operands)
 
 
 def _while_vjp_graphs(
-    condition: Graph, body: Graph, active: tuple[bool, ...], trips: Trips | None
-) -> ReverseGraphs:
-    key = ("while_vjp", condition, active, trips)
-    found = body.memo.get(key)
-    if found is None:
-        found = body.memo[key] = _make_while_vjp_graphs(condition, body, active, trips)
-    return found
-
-
-def _make_while_vjp_graphs(
-    condition: Graph, body: Graph, given: tuple[bool, ...], trips: Trips | None
+    condition: Graph, body: Graph, given: Flags, trips: Trips | None
 ) -> ReverseGraphs:
     step = _step(body, given, trips)
     active = step.active
@@ -88,7 +89,7 @@ def _make_while_vjp_graphs(
         # What is computed again is not shown again.
         quiet = _step(body.silent(), given, trips)
         forward, backward = _with_states_recomputed(condition, body, quiet)
-    wanted = _marked(_marked(active, given), backward.outputs)
+    wanted = list(compress(backward.outputs, compress(given, active)))
     backward = Graph(backward.inputs, backward.instructions, wanted, backward.name).pruned()
     return ReverseGraphs(forward, backward, active, given)
 
@@ -104,7 +105,7 @@ class _Step(NamedTuple):
     """
 
     body: Graph
-    active: tuple[bool, ...]
+    active: Flags
     halves: ReverseGraphs
     unchanged: list[bool]
 
@@ -122,38 +123,29 @@ class _Step(NamedTuple):
     @property
     def varying_bytes(self) -> int:
         """The size of the residuals of one iteration."""
-        return _bytes([value.shape for value in _unmarked(self.fixed, self.residuals)])
-
-    @property
-    def cotangent_shapes(self) -> list[AnyShape]:
-        """The shapes of the cotangents of one iteration."""
-        return _marked(self.active, self.body.input_shapes)
+        return _bytes([value.shape for value in parted(self.fixed, self.residuals)[1]])
 
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the active values before an iteration from those after it."""
         after = spread(self.active, cotangents)
-        given = _marked(self.halves.active_outputs, after)
-        found = evaluate_graph(self.halves.backward, [*residuals, *given])
-        before = spread(self.halves.active_inputs, found)
-        rows = zip(self.unchanged, after, before, self.body.input_shapes, strict=True)
-        pulled = [instantiate(new if same else old, shape) for same, new, old, shape in rows]
-        return _marked(self.active, pulled)
+        before = pulled_back(self.halves, residuals, after)
+        rows = zip(self.unchanged, after, before, strict=True)
+        pulled = [new if same else old for same, new, old in rows]
+        return instantiated(self.active, pulled, self.body.input_shapes)
 
 
-def _step(body: Graph, given: tuple[bool, ...], trips: Trips | None) -> _Step:
-    active, halves = given, vjp_graphs(body, given)
-    while any(new and not old for new, old in zip(halves.active_outputs, active, strict=True)):
-        active = tuple(a or b for a, b in zip(active, halves.active_outputs, strict=True))
-        halves = vjp_graphs(body, active)
+def _step(body: Graph, given: Flags, trips: Trips | None) -> _Step:
+    active = grown(given, len(given), lambda flags: vjp_graphs(body, flags).active_outputs)
     # The cotangent of such a value before an iteration differs from that after it in the part that
     # the iteration writes, which nobody reads again unless the first value's is wanted.
     once = [False] * len(given) if trips is None else written_once(body, trips)
-    return _Step(body, active, halves, [a and not b for a, b in zip(once, given, strict=True)])
+    unchanged = [a and not b for a, b in zip(once, given, strict=True)]
+    return _Step(body, active, vjp_graphs(body, active), unchanged)
 
 
 def _fixed_values(graph: Graph, constants: Sequence[bool]) -> set[int]:
     """The values, by id, that depend on the inputs marked in `constants` alone."""
-    known = {id(value) for value, flag in zip(graph.inputs, constants, strict=True) if flag}
+    known = set(map(id, compress(graph.inputs, constants)))
     for step in graph.instructions:
         if all(id(each) in known for each in step.operands) and not step.has_side_effect:
             known.update(map(id, step.results))
@@ -172,36 +164,33 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
         for each in forward.instructions
         if each.results and all(id(v) in known for v in each.results)
     ]
-    kept = _marked(fixed, step.residuals)
+    kept, varying = parted(fixed, step.residuals)
     fixed_part = Graph(forward.inputs, hoisted, kept, forward.name).pruned()
-    shapes = [value.shape for value in _unmarked(fixed, step.residuals)]
     moving = constants.count(False)
 
     def run(index: Any, carried: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         outputs = evaluate_graph(forward, merged(constants, given, carried[:moving]))
-        pairs = zip(carried[moving:], _unmarked(fixed, outputs[count:]), strict=True)
-        stacks = [_put(*pair, index) for pair in pairs]
-        return [*_unmarked(constants, outputs[:count]), *stacks]
+        pairs = zip(carried[moving:], parted(fixed, outputs[count:])[1], strict=True)
+        stacks = [loops.with_element(*pair, index) for pair in pairs]
+        return [*parted(constants, outputs[:count])[1], *stacks]
 
     def first(*init: Any) -> list[Any]:
-        given = _marked(constants, init)
-        stacks = [zeros(_stacked(shape, trips)) for shape in shapes]
-        carried = repeat(trips, run, [*_unmarked(constants, init), *stacks], given)
+        given, changing = parted(constants, init)
+        stacks = [zeros(_stacked(value.shape, trips)) for value in varying]
+        carried = loops.repeat(trips, run, [*changing, *stacks], given)
         results = merged(constants, given, carried[:moving])
         return [*results, *evaluate_graph(fixed_part, init), *carried[moving:]]
 
     def pull(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         last = np.int32(trips - 1)
-        residuals = [_take(stack, last - index) for stack in given[len(kept) :]]
+        residuals = [loops.element(stack, last - index) for stack in given[len(kept) :]]
         return step.pull(merged(fixed, given, residuals), cotangents)
 
     def second(*given: Any) -> list[Any]:
         residuals = given[: len(fixed)]
-        return repeat(trips, pull, given[len(fixed) :], residuals)
+        return loops.repeat(trips, pull, given[len(fixed) :], residuals)
 
-    made = program(first, body.input_shapes, f"forward_{body.name}")
-    back = [*made.output_shapes[count:], *step.cotangent_shapes]
-    return made, program(second, back, f"vjp_{body.name}")
+    return two_halves(first, second, body.input_shapes, step.active, body.name)
 
 
 # Where it is not.
@@ -210,7 +199,7 @@ def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
 def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tuple[Graph, Graph]:
     """The halves; `shown` is the step's body with what shows values."""
     body = step.body
-    count, constants, needed = len(body.inputs), constants_of(body), _needed(step)
+    constants, needed = constants_of(body), _needed(step)
     state = [index for index in needed if not constants[index]]
     chosen = [*state, *(index for index in needed if constants[index])]
     advance = _part(body, chosen, [body.outputs[index] for index in state])
@@ -225,18 +214,16 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tupl
         return [*results, trips, *[init[index] for index in chosen]]
 
     def second(trips: Any, *rest: Any) -> list[Any]:
-        states, fixed, cotangents = _split(rest, len(state), len(chosen) - len(state))
+        states, fixed, cotangents = split(rest, len(state), len(chosen) - len(state))
         if state:
             return _back_in_blocks(step, advance, recompute, trips, states, fixed, cotangents)
 
         def pull(_: Any, cotangents: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
             return step.pull(evaluate_graph(recompute, fixed), cotangents)
 
-        return repeat(trips, pull, cotangents, fixed)
+        return loops.repeat(trips, pull, cotangents, fixed)
 
-    made = program(first, body.input_shapes, f"forward_{body.name}")
-    back = [*made.output_shapes[count:], *step.cotangent_shapes]
-    return made, program(second, back, f"vjp_{body.name}")
+    return two_halves(first, second, body.input_shapes, step.active, body.name)
 
 
 def _needed(step: _Step) -> list[int]:
@@ -281,40 +268,42 @@ def _back_in_blocks(
     capacities = _capacities(size)
 
     def record(index: Any, carried: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
-        state, blocks = _split(carried, width)
-        kept = [_put(*pair, index) for pair in zip(blocks, state, strict=True)]
+        state, blocks = split(carried, width)
+        kept = [loops.with_element(*pair, index) for pair in zip(blocks, state, strict=True)]
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
     def pull(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        (last,), blocks, fixed = _split(given, 1, width)
-        state = [_take(each, last - index) for each in blocks]
+        (last,), blocks, fixed = split(given, 1, width)
+        state = [loops.element(each, last - index) for each in blocks]
         return step.pull(evaluate_graph(recompute, [*state, *fixed]), cotangents)
 
     def unfinished(top: Any, *_: Any) -> Any:
         return ops.ge(top, zero)
 
     def next_part(top: Any, end: Any, trips: Any, starts: Any, *rest: Any) -> list[Any]:
-        slots, fixed, cotangents = _split(rest, width, len(fixed_shapes))
-        start = _take(starts, top)
+        slots, fixed, cotangents = split(rest, width, len(fixed_shapes))
+        start = loops.element(starts, top)
         is_block = ops.le(end - start, one)
         last = ops.select(is_block, one, zero)
         second = _second_part(capacities, end - start, np.int32(size - 1) - top)
         skipped = ops.max(end - start - second, one)
         steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
         empty = [zeros(_stacked(shape, size)) for shape in shapes]
-        state = [_take(slot, top) for slot in slots]
+        state = [loops.element(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
-        state, blocks = _split(repeat(steps - last, record, [*state, *empty], fixed), width)
-        blocks = [_put(*pair, steps - last) for pair in zip(blocks, state, strict=True)]
+        state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
+        blocks = [
+            loops.with_element(*pair, steps - last) for pair in zip(blocks, state, strict=True)
+        ]
         given = [steps - one, *blocks, *fixed]
-        cotangents = repeat(steps * last, pull, cotangents, given)
+        cotangents = loops.repeat(steps * last, pull, cotangents, given)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
             ops.select(is_block, top - one, above),
             ops.select(is_block, start, end),
             trips,
-            _put(starts, start + skipped, above),
-            *[_put(*pair, above) for pair in zip(slots, state, strict=True)],
+            loops.with_element(starts, start + skipped, above),
+            *[loops.with_element(*pair, above) for pair in zip(slots, state, strict=True)],
             *fixed,
             *cotangents,
         ]
@@ -322,7 +311,8 @@ def _back_in_blocks(
     fixed_shapes = list(map(array_shape, fixed))
     blocks = ops.div(trips + np.int32(size - 1), block)
     slots = [
-        _put(zeros(_stacked(shape, size)), x, 0) for shape, x in zip(shapes, first, strict=True)
+        loops.with_element(zeros(_stacked(shape, size)), x, 0)
+        for shape, x in zip(shapes, first, strict=True)
     ]
     starts = np.zeros(size, np.int32)
     init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *cotangents]
@@ -365,32 +355,3 @@ def _bytes(shapes: Sequence[AnyShape]) -> int:
 def _stacked(shape: AnyShape, count: int) -> AnyShape:
     assert isinstance(shape, Shape), f"{shape} is not an array"
     return shape.with_dimensions((count, *shape.dimensions))
-
-
-def _take(stack: Any, index: Any) -> Any:
-    """Row `index`."""
-    sizes = array_shape(stack).dimensions[1:]
-    row = ops.dynamic_slice(stack, [index, *[0] * len(sizes)], (1, *sizes))
-    return ops.reshape(row, sizes)
-
-
-def _put(stack: Any, row: Any, index: Any) -> Any:
-    """The stack with another row `index`."""
-    sizes = array_shape(row).dimensions
-    return ops.dynamic_update_slice(
-        stack, ops.reshape(row, (1, *sizes)), [index, *[0] * len(sizes)]
-    )
-
-
-def _split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """Lists of `counts` values, and the rest."""
-    bounds = [0, *accumulate(counts), len(values)]
-    return [list(values[a:b]) for a, b in pairwise(bounds)]
-
-
-def _marked(flags: Sequence[bool], values: Sequence[Any]) -> list[Any]:
-    return [value for value, flag in zip(values, flags, strict=True) if flag]
-
-
-def _unmarked(flags: Sequence[bool], values: Sequence[Any]) -> list[Any]:
-    return [value for value, flag in zip(values, flags, strict=True) if not flag]

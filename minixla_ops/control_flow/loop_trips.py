@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -42,18 +43,21 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | N
     test = condition.outputs[0].instruction
     if test is None or not isinstance(test.op, Comparison):
         return None
-    sides = [_Side(value, condition, body, init) for value in test.operands]
+    sides = [(value, _number(value, condition, body, init)) for value in test.operands]
     direction = test.op.direction
-    if sides[0].number is not None:
+    if sides[0][1] is not None:
         sides.reverse()
         direction = _MIRRORED[direction]
-    counter, bound = sides[0].index, sides[1].number
-    if counter is None or bound is None:
+    (compared, number), (_, bound) = sides
+    counter = next((i for i, each in enumerate(condition.inputs) if each is compared), None)
+    if counter is None or number is not None or bound is None:
         return None
     start = _integer(init[counter])
-    step = _step(counter, body, init)
-    if start is None or step is None:
+    known = partial(_number, graph=body, body=body, init=init)
+    line = _line(body.outputs[counter], body.inputs[counter], known)
+    if start is None or line is None or line[0] != 1:
         return None
+    step = line[1]
     count = _count(direction, start, bound, step)
     kind = body.inputs[counter].shape.element_type  # type: ignore[union-attr]  # it is compared
     limits = ml_dtypes.iinfo(kind.dtype)
@@ -86,7 +90,7 @@ def _is_own_part(before: Value, after: Value, body: Graph, trips: Trips) -> bool
     assert isinstance(before.shape, Shape) and isinstance(part.shape, Shape)
     sizes = zip(before.shape.dimensions, part.shape.dimensions, starts, strict=True)
     for size, width, start in sizes:
-        line = _line(start, body.inputs[trips.counter])
+        line = _line(start, body.inputs[trips.counter], _literal_integer)
         if line is None or not line[0]:
             continue
         slope, offset = line[0] * trips.step, line[1] + line[0] * trips.start
@@ -96,52 +100,32 @@ def _is_own_part(before: Value, after: Value, body: Graph, trips: Trips) -> bool
     return False
 
 
-def _line(value: Value, counter: Value) -> tuple[int, int] | None:
-    """(a, b) where a value is a * counter + b: the counter, or a constant and it."""
+def _line(
+    value: Value, counter: Value, number: Callable[[Value], int | None]
+) -> tuple[int, int] | None:
+    """(a, b) where a value is a * counter + b: the counter, or it and what has a known number."""
     if value is counter:
         return 1, 0
     step = value.instruction
     if step is None or step.op.name not in ("Add", "Sub"):
         return None
-    terms = [(1, 0) if each is counter else _constant_line(each) for each in step.operands]
-    if terms[0] is None or terms[1] is None:
-        return None
     sign = 1 if step.op.name == "Add" else -1
-    return terms[0][0] + sign * terms[1][0], terms[0][1] + sign * terms[1][1]
+    slope = offset = 0
+    for factor, each in zip((1, sign), step.operands, strict=True):
+        known = 0 if each is counter else number(each)
+        if known is None:
+            return None
+        slope, offset = slope + factor * (each is counter), offset + factor * known
+    return slope, offset
 
 
-def _constant_line(value: Value) -> tuple[int, int] | None:
-    number = _literal_integer(value)
-    return None if number is None else (0, number)
-
-
-class _Side:
-    """What is known of a scalar in a loop's program: its number, or which of its inputs it is."""
-
-    def __init__(self, value: Value, graph: Graph, body: Graph, init: Sequence[Any]) -> None:
-        self.number: int | None = None
-        self.index: int | None = None
-        if value.instruction is None:
-            position = next(i for i, each in enumerate(graph.inputs) if each is value)
-            if body.outputs[position] is body.inputs[position]:
-                self.number = _integer(init[position])
-            else:
-                self.index = position
-        else:
-            self.number = _literal_integer(value)
-
-
-def _step(counter: int, body: Graph, init: Sequence[Any]) -> int | None:
-    """What the body adds to the counter in each iteration."""
-    update = body.outputs[counter].instruction
-    if update is None or update.op.name not in ("Add", "Sub"):
-        return None
-    first, second = [_Side(value, body, body, init) for value in update.operands]
-    if first.index == counter and second.number is not None:
-        return second.number if update.op.name == "Add" else -second.number
-    if second.index == counter and update.op.name == "Add":
-        return first.number
-    return None
+def _number(value: Value, graph: Graph, body: Graph, init: Sequence[Any]) -> int | None:
+    """The number that a value of a loop's program, the condition or the body, always is."""
+    if value.instruction is not None:
+        return _literal_integer(value)
+    position = next(i for i, each in enumerate(graph.inputs) if each is value)
+    is_constant = body.outputs[position] is body.inputs[position]
+    return _integer(init[position]) if is_constant else None
 
 
 def _integer(value: Any) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +15,25 @@ from minixla.core.derived import batched_graph, entered_graph
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.core.tracing import evaluate_graph
+from minixla_ops.control_flow import loop_reverse
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import (
+    Flags,
     RunsPrograms,
-    as_given,
+    batched_of,
     closed,
+    constants_of,
+    entered_step,
+    grown,
+    in_form_of,
+    in_front,
     leaves_of,
-    members,
+    moved_batches,
     over_batch,
     program,
 )
-from minixla_ops.vocabulary.batch_dimensions import move_batch
 from minixla_ops.vocabulary.shorthand import array_shape
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
@@ -93,56 +100,22 @@ class While(RunsPrograms):
         return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
 
     def entered(self, trace, known):
-        while True:
-            step = entered_graph(self.body, trace, known)
-            grown = tuple(map(trace.joined, known, step.known))
-            if grown == known:
-                break
-            known = grown
-        if step.known != known:
-            step = entered_graph(self.body, trace, known, known)
+        step, known = entered_step(self.body, trace, known, len(known))
         test = entered_graph(self.condition, trace, known).graph
         condition = Graph(test.inputs, test.instructions, test.outputs[:1], test.name).pruned()
         return While(condition, step.graph), known, known
 
     def linearize(self, operands, active):
-        from minixla_ops.control_flow.loop_reverse import linearize_while  # it is made of loops
-
-        return linearize_while(self.condition, self.body, operands, active)
+        return loop_reverse.linearize_while(self.condition, self.body, operands, active)
 
     def batch_of(self, size, operands, dimensions):
-        given = tuple(dimension is not None for dimension in dimensions)
-        flags, condition, body = _batched(self.condition, self.body, given, size)
-        moved = [
-            move_batch(operand, dimension, 0, size) if flag else operand
-            for operand, dimension, flag in zip(operands, dimensions, flags, strict=True)
-        ]
-        results = While(condition, body)(*moved)
-        return results, tuple(0 if flag else None for flag in flags)
-
-
-def constants_of(body: Graph) -> list[bool]:
-    """Which values a loop's body returns as it takes them."""
-    pairs = zip(body.inputs, body.outputs, strict=True)
-    return [given is returned for given, returned in pairs]
-
-
-def _either(first: Sequence[bool], second: Sequence[bool]) -> tuple[bool, ...]:
-    return tuple(a or b for a, b in zip(first, second, strict=True))
-
-
-def _batched(
-    condition: Graph, body: Graph, flags: tuple[bool, ...], size: int
-) -> tuple[tuple[bool, ...], Graph, Graph]:
-    """Which values differ over the batch in the course of the loop, and the loop's programs.
-
-    The batch stands first in each value that has one.
-    """
-    key = ("batched_while", condition, flags, size)
-    found = body.memo.get(key)
-    if found is None:
-        found = body.memo[key] = _make_batched(condition, body, flags, size)
-    return found
+        given = batched_of(dimensions)
+        key = ("batched_while", self.condition, given, size)
+        flags, *programs = self.body.remembered(
+            key, _batched, self.condition, self.body, given, size
+        )
+        places = in_front(flags)
+        return While(*programs)(*moved_batches(operands, dimensions, places, size)), places
 
 
 class _Members(NamedTuple):
@@ -160,47 +133,54 @@ class _Members(NamedTuple):
 
     test: Graph
     step: Graph
-    flags: tuple[bool, ...]
+    flags: Flags
     condition: Graph
 
 
-def _make_batched(
-    condition: Graph, body: Graph, given: tuple[bool, ...], size: int
-) -> tuple[tuple[bool, ...], Graph, Graph]:
+def _batched(condition: Graph, body: Graph, given: Flags, size: int) -> tuple[Flags, Graph, Graph]:
+    """Which values differ over the batch in the course of the loop, and the loop's programs.
+
+    The batch stands first in each value that has one.
+    """
     known = body.memo.get("members")
     changing = [not each for each in constants_of(body)]
     if known is not None and known.condition is condition:
         flags, differ = _differing(known.test, known.step, changing, given, size)
         if differ and flags == known.flags:
-            test = over_batch(known.test, flags, size)
-            return _loop_of_members(test, over_batch(known.step, flags, size, flags), flags)
+            return _loop_of_members(known.test, known.step, flags, size)
     flags, differ = _differing(condition, body, changing, given, size)
-    step = over_batch(body, flags, size, flags)
     if differ:
-        return _loop_of_members(over_batch(condition, flags, size), step, flags)
-    return flags, over_batch(condition, flags, size, (False,)), step
+        return _loop_of_members(condition, body, flags, size)
+    places = in_front(flags)
+    test, step = (
+        over_batch(condition, places, size, (None,)),
+        over_batch(body, places, size, places),
+    )
+    return flags, test, step
 
 
 def _differing(
-    condition: Graph, body: Graph, changing: Sequence[bool], flags: tuple[bool, ...], size: int
-) -> tuple[tuple[bool, ...], bool]:
+    condition: Graph, body: Graph, changing: Sequence[bool], given: Flags, size: int
+) -> tuple[Flags, bool]:
     """Which values differ over the batch in the course of the loop; whether members' ends do."""
-    while True:
-        dimensions = tuple(0 if flag else None for flag in flags)
-        differ = batched_graph(condition, dimensions, size).dimensions[0] is not None
-        step = batched_graph(body, dimensions, size)
-        grown = _either(flags, [at is not None for at in step.dimensions])
-        if differ:
-            grown = _either(grown, changing)
-        if grown == flags:
-            return flags, differ
-        flags = grown
+
+    def differ(flags: Flags) -> bool:
+        return batched_graph(condition, in_front(flags), size).dimensions[0] is not None
+
+    def after(flags: Flags) -> Flags:
+        step = batched_of(batched_graph(body, in_front(flags), size).dimensions)
+        return tuple(map(or_, step, changing)) if differ(flags) else step
+
+    flags = grown(given, len(given), after)
+    return flags, differ(flags)
 
 
 def _loop_of_members(
-    test: Graph, step: Graph, flags: tuple[bool, ...]
-) -> tuple[tuple[bool, ...], Graph, Graph]:
-    changing = [not each for each in constants_of(step)]
+    condition: Graph, body: Graph, flags: Flags, size: int
+) -> tuple[Flags, Graph, Graph]:
+    places = in_front(flags)
+    test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
+    constants = constants_of(step)
 
     def any_holds(*values: Any) -> list[Any]:
         return [any_of(evaluate_graph(test, values)[0])]
@@ -208,13 +188,13 @@ def _loop_of_members(
     def next_values(*values: Any) -> list[Any]:
         holds = evaluate_graph(test, values)[0]
         outputs = evaluate_graph(step, shadowed(holds, values, flags))
-        triples = zip(changing, outputs, values, strict=True)
-        return [choose(holds, new, old) if moves else old for moves, new, old in triples]
+        triples = zip(constants, outputs, values, strict=True)
+        return [old if stays else choose(holds, new, old) for stays, new, old in triples]
 
-    condition = program(any_holds, test.input_shapes, test.name)
-    body = program(next_values, step.input_shapes, step.name)
-    body.memo["members"] = _Members(test, step, flags, condition)
-    return flags, condition, body
+    whole = program(any_holds, test.input_shapes, test.name)
+    made = program(next_values, step.input_shapes, step.name)
+    made.memo["members"] = _Members(test, step, flags, whole)
+    return flags, whole, made
 
 
 def any_of(flags: Any) -> Any:
@@ -242,14 +222,14 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
     if size == 0:
         return list(values)
     last = np.int32(size - 1)
-    numbers = _in_sizes(batch, ops.iota(Shape("s32", (size,)), 0))
+    numbers = in_sizes(batch, ops.iota(Shape("s32", (size,)), 0))
     numbers = ops.select(holds, numbers, np.full(batch, last))
     first = ops.reduce([numbers], [last], ops.min, range(len(batch)))
 
     def shadow(value: Any) -> Any:
         sizes = array_shape(value).dimensions
         rest = sizes[len(batch) :]
-        flat = _in_sizes((size, *rest), value)
+        flat = in_sizes((size, *rest), value)
         member = ops.dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
         kept = [0, *range(len(batch), len(sizes))]
         return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
@@ -257,8 +237,29 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
 
 
-def _in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
+def in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
+    """The value, reshaped if it has other dimensions."""
     return value if array_shape(value).dimensions == sizes else ops.reshape(value, sizes)
+
+
+def element(value: Any, index: Any, dimension: int = 0) -> Any:
+    """One element along a dimension, without it."""
+    starts, sizes = _place(value, index, dimension)
+    found = ops.dynamic_slice(value, starts, sizes)
+    return ops.reshape(found, (*sizes[:dimension], *sizes[dimension + 1 :]))
+
+
+def with_element(stack: Any, value: Any, index: Any, dimension: int = 0) -> Any:
+    """The stack with another element along a dimension."""
+    starts, sizes = _place(stack, index, dimension)
+    return ops.dynamic_update_slice(stack, ops.reshape(value, sizes), starts)
+
+
+def _place(stack: Any, index: Any, dimension: int) -> tuple[list[Any], list[int]]:
+    """Where an element along a dimension stands, and its sizes with that."""
+    sizes = list(array_shape(stack).dimensions)
+    sizes[dimension] = 1
+    return [index if at == dimension else 0 for at in range(len(sizes))], sizes
 
 
 def repeat(
@@ -313,6 +314,4 @@ def while_(
     programs = [
         without_tuples(closed(each, init, While.builder_name)) for each in (condition, body)
     ]
-    results = While(*programs)(*leaves_of(init))
-    values = as_given([shape_of(each) for each in members(init)], results)
-    return tuple(values) if isinstance(init, (list, tuple)) else values[0]
+    return in_form_of(init, While(*programs)(*leaves_of(init)))

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-import minixla_ops as ops
 from minixla.core.attributes import Instance, Integer, Integers, attribute
 from minixla.core.builders import named_like, operand_list
-from minixla.core.derived import batched_graph
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.core.tracing import shape_of
 from minixla_ops.programs.compositions import Composed, program_of
-from minixla_ops.programs.computations import check_computation, computation_of
-from minixla_ops.programs.reference_evaluation import apply_elementwise, reference_graph
+from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
+from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.shorthand import array_shape, listed
 
@@ -75,28 +71,12 @@ class Map(Composed):
         return outputs[0].with_dimensions(mapped[0].dimensions)  # type: ignore[union-attr]
 
     def reference(self, *operands):
-        if not self.static_count:
-            return apply_elementwise(self.computation, operands)[0]
-        count, first = len(operands) - self.static_count, operands[0]
-        flat = [each.reshape(-1) for each in operands[:count]]
-        batched = self._over_elements(first.size)
-        (result,) = reference_graph(batched.graph, [*flat, *operands[count:]])
-        return np.broadcast_to(result, first.size).reshape(first.shape)
+        count = len(operands) - self.static_count
+        return apply_elementwise(self.computation, operands[:count], operands[count:])[0]
 
     def composition(self, *operands):
-        count, shape = len(operands) - self.static_count, array_shape(operands[0])
-        flat = [ops.reshape(each, (shape.size,)) for each in operands[:count]]
-        batched = self._over_elements(shape.size)
-        (result,) = evaluate_graph(batched.graph, [*flat, *operands[count:]])
-        if batched.dimensions[0] is None:
-            return ops.broadcast_in_dim(result, shape.dimensions, ())
-        return ops.reshape(result, shape.dimensions)
-
-    def _over_elements(self, size: int) -> Any:
-        """The computation with its inputs but the static ones over a batch of `size`."""
-        count = len(self.computation.inputs) - self.static_count
-        places = (0,) * count + (None,) * self.static_count
-        return batched_graph(self.computation, places, size)
+        count = len(operands) - self.static_count
+        return apply_computation(self.computation, operands[:count], operands[count:])[0]
 
     def stablehlo(self, emit, operands, shapes, results):
         if self.static_count or not _is_written_out(self.computation):

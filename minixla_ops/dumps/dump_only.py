@@ -30,7 +30,7 @@ from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import Composed, program_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.random.random_samples import next_state
-from minixla_ops.vocabulary.shorthand import array_shape, splat
+from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat
 
 
 class Internal(Composed):
@@ -56,32 +56,30 @@ class Internal(Composed):
 
     def forward(self, primals, tangents):
         trace = ForwardTrace(current_trace())
-        pairs = zip(primals, tangents, strict=True)
-        mixed = [p if t is None else ForwardTracer(trace, p, t) for p, t in pairs]
-        with under(trace):
-            outputs = self.composition(*mixed)
-        return _split(outputs, trace, "tangent")
+        return self._within(trace, ForwardTracer, "tangent", primals, tangents)
 
     def batch_within(self, trace, operands, dimensions):
-        pairs = zip(operands, dimensions, strict=True)
-        mixed = [x if at is None else BatchTracer(trace, x, at) for x, at in pairs]
+        return self._within(trace, BatchTracer, "dimension", operands, dimensions)
+
+    def _within(
+        self, trace: Any, tracer: Any, part: str, operands: Sequence[Any], parts: Sequence[Any]
+    ) -> tuple[Any, Any]:
+        """The results for the parent of a trace, and the part of each; None: it has none."""
+        pairs = zip(operands, parts, strict=True)
         with under(trace):
-            outputs = self.composition(*mixed)
-        return _split(outputs, trace, "dimension")
+            outputs = self.composition(
+                *[x if each is None else tracer(trace, x, each) for x, each in pairs]
+            )
+        several = as_tuple(outputs)
+        mine = [getattr(each, "_trace", None) is trace for each in several]
+        values = [x.value if flag else x for x, flag in zip(several, mine, strict=True)]
+        found = [getattr(x, part) if flag else None for x, flag in zip(several, mine, strict=True)]
+        return (tuple(values), tuple(found)) if several is outputs else (values[0], found[0])
 
 
 def result_of(operation: Operation, *operands: AnyShape) -> Any:
     """The shape of an operation's result, or a tuple of them."""
     return operation.infer(operands)
-
-
-def _split(outputs: Any, trace: Any, part: str) -> tuple[Any, Any]:
-    """Values of the parent of `trace`, and what `trace` knows of them beside (None: nothing)."""
-    several = outputs if type(outputs) is tuple else (outputs,)
-    mine = [getattr(each, "_trace", None) is trace for each in several]
-    values = [x.value if flag else x for x, flag in zip(several, mine, strict=True)]
-    parts = [getattr(x, part) if flag else None for x, flag in zip(several, mine, strict=True)]
-    return (tuple(values), tuple(parts)) if several is outputs else (values[0], parts[0])
 
 
 def _shape_of_data(data: Any) -> AnyShape:
@@ -264,25 +262,17 @@ class Fusion(Internal):
     kind: str = attribute(Enumeration("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
-    @property
-    def call(self) -> Call:
-        """The call that it means."""
-        return Call(self.computation)
-
     def shape(self, *operands):
-        return result_of(self.call, *operands)
+        return result_of(Call(self.computation), *operands)
 
     def reference(self, *operands):
-        return self.call.reference(*operands)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return self.call.stablehlo(emit, operands, shapes, results)
+        return tuple(reference_graph(self.computation, operands))
 
     def composition(self, *operands):
         return ops.call(self.computation, *operands)
 
     def linearize(self, operands, active):
-        return self.call.linearize(operands, active)
+        return Call(self.computation).linearize(operands, active)
 
 
 @register

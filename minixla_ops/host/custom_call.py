@@ -15,7 +15,8 @@ from minixla.core.builders import named_like, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
-from minixla.core.stablehlo_text import layouts_text, quoted, real_text
+from minixla.core.stablehlo_text import layouts_text, quoted
+from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.vocabulary.shorthand import listed
 
 #: The Python functions that stand for targets.
@@ -183,7 +184,7 @@ class CustomCall(Operation):
             "custom_call_target": quoted(self.target_name),
             "custom_call_has_side_effect": self.has_side_effect or None,
             "api_version": "API_VERSION_TYPED_FFI" if self.api_version == 4 else None,
-            "backend_config": _dictionary(self.options) if self.options else None,
+            "backend_config": dictionary_text(self.options) if self.options else None,
         }
 
 
@@ -214,36 +215,9 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
         )
 
 
-_TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
-
-
-def _dictionary(attributes: Sequence[tuple[str, Any]]) -> str:
-    """Attributes in MLIR's notation, typed as XLA's typed interface decodes them."""
-    return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return quoted(value)
-    if not isinstance(value, tuple):
-        dtype = {bool: "bool", int: "int64", float: "float64"}[type(value)]
-        return _text((dtype, value))
-    dtype, held = value
-    kind = _TYPES.get(dtype) or dtype.replace("uint", "ui").replace("int", "i")
-    if isinstance(held, tuple):
-        return f"array<{kind}: {', '.join(map(_number, held))}>" if held else f"array<{kind}>"
-    return _number(held) if kind == "i1" else f"{_number(held)} : {kind}"
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return real_text(value) if isinstance(value, float) else str(value)
-
-
 def _config(attributes: Sequence[tuple[str, Any]], api_version: int) -> str:
     if api_version == 4:
-        return _dictionary(attributes)
+        return dictionary_text(attributes)
     return quoted(str(dict(attributes).get("backend_config", "")))
 
 

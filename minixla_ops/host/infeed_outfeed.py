@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,38 +88,31 @@ class Transfer(Operation):
             self.refuse(label, "an operand is neither data nor its token", advice)
         return data, has_token  # type: ignore[return-value]  # each is a Shape
 
-    def emit_transfer(
-        self,
-        emit: Any,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        received: Sequence[AnyShape],
-        at_host: Callable[..., Sequence[Any]],
-    ) -> tuple[list[str], str, bool]:
-        """Writes the operation; returns the data, the token, and whether that is a result.
+    def received(self) -> Sequence[AnyShape]:
+        """The shapes of the data that comes in."""
+        return ()
 
-        Args:
-            emit: what writes it.
-            operands: SSA names.
-            shapes: their shapes.
-            received: the shapes of the data that comes in.
-            at_host: what the host does, where the program runs in its process: from the data that
-                goes out to that which comes in.
-        """
+    def at_host(self, *data: np.ndarray) -> Sequence[Any]:
+        """What the host does where the program runs in its process: the data that comes in."""
+        raise NotImplementedError
+
+    def emit_transfer(
+        self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]
+    ) -> tuple[list[str], str, bool]:
+        """Writes the operation; returns the data, the token, and whether that is a result."""
         has_token = bool(shapes) and shapes[-1] is TOKEN
         # A token of its own leaves the order of the others as it is.
         before = emit.take_token() if emit.calls_host or not has_token else None
         *given, token = operands if has_token else [*operands, before]
-        types = shapes[: len(given)]
+        types, received = shapes[: len(given)], self.received()
         if emit.calls_host:
             emit.give_token([token])
-            data = emit.host_call(at_host, given, types, received, True)
+            data = emit.host_call(self.at_host, given, types, received, True)
             token = emit.take_token()
         else:
             name, outcome = f"stablehlo.{self.stablehlo_name}", [*received, TOKEN]
-            written = self._written(0)
             *data, token = emit.operation(
-                name, [*given, token], [*types, TOKEN], outcome, **written
+                name, [*given, token], [*types, TOKEN], outcome, **self._written(0)
             )
         if before is not None:
             emit.give_token([before if has_token else token])
@@ -191,13 +184,13 @@ class Infeed(Transfer):
     missing_rules = {"batch": "every member of a batch reads the one item: no operand is batched"}
 
     def shape(self, *token):
-        if not all(isinstance(each, Shape) for each in _leaf_shapes(self.output_shape)):
+        if not all(isinstance(each, Shape) for each in self.received()):
             self.refuse_attribute("C1", "the shape is nested", "Give a tuple of arrays.")
         _, has_token = self.split("C2", token)
         return (self.output_shape, TOKEN) if has_token else self.output_shape
 
     def reference(self, *token):
-        leaves = _leaf_shapes(self.output_shape)
+        leaves = self.received()
         item = current_process().next_infeed() if leaves else ()
         is_tuple = isinstance(self.output_shape, TupleShape)
         values = item if is_tuple and isinstance(item, tuple) else (item,)
@@ -212,17 +205,17 @@ class Infeed(Transfer):
         data = arrays if is_tuple else arrays[0]
         return (data, None) if token else data
 
+    def received(self):
+        return _leaf_shapes(self.output_shape)
+
+    def at_host(self, *data):
+        item: Any = self.reference()
+        return item if isinstance(self.output_shape, TupleShape) else (item,)
+
     def stablehlo(self, emit, operands, shapes, results):
-        leaves = _leaf_shapes(self.output_shape)
-        is_tuple = isinstance(self.output_shape, TupleShape)
-
-        def at_host() -> Sequence[Any]:
-            data: Any = self.reference()
-            return data if is_tuple else (data,)
-
-        data, token, has_token = self.emit_transfer(emit, operands, shapes, leaves, at_host)
-        if is_tuple:
-            data = emit.operation("stablehlo.tuple", data, leaves, [self.output_shape])
+        data, token, has_token = self.emit_transfer(emit, operands, shapes)
+        if isinstance(self.output_shape, TupleShape):
+            data = emit.operation("stablehlo.tuple", data, self.received(), [self.output_shape])
         return [*data, token] if has_token else data
 
     def hlo(self, emit, operands, shapes, result):
@@ -290,15 +283,12 @@ class Outfeed(Outgoing):
         current_process().put_outfeed(arrays if is_tuple else arrays[0])
         return None if len(operands) > count else ()
 
+    def at_host(self, *data):
+        self.reference(*data)
+        return ()
+
     def stablehlo(self, emit, operands, shapes, results):
-        transfer = self.emit_transfer(
-            emit,
-            operands,
-            shapes,
-            (),
-            self.reference,  # type: ignore[arg-type]  # of data alone ()
-        )
-        token, has_token = transfer[1:]
+        _, token, has_token = self.emit_transfer(emit, operands, shapes)
         return [token] if has_token else []
 
     def hlo(self, emit, operands, shapes, result):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import Flag, ShapeAttribute, attribute
+from minixla.core.attributes import Flag, Literal, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
@@ -24,8 +24,8 @@ _REQUEST = Shape("u32")
 class _OnChannel(Operation):
     """Base class: one half of a transfer.
 
-    Args:
-        channel_id: the channel.
+    Attributes:
+        channel_id: the channel, the same for both halves.
         is_host_transfer: whether the host is at the other end.
     """
 
@@ -45,14 +45,6 @@ class _Start(_OnChannel, Transfer):
     #: Its channel's type in StableHLO, if the host is at the other end.
     host_type: ClassVar[int]
 
-    def received(self) -> Sequence[Shape]:
-        """The shapes of the data that comes in."""
-        return ()
-
-    def at_host(self, *data: np.ndarray) -> Sequence[Any]:
-        """What the host does, where the program runs in its process."""
-        raise NotImplementedError
-
     def _written(self, text: int) -> dict[str, Any]:
         written = super()._written(text)
         if self.is_host_transfer and not text:
@@ -68,10 +60,9 @@ class _Start(_OnChannel, Transfer):
                 advice="Run the programs of all processes together with mx.simulate; between the "
                 "devices of one program use collective_permute, or mx.ppermute.",
             )
-        data, token, _ = self.emit_transfer(emit, operands, shapes, self.received(), self.at_host)
+        data, token, _ = self.emit_transfer(emit, operands, shapes)
         # Nobody reads the number of the request.
-        request = emit.name()
-        emit.line(f"{request} = stablehlo.constant dense<0> : {_REQUEST.stablehlo}")
+        request = emit.constant(Literal.splat(0, _REQUEST))
         parts = [*(data or operands[:1]), request, token]
         return emit.operation("stablehlo.tuple", parts, results[0].elements, results)
 
@@ -82,10 +73,6 @@ class Send(_Start, Outgoing):
 
     The value is taken by the first Recv of another process on the channel. SendWithTokens and
     SendToHost are Send with a token, and to the host.
-
-    Attributes:
-        channel_id: the channel.
-        is_host_transfer: whether the host is at the other end.
 
     Checks:
         (C1) the operand is an array, and a token may follow.
@@ -159,9 +146,6 @@ class _Done(_OnChannel):
 class SendDone(_Done):
     """Waits until what a Send started has been taken. XLA: SendDone.
 
-    Attributes:
-        channel_id, is_host_transfer: those of the Send.
-
     Checks:
         (C1) the operand is the context of a Send.
     """
@@ -185,8 +169,6 @@ class Recv(_Start):
     RecvToHost (which receives from the host) are Recv with a token, and from the host.
 
     Attributes:
-        channel_id: the channel.
-        is_host_transfer: whether the host is at the other end.
         output_shape: the shape of the value.
 
     Checks:
@@ -225,9 +207,6 @@ class Recv(_Start):
 @register
 class RecvDone(_Done):
     """Waits for what a Recv started to receive, and gives it and a token. XLA: RecvDone.
-
-    Attributes:
-        channel_id, is_host_transfer: those of the Recv.
 
     Checks:
         (C1) the operand is the context of a Recv.
@@ -341,14 +320,12 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
     return _recv(shape, handle, token, True)
 
 
-def _refuse(name: str, start: str) -> NoReturn:
-    raise explain(
-        TransformError,
-        name,
-        "it is not built by itself",
-        advice=f"The context that it takes belongs to {start}, which waits as well: XLA splits "
-        f"that call in two. Call ops.{start}.",
+def _refusal(name: str, start: str) -> TransformError:
+    advice = (
+        f"The context that it takes belongs to {start}, which waits as well: XLA splits that call "
+        f"in two. Call ops.{start}."
     )
+    return explain(TransformError, name, "it is not built by itself", advice=advice)
 
 
 def send_done(context: Any) -> Any:
@@ -357,7 +334,7 @@ def send_done(context: Any) -> Any:
     Raises:
         TransformError: always.
     """
-    _refuse("send_done", "send")
+    raise _refusal("send_done", "send")
 
 
 def recv_done(context: Any) -> Any:
@@ -366,4 +343,4 @@ def recv_done(context: Any) -> Any:
     Raises:
         TransformError: always.
     """
-    _refuse("recv_done", "recv")
+    raise _refusal("recv_done", "recv")

@@ -13,8 +13,8 @@ from minixla.core.roles import fill_role
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import RunsPrograms
-from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, without_tuples
+from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of
+from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
 @register
@@ -74,9 +74,7 @@ class Call(RunsPrograms):
         return self.of_derived(made.graph), known, made.known
 
     def linearize(self, operands, active):
-        graphs = vjp_graphs(self.computation, tuple(active))
-        results, pullback = call_vjp_graphs(graphs, len(self.computation.outputs), list(operands))
-        return tuple(results), pullback
+        return call_vjp_graphs(vjp_graphs(self.computation, tuple(active)), operands)
 
     def batch_of(self, size, operands, dimensions):
         batched = batched_graph(self.computation, tuple(dimensions), size)
@@ -101,14 +99,11 @@ def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, 
     if not isinstance(computation, Graph):
         shapes = [shape_of(operand, "call") for operand in operands]
         computation = computation_of(computation, shapes, "call")
-    flat = without_tuples(computation)
-    operation = Call(computation)
+    flat, operation = without_tuples(computation), Call(computation)
     if flat is computation:
         return operation(*operands)
     operation.infer(tuple(map(shape_of, operands)))
-    leaves = [leaf for operand in operands for leaf in tuple_leaves(operand)]
-    results = iter(Call(flat)(*leaves))
-    return tuple([from_leaves(shape, results) for shape in computation.output_shapes])
+    return tuple(as_given(computation.output_shapes, Call(flat)(*leaves_of(operands))))
 
 
 fill_role("call", call)

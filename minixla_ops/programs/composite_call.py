@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from minixla.core.attributes import Int32, Text, attribute
@@ -14,7 +14,8 @@ from minixla.core.stablehlo_text import quoted, real_text
 from minixla.core.tracing import shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import computation_of
-from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of, members
+from minixla_ops.programs.runs_programs import RunsPrograms, as_given, in_form_of, leaves_of
+from minixla_ops.vocabulary.shorthand import as_results
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
@@ -115,8 +116,7 @@ def composite_call(
     operation = CompositeCall(graph, name, _dictionary_text(attributes), version)
     operation.infer(tuple(shapes))
     results = operation(*leaves_of(operands), computation=without_tuples(graph))
-    values = as_given(graph.output_shapes, results)
-    return values[0] if len(values) == 1 else tuple(values)
+    return as_results(as_given(graph.output_shapes, results))
 
 
 def _dictionary_text(attributes: Any) -> str:
@@ -127,7 +127,7 @@ def _dictionary_text(attributes: Any) -> str:
     if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
         advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
         raise _not_written("attributes are no dictionary of names", attributes, advice)
-    return f"{{{', '.join(f'{_key(k)} = {_value(v)}' for k, v in sorted(attributes.items()))}}}"
+    return dictionary_text([(_key(k), _checked(v)) for k, v in sorted(attributes.items())])
 
 
 def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
@@ -139,17 +139,42 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII) else quoted(key)
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and value.bit_length() < 64:
-        return f"{value} : i64"
-    if isinstance(value, float):
-        return f"{real_text(value)} : f64"
+def _checked(value: Any) -> Any:
+    if isinstance(value, (str, float)) or (isinstance(value, int) and value.bit_length() < 64):
+        return value
     advice = "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
     raise _not_written("an attribute has no notation", value, advice)
+
+
+_TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
+
+
+def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
+    """Attributes by name in MLIR's notation, typed as XLA's typed interface decodes them.
+
+    Args:
+        attributes: str, bool, int, float; or a dtype's name with a number or a tuple of numbers.
+    """
+    return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if not isinstance(value, tuple):
+        kinds = {bool: "bool", int: "int64", float: "float64"}
+        value = next(name for kind, name in kinds.items() if isinstance(value, kind)), value
+    dtype, held = value
+    kind = _TYPES.get(dtype) or dtype.replace("uint", "ui").replace("int", "i")
+    if isinstance(held, tuple):
+        return f"array<{kind}: {', '.join(map(_number, held))}>" if held else f"array<{kind}>"
+    return _number(held) if kind == "i1" else f"{_number(held)} : {kind}"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return real_text(value) if isinstance(value, float) else str(value)
 
 
 @register
@@ -198,6 +223,4 @@ def optimization_barrier(operand: Any) -> Any:
     Returns:
         The same values, in the form of `operand` (for a sequence, a Python tuple).
     """
-    results = OptimizationBarrier()(*leaves_of(operand))
-    values = as_given([shape_of(each) for each in members(operand)], results)
-    return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
+    return in_form_of(operand, OptimizationBarrier()(*leaves_of(operand)))

@@ -120,8 +120,7 @@ def pulled_program(
 
     None stands for zero on both sides.
     """
-    graphs = vjp_graphs(program, tuple(active))
-    _, pullback = call_vjp_graphs(graphs, len(program.outputs), list(operands))
+    _, pullback = call_vjp_graphs(vjp_graphs(program, tuple(active)), operands)
     return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
 
 
@@ -269,19 +268,24 @@ def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:
     return f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
 
 
-def apply_computation(computation: Graph, operands: Sequence[Any]) -> list[Any]:
+def apply_computation(
+    computation: Graph, operands: Sequence[Any], static: Sequence[Any] = ()
+) -> list[Any]:
     """A computation of scalars applied to whole values of equal dimensions, element by element.
 
     Args:
-        computation: takes one scalar for each operand.
+        computation: takes one scalar for each operand, and the static operands.
         operands: values of the current trace.
+        static: values of any shape that it gets whole.
     """
     sizes = array_shape(operands[0]).dimensions
     if not sizes:
-        return evaluate_graph(computation, operands)
+        return evaluate_graph(computation, [*operands, *static])
     size = array_shape(operands[0]).size
-    batched = batched_graph(computation, (0,) * len(operands), size)
-    results = evaluate_graph(batched.graph, [ops.reshape(operand, (size,)) for operand in operands])
+    places = (0,) * len(operands) + (None,) * len(static)
+    batched = batched_graph(computation, places, size)
+    flat = [ops.reshape(operand, (size,)) for operand in operands]
+    results = evaluate_graph(batched.graph, [*flat, *static])
     return [
         ops.broadcast_in_dim(result, sizes, ()) if at is None else ops.reshape(result, sizes)
         for result, at in zip(results, batched.dimensions, strict=True)

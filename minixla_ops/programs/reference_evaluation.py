@@ -32,16 +32,25 @@ def _evaluated(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     return [values[id(value)] for value in graph.outputs]
 
 
-def apply_elementwise(computation: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """A computation of scalars applied to whole arrays of equal dimensions, element by element."""
+def apply_elementwise(
+    computation: Graph, operands: Sequence[np.ndarray], static: Sequence[Any] = ()
+) -> list[np.ndarray]:
+    """A computation of scalars applied to whole arrays of equal dimensions, element by element.
+
+    Args:
+        computation: takes one scalar for each operand, and the static operands.
+        operands: the arrays.
+        static: values of any shape that it gets whole.
+    """
     sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
-    if all(each.op.is_elementwise for each in computation.instructions):
+    if not static and all(each.op.is_elementwise for each in computation.instructions):
         results = reference_graph(computation, operands)
         return [np.broadcast_to(result, sizes) for result in results]
     flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]
     size = flat[0].size
-    batched = batched_graph(computation, (0,) * len(flat), size)
-    results = reference_graph(batched.graph, flat)
+    places = (0,) * len(flat) + (None,) * len(static)
+    batched = batched_graph(computation, places, size)
+    results = reference_graph(batched.graph, [*flat, *static])
     return [
         np.broadcast_to(result, (size,)).reshape(sizes)
         if at is None

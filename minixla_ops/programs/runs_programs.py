@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, compress, pairwise
+from operator import not_
 from typing import Any
 
-from minixla.core.derived import BatchedGraph, batched_graph
+from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph, Value, live_instructions
+from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
 from minixla.core.stablehlo_text import Emitter
-from minixla.core.tracing import (
-    Trace,
-    _state,
-    evaluate_graph,
-    shape_of,
-    trace_to_graph,
-    under,
-)
+from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves
+
+Flags = tuple[bool, ...]
 
 
 class RunsPrograms(Operation):
@@ -137,6 +135,12 @@ def closed(computation: Graph | Callable[..., Any], operand: Any, subject: str) 
     return computation_of(computation, [shape_of(each) for each in members(operand)], subject)
 
 
+def in_form_of(operand: Any, leaves: Iterable[Any]) -> Any:
+    """Values as `operand` is one: a Python tuple for a sequence, else one value."""
+    values = as_given([shape_of(each) for each in members(operand)], leaves)
+    return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
+
+
 def as_given(shapes: Sequence[AnyShape], leaves: Iterable[Any]) -> list[Any]:
     """Values of `shapes`, tuples made of their leaves."""
     remaining = iter(leaves)
@@ -147,6 +151,11 @@ def merged(flags: Iterable[bool], marked: Iterable[Any], others: Iterable[Any]) 
     """One list of two, which takes from `marked` where the flag is set."""
     first, second = iter(marked), iter(others)
     return [next(first if flag else second) for flag in flags]
+
+
+def parted(flags: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The two lists of which `merged` makes one: of those whose flag is set, and the others."""
+    return list(compress(values, flags)), list(compress(values, map(not_, flags)))
 
 
 def program(function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str) -> Graph:
@@ -163,32 +172,139 @@ def read_inputs(graph: Graph, outputs: Sequence[Value]) -> set[int]:
     return {number for number, value in enumerate(graph.inputs) if id(value) in read}
 
 
-def in_front(batched: BatchedGraph, flags: Sequence[bool], size: int) -> Graph:
-    """A batched graph with the batch in front of each output marked in `flags`."""
-    graph, dimensions = batched
+def split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+    """Lists of `counts` values, and the rest."""
+    bounds = [0, *accumulate(counts), len(values)]
+    return [list(values[a:b]) for a, b in pairwise(bounds)]
 
-    def function(*values: Any) -> list[Any]:
-        triples = zip(evaluate_graph(graph, values), dimensions, flags, strict=True)
-        return [move_batch(out, at, 0, size) if flag else out for out, at, flag in triples]
 
-    return program(function, graph.input_shapes, graph.name)
+# Steps that are repeated, the last outputs of which are their last inputs the next time: loops.
+
+
+def constants_of(step: Graph, carries: int | None = None) -> list[bool]:
+    """Which of the last inputs (default: of all) a step returns as it takes them."""
+    count = len(step.inputs) if carries is None else carries
+    starts = len(step.inputs) - count, len(step.outputs) - count
+    pairs = zip(step.inputs[starts[0] :], step.outputs[starts[1] :], strict=True)
+    return [taken is given for taken, given in pairs]
+
+
+def entered_step(
+    step: Graph, trace: Trace, known: tuple[Any, ...], carries: int
+) -> tuple[EnteredGraph, tuple[Any, ...]]:
+    """A step as a trace makes it, and what is known of its inputs after however many."""
+    count, start = len(known) - carries, len(step.outputs) - carries
+    while True:
+        made = entered_graph(step, trace, known)
+        carried = tuple(map(trace.joined, known[count:], made.known[start:]))
+        if carried == known[count:]:
+            break
+        known = (*known[:count], *carried)
+    out = (*made.known[:start], *carried)
+    return made if made.known == out else entered_graph(step, trace, known, out), known
+
+
+def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) -> Flags:
+    """The flags of a step's inputs, with those that `found` gives of its outputs sooner or later.
+
+    Args:
+        flags: which inputs are marked at first.
+        carries: how many of the last inputs are the last outputs the next time.
+        found: from the flags of the inputs to those of the outputs.
+    """
+    while True:
+        after, count = found(flags), len(flags) - carries
+        carried = zip(flags[count:], after[len(after) - carries :], strict=True)
+        more = (*flags[:count], *[a or b for a, b in carried])
+        if more == flags:
+            return flags
+        flags = more
+
+
+# Reverse derivatives whose halves run at different places.
+
+
+def pulled_back(
+    halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """The cotangents of a program's inputs from those of its results; None where there is none."""
+    given = compress(cotangents, halves.active_outputs)
+    return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *given]))
+
+
+def instantiated(
+    flags: Sequence[bool], values: Sequence[Any], shapes: Sequence[AnyShape]
+) -> list[Any]:
+    """The marked ones of some values, zeros in place of None."""
+    return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
+
+
+def two_halves(
+    first: Callable[..., Sequence[Any]],
+    second: Callable[..., Sequence[Any]],
+    shapes: Sequence[AnyShape],
+    active_outputs: Flags,
+    name: str,
+) -> tuple[Graph, Graph]:
+    """The programs of the two halves.
+
+    Args:
+        first: from the operands to the results and what the second half needs.
+        second: from that, and a cotangent for each of `active_outputs`, to cotangents.
+        shapes: those of the operands.
+        active_outputs: which results have a cotangent.
+        name: what the halves are of.
+    """
+    forward = program(first, shapes, f"forward_{name}")
+    results = forward.output_shapes
+    given = [*results[len(active_outputs) :], *compress(results, active_outputs)]
+    return forward, program(second, given, f"vjp_{name}")
+
+
+# Batches.
+
+
+def batched_of(dimensions: Sequence[int | None]) -> Flags:
+    """Which values have a batch."""
+    return tuple([at is not None for at in dimensions])
+
+
+def in_front(flags: Sequence[bool]) -> tuple[int | None, ...]:
+    """The batch dimensions of values that have it first, where they are marked."""
+    return tuple([0 if flag else None for flag in flags])
+
+
+def moved_batches(
+    values: Sequence[Any],
+    dimensions: Sequence[int | None],
+    wanted: Sequence[int | None],
+    size: int,
+) -> list[Any]:
+    """Values with their batch where it is wanted; None: the value has none."""
+    triples = zip(values, dimensions, wanted, strict=True)
+    return [v if to is None else move_batch(v, at, to, size) for v, at, to in triples]
 
 
 def over_batch(
-    graph: Graph, flags: tuple[bool, ...], size: int, outputs: tuple[bool, ...] = ()
+    graph: Graph, given: tuple[int | None, ...], size: int, wanted: tuple[int | None, ...]
 ) -> Graph:
-    """A graph over a batch that stands first wherever it is.
+    """A graph over a batch.
 
     Args:
         graph: the program of one member.
-        flags: which inputs are batched.
+        given: where the batch is in each input.
         size: the number of members.
-        outputs: which outputs are batched; none given: all.
+        wanted: where it shall be in each output.
     """
-    key = ("over_batch", flags, size, outputs)
-    found = graph.memo.get(key)
-    if found is None:
-        batched = batched_graph(graph, tuple(0 if flag else None for flag in flags), size)
-        marked = outputs or [True] * len(graph.outputs)
-        found = graph.memo[key] = in_front(batched, marked, size)
-    return found
+    return graph.remembered(
+        ("over_batch", given, size, wanted), _over_batch, graph, given, size, wanted
+    )
+
+
+def _over_batch(graph: Graph, given: Any, size: int, wanted: Any) -> Graph:
+    batched, dimensions = batched_graph(graph, given, size)
+
+    def function(*values: Any) -> list[Any]:
+        return moved_batches(evaluate_graph(batched, values), dimensions, wanted, size)
+
+    return program(function, batched.input_shapes, batched.name)

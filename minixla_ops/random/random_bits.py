@@ -7,6 +7,8 @@ under its default, jax_threefry_partitionable. RngBitGenerator, the operation, d
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +17,45 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 Words = tuple[npt.ArrayLike, ...]
 
-THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-THREEFRY_PARITY = np.uint32(0x1BD11BDA)
-PHILOX_ROUNDS = 10
-PHILOX_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-PHILOX_KEY_STEPS = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
+_THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_THREEFRY_PARITY = 0x1BD11BDA
+_PHILOX_ROUNDS = 10
+_PHILOX_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_PHILOX_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 WORD_BITS = np.uint64(32)
-WORD_MASK = np.uint64(0xFFFFFFFF)
 
 # Elements narrower than the byte that holds each of them in NumPy, by the names of ml_dtypes.
 SUB_BYTE_WIDTHS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
+
+
+def threefry_rounds(key: Sequence[Any], counter: Sequence[Any]) -> tuple[Any, Any]:
+    """Threefry-2x32-20 of u32 words: of arrays, of NumPy's or such as a program computes with."""
+    keys = (*key, key[0] ^ key[1] ^ _THREEFRY_PARITY)
+    left, right = (word + step for word, step in zip(counter, key, strict=True))
+    for group in range(5):
+        for distance in _THREEFRY_ROTATIONS[group % 2]:
+            left += right
+            right = right << distance | right >> (32 - distance)
+            right ^= left
+        left += keys[(group + 1) % 3]
+        right += keys[(group + 2) % 3]
+        right += group + 1
+    return left, right
+
+
+def philox_rounds(
+    key: Sequence[Any], counter: Sequence[Any], low: Callable[[Any], Any]
+) -> list[Any]:
+    """Philox-4x32-10 of words in 64 bits, where the product of two fits; `low` drops the others."""
+    x0, x1, x2, x3 = counter
+    keys = list(key)
+    for _ in range(_PHILOX_ROUNDS):
+        product_0, product_1 = x0 * _PHILOX_MULTIPLIERS[0], x2 * _PHILOX_MULTIPLIERS[1]
+        x0 = (product_1 >> 32) ^ x1 ^ keys[0]
+        x2 = (product_0 >> 32) ^ x3 ^ keys[1]
+        x1, x3 = low(product_1), low(product_0)
+        keys = [low(word + step) for word, step in zip(keys, _PHILOX_KEY_STEPS, strict=True)]
+    return [x0, x1, x2, x3]
 
 
 def threefry2x32(key: Words, counter: Words) -> tuple[U32, U32]:
@@ -34,23 +65,10 @@ def threefry2x32(key: Words, counter: Words) -> tuple[U32, U32]:
     two u32 words of the broadcast shape. Of a 64-bit key or counter XLA passes the low word first,
     `jax.random` the high word.
     """
-    key_0, key_1, counter_0, counter_1 = (np.asarray(word, np.uint32) for word in (*key, *counter))
-    keys = (key_0, key_1, key_0 ^ key_1 ^ THREEFRY_PARITY)
-    shape = np.broadcast_shapes(key_0.shape, key_1.shape, counter_0.shape, counter_1.shape)
-    left, right, scratch = (np.empty(shape, np.uint32) for _ in range(3))
-    np.add(counter_0, key_0, out=left)
-    np.add(counter_1, key_1, out=right)
-    for group in range(5):
-        for distance in THREEFRY_ROTATIONS[group % 2]:
-            left += right
-            np.right_shift(right, np.uint32(32 - distance), out=scratch)
-            np.left_shift(right, np.uint32(distance), out=right)
-            right |= scratch
-            right ^= left
-        left += keys[(group + 1) % 3]
-        right += keys[(group + 2) % 3]
-        right += np.uint32(group + 1)
-    return left, right
+    words = np.broadcast_arrays(*[np.asarray(word, np.uint32) for word in (*key, *counter)])
+    with np.errstate(over="ignore"):
+        left, right = threefry_rounds(words[:2], words[2:])
+    return np.asarray(left), np.asarray(right)
 
 
 def philox4x32(key: Words, counter: Words) -> tuple[U32, ...]:
@@ -59,17 +77,10 @@ def philox4x32(key: Words, counter: Words) -> tuple[U32, ...]:
     `key` is two u32 words and `counter` four, of shapes that broadcast together; the result is
     four u32 words of the broadcast shape.
     """
-    # Each word lies in 64 bits, where the product of two words fits.
-    words = (np.asarray(word, np.uint32).astype(np.uint64) for word in (*counter, *key))
-    x0, x1, x2, x3, key_0, key_1 = np.broadcast_arrays(*words)
-    for _ in range(PHILOX_ROUNDS):
-        product_0, product_1 = x0 * PHILOX_MULTIPLIERS[0], x2 * PHILOX_MULTIPLIERS[1]
-        x0 = (product_1 >> WORD_BITS) ^ x1 ^ key_0
-        x2 = (product_0 >> WORD_BITS) ^ x3 ^ key_1
-        x1, x3 = product_1 & WORD_MASK, product_0 & WORD_MASK
-        key_0 = (key_0 + PHILOX_KEY_STEPS[0]) & WORD_MASK
-        key_1 = (key_1 + PHILOX_KEY_STEPS[1]) & WORD_MASK
-    return tuple(np.asarray(word, np.uint32) for word in (x0, x1, x2, x3))
+    words = [np.asarray(word, np.uint32).astype(np.uint64) for word in (*key, *counter)]
+    with np.errstate(over="ignore"):
+        found = philox_rounds(words[:2], words[2:], lambda word: word & np.uint64(2**32 - 1))
+    return tuple(np.asarray(word, np.uint32) for word in np.broadcast_arrays(*found))
 
 
 def threefry_bits(

@@ -23,7 +23,7 @@ from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import ALL, FLOATS
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
-from minixla_ops.vocabulary.casting import cast
+from minixla_ops.vocabulary.casting import cast, emit_converted
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
@@ -112,11 +112,7 @@ class _Samples(Operation):
         name = "f32" if kind.is_inexact else "s32"
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
         scalar = Shape(drawn)
-        if drawn is not kind:
-            operands = [
-                *emit.operation("stablehlo.convert", operands[:1], shapes[:1], [scalar]),
-                *emit.operation("stablehlo.convert", operands[1:], shapes[1:], [scalar]),
-            ]
+        operands = emit_converted(emit, operands, shapes, [scalar, scalar])
         name, sizes = emit.name(), list(shape.dimensions)
         text = f"dense<{sizes if sizes else ''}> : tensor<{len(sizes)}xi64>"
         emit.line(f"{name} = stablehlo.constant {text}")
