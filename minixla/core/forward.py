@@ -10,12 +10,7 @@ from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import (
-    Trace,
-    _state,
-    shape_of,
-    under,
-)
+from minixla.core.tracing import Trace, _state, shape_of, under
 
 
 class ForwardTracer(WrappingTracer):
