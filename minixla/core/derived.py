@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from minixla.core.batching import BatchTrace
 from minixla.core.errors import TransformError, explain
 from minixla.core.forward import ForwardTrace, has_tangent
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.roles import role
@@ -97,12 +97,9 @@ class ForwardGraph(NamedTuple):
     active_outputs: tuple[bool, ...]
 
 
+@remembered
 def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
     """The forward derivative of `graph` with respect to the inputs marked in `active`."""
-    return graph.remembered(("forward", active), _make_jvp_graph, graph, active)
-
-
-def _make_jvp_graph(graph: Graph, active: tuple[bool, ...]) -> ForwardGraph:
     made, moving = entered_graph(graph, ForwardTrace(None), active)
     inputs, outputs = _tangents_last(made.inputs, active), _tangents_last(made.outputs, moving)
     ordered = Graph(inputs, made.instructions, outputs, made.name)
@@ -133,12 +130,9 @@ class ReverseGraphs(NamedTuple):
     active_inputs: tuple[bool, ...]
 
 
+@remembered
 def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     """The reverse derivative of `graph` with respect to the inputs marked in `active`."""
-    return graph.remembered(("vjp", active), _make_vjp_graphs, graph, active)
-
-
-def _make_vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     forward = GraphTrace(_state.trace)
     reverse = ReverseTrace(forward)
     backward = GraphTrace(forward)
@@ -202,13 +196,7 @@ class BatchedGraph(NamedTuple):
     dimensions: tuple[int | None, ...]
 
 
+@remembered
 def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> BatchedGraph:
     """`graph` over a batch of `size` whose dimension in each input is given (None: not there)."""
-    key = ("batched", dimensions, size)
-    return graph.remembered(key, _make_batched_graph, graph, dimensions, size)
-
-
-def _make_batched_graph(
-    graph: Graph, dimensions: tuple[int | None, ...], size: int
-) -> BatchedGraph:
     return BatchedGraph(*entered_graph(graph, BatchTrace(None, size), dimensions))

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.stablehlo_text import escaped
 
 #: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
 _MOST_BOXES = 600
@@ -29,7 +30,7 @@ class _Drawing:
         """Adds a box; returns its name."""
         name = f"n{self.count}"
         self.count += 1
-        text = "\\n".join([_quoted(each) for each in label])
+        text = "\\n".join([escaped(each) for each in label])
         self.lines.append(f'  {name} [label="{text}", {style}];')
         return name
 
@@ -40,7 +41,7 @@ class _Drawing:
             each, owner = pending.pop()
             if owner is not None:
                 self.lines.append(f"  subgraph cluster_{self.count} {{")
-                self.lines.append(f'  label="{_quoted(each.name)}"; style=rounded; color=gray;')
+                self.lines.append(f'  label="{escaped(each.name)}"; style=rounded; color=gray;')
             self.own(each)
             if owner is not None:
                 self.lines.append("  }")
@@ -89,15 +90,11 @@ class _Drawing:
             self.lines.append(f'  {source} -> {target} [label="{value.shape}", fontsize=8];')
 
 
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
 def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
     """The graph in Graphviz's language; of large programs the first `most` boxes."""
     drawing = _Drawing(most)
     drawing.program(graph)
-    head = f'digraph "{_quoted(graph.name)}" {{\n  node [fontname="sans-serif", fontsize=10];'
+    head = f'digraph "{escaped(graph.name)}" {{\n  node [fontname="sans-serif", fontsize=10];'
     return "\n".join([head, *drawing.lines, "}"]) + "\n"
 
 

@@ -10,28 +10,6 @@ from minixla.core.source import Source, find_source
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
-__all__ = [
-    "AttributeValueError",
-    "ConcretizationError",
-    "DeadlockError",
-    "DerivativeError",
-    "ForeignCallError",
-    "GradientCheckError",
-    "ImportError_",
-    "IndexingError",
-    "IntegerRangeError",
-    "InfinityError",
-    "LeakedTracerError",
-    "MinixlaError",
-    "NaNError",
-    "NestingError",
-    "ShapeError",
-    "SizeError",
-    "TransformError",
-    "explain",
-    "too_large",
-]
-
 
 class MinixlaError(Exception):
     """Base class of every error that minixla raises on purpose.

@@ -10,12 +10,7 @@ from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import (
-    Trace,
-    _state,
-    shape_of,
-    under,
-)
+from minixla.core.tracing import Trace, _state, shape_of
 
 
 class ForwardTracer(WrappingTracer):
@@ -79,10 +74,7 @@ class ForwardTrace(Trace):
                 tangents.append(None)
         parent = self.parent
         if not active:
-            if operation.run is None:
-                return parent.process(operation, operands)
-            with under(parent):  # the function that it runs is not differentiated either
-                return parent.process(operation, operands)
+            return self.outside(operation, operands)
         primals = [parent.lift(primal, operation.builder_name) for primal in primals]
         previous = _state.trace
         _state.trace = parent

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from minixla.core.attributes import spelling
 from minixla.core.roles import role
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from minixla.core.operation import Operation
     from minixla.core.source import Source
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
@@ -78,6 +80,15 @@ class Instruction:
         return tuple([result.shape for result in self.results])
 
     @property
+    def result_shapes(self) -> AnyShape | tuple[AnyShape, ...]:
+        """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
+        return self.results[0].shape if self.single else self.shapes
+
+    def again(self, operands: Sequence[Value], op: Operation | None = None) -> Instruction:
+        """The same for other operands, by another operation if one is given."""
+        return Instruction(op or self.op, tuple(operands), self.result_shapes, self.source)
+
+    @property
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         op = self.op
@@ -87,6 +98,32 @@ class Instruction:
 
     def __repr__(self) -> str:
         return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
+
+
+def remembered(make: Function) -> Function:
+    """A function of a program whose results are kept with the program, by its other arguments."""
+
+    @wraps(make)
+    def found(graph: Graph, *given: Any) -> Any:
+        return graph.remembered((make, *given), make, graph, *given)
+
+    return cast(Function, found)
+
+
+def inner_first(make: Function) -> Function:
+    """`remembered`, where the same is asked of the programs that a program runs, and of theirs.
+
+    It is found for these first: programs may be nested deeper than Python's recursion goes.
+    """
+
+    @wraps(make)
+    def found(graph: Graph) -> Any:
+        if make not in graph.memo:
+            for each in innermost_first(graph, lambda each: make in each.memo):
+                each.memo[make] = make(each)
+        return graph.memo[make]
+
+    return cast(Function, found)
 
 
 class Graph:
@@ -136,13 +173,10 @@ class Graph:
         return tuple([value.shape for value in self.outputs])
 
     @property
+    @inner_first
     def has_side_effect(self) -> bool:
         """Whether an instruction, or one of a program that it runs, has a side effect."""
-        for graph in innermost_first(self, lambda each: "has_side_effect" in each.memo):
-            # What a step runs is noted already, so this does not recurse.
-            effects = any(step.has_side_effect for step in graph.instructions)
-            graph.memo["has_side_effect"] = effects
-        return self.memo["has_side_effect"]
+        return any(step.has_side_effect for step in self.instructions)
 
     @property
     def computations(self) -> list[Graph]:
@@ -150,12 +184,10 @@ class Graph:
         return [each for step in self.instructions for each in step.op.computations]
 
     @property
+    @inner_first
     def depth(self) -> int:
         """How many programs run within each other, this one not counted."""
-        for graph in innermost_first(self, lambda each: "depth" in each.memo):
-            called = graph.computations
-            graph.memo["depth"] = 1 + max([each.depth for each in called]) if called else 0
-        return self.memo["depth"]
+        return max([1 + each.depth for each in self.computations], default=0)
 
     @property
     def is_inlined(self) -> bool:
@@ -179,12 +211,25 @@ class Graph:
             self.memo["pruned"] = found
         return found
 
+    @inner_first
     def silent(self) -> Graph:
         """The same program without instructions that have no results: they only show values."""
-        for graph in innermost_first(self, lambda each: "silent" in each.memo):
-            silenced = _silenced(graph)
-            silenced.memo["silent"] = graph.memo["silent"] = silenced
-        return self.memo["silent"]
+        values: dict[int, Value] = {}
+        kept: list[Instruction] = []
+        for step in self.instructions:
+            if not step.results:
+                continue
+            operands = tuple([values.get(id(value), value) for value in step.operands])
+            is_silent = all(each.silent() is each for each in step.op.computations)
+            if not is_silent or any(map(operator.is_not, operands, step.operands)):
+                made = step.again(operands, step.op.changed(_silent_attribute))
+                values.update(zip(map(id, step.results), made.results, strict=True))
+                step = made
+            kept.append(step)
+        if len(kept) == len(self.instructions) and not values:
+            return self
+        outputs = [values.get(id(value), value) for value in self.outputs]
+        return Graph(self.inputs, kept, outputs, self.name)
 
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
@@ -233,12 +278,11 @@ class Graph:
         number = {id(value): index for index, value in enumerate(self.inputs)}
         steps = []
         for step in self.instructions:
-            shapes = step.results[0].shape if step.single else step.shapes
             operands = [number[id(value)] for value in step.operands]
             op = step.op
             if op.computations:
                 op = type(op), _replaced(op.values, lambda graph: places[id(graph)])
-            steps.append((op, operands, shapes))
+            steps.append((op, operands, step.result_shapes))
             for value in step.results:
                 number[id(value)] = len(number)
         outputs = [number[id(value)] for value in self.outputs]
@@ -316,32 +360,10 @@ def live_instructions(
     return kept
 
 
-def _silenced(graph: Graph) -> Graph:
-    """`Graph.silent`, where it is known of the programs that this one runs."""
-    values: dict[int, Value] = {}
-    kept: list[Instruction] = []
-    for step in graph.instructions:
-        if not step.results:
-            continue
-        operands = tuple([values.get(id(value), value) for value in step.operands])
-        is_silent = all(each.memo["silent"] is each for each in step.op.computations)
-        if not is_silent or any(map(operator.is_not, operands, step.operands)):
-            op = step.op.changed(_silent_attribute)
-            shapes = step.results[0].shape if step.single else step.shapes
-            made = Instruction(op, operands, shapes, step.source)
-            values.update(zip(map(id, step.results), made.results, strict=True))
-            step = made
-        kept.append(step)
-    if len(kept) == len(graph.instructions) and not values:
-        return graph
-    outputs = [values.get(id(value), value) for value in graph.outputs]
-    return Graph(graph.inputs, kept, outputs, graph.name)
-
-
 def _silent_attribute(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(_silent_attribute, value))
-    return value.memo["silent"] if type(value) is Graph else value
+    return value.silent() if type(value) is Graph else value
 
 
 def _same_program(first: Graph, second: Graph) -> bool:

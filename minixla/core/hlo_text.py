@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
+from minixla.core.stablehlo_text import nested_text, quoted
 
 # Larger constants are elided, as XLA does.
 _ELIDED_ABOVE = 16
@@ -95,8 +95,7 @@ class HloEmitter:
         """Appends a constant; one repeated value is a scalar and a broadcast of it."""
         shape = literal.shape
         if literal.is_splat and shape.rank > 0:
-            kind = shape.element_type
-            scalar = self.instruction("constant", [_scalar_hlo(literal.scalar, kind)], Shape(kind))
+            scalar = self.constant(Literal.splat(literal.scalar, Shape(shape.element_type)))
             return self.instruction("broadcast", [scalar], shape, dimensions=())
         return self.instruction("constant", [_literal_hlo(literal)], shape)
 
@@ -201,31 +200,13 @@ def _identifier(name: str) -> str:
 
 
 def _metadata(source: Source) -> str:
-    path = source.file.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{{source_file="{path}" source_line={source.line}}}'
+    return f"{{source_file={quoted(source.file)} source_line={source.line}}}"
 
 
 def _literal_hlo(literal: Literal) -> str:
     if literal.shape.size > _ELIDED_ABOVE:
         return "{...}"
-    return _nested_hlo(literal.array, literal.shape.element_type)
-
-
-def _nested_hlo(array: np.ndarray, kind: ElementType) -> str:
-    if array.ndim == 0:
-        return _scalar_hlo(array[()], kind)
-    members = [_nested_hlo(row, kind) for row in array]
-    return f"{{{', '.join(members)}}}"
-
-
-def _scalar_hlo(value: Any, kind: ElementType) -> str:
-    if kind.kind == "pred":
-        return "true" if value else "false"
-    if kind.is_integer:
-        return str(int(value))
-    if kind.is_complex:
-        return f"({_real_hlo(value.real)}, {_real_hlo(value.imag)})"
-    return _real_hlo(value)
+    return nested_text(literal.array, literal.shape.element_type, _real_hlo, "{}")
 
 
 def _real_hlo(value: Any) -> str:

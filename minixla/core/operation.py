@@ -233,11 +233,7 @@ class Operation(Record):
         return linear_jvp(self, primals, tangents)
 
     def transpose(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        linear: Sequence[bool],
-        /,
+        self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /
     ) -> Sequence[Any]:
         """The transpose of the operation as a linear map of the operands marked in `linear`.
 
@@ -252,12 +248,7 @@ class Operation(Record):
         raise self._lacks(DerivativeError, "transpose", _DERIVATIVE_ADVICE)
 
     def vjp(
-        self,
-        cotangents: Any,
-        operands: Sequence[Any],
-        results: Any,
-        active: Sequence[bool],
-        /,
+        self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
     ) -> Sequence[Any]:
         """The cotangents of the operands marked in `active` (None for the others).
 

@@ -31,11 +31,7 @@ class Process:
     """
 
     def __init__(
-        self,
-        replica: int = 0,
-        partition: int = 0,
-        replica_count: int = 1,
-        partition_count: int = 1,
+        self, replica: int = 0, partition: int = 0, replica_count: int = 1, partition_count: int = 1
     ) -> None:
         self.replica = replica
         self.partition = partition

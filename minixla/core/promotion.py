@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from minixla.core.element_types import (
-    ELEMENT_TYPES,
-    ElementType,
-    canonical_element_type,
-)
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, canonical_element_type
 from minixla.core.errors import ShapeError, explain
 
 _SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]

@@ -326,8 +326,5 @@ _ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
         "Leave .tolist() out: iterating over an array gives its members; to see numbers, return "
         "them, or mx.debug_print them.",
     ),
-    "a string": (
-        _of_text,
-        'Print it while the program runs: mx.debug_print("{}", x).',
-    ),
+    "a string": (_of_text, 'Print it while the program runs: mx.debug_print("{}", x).'),
 }

@@ -13,13 +13,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source, find_source
 from minixla.core.tracer import WrappingTracer, is_dynamic
-from minixla.core.tracing import (
-    Trace,
-    Tracer,
-    _state,
-    shape_of,
-    under,
-)
+from minixla.core.tracing import Trace, Tracer, _state, shape_of
 from minixla.core.tuples import TupleValue
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
@@ -122,10 +116,7 @@ class ReverseTrace(Trace):
                 values.append(operand)
                 targets.append(None)
         if not is_active:
-            if operation.run is None:
-                return self.parent.process(operation, operands)
-            with under(self.parent):  # the function that it runs is not differentiated either
-                return self.parent.process(operation, operands)
+            return self.outside(operation, operands)
         state = _state
         previous_trace, previous_source = state.trace, state.source
         source = state.source = previous_source or find_source(2)
@@ -139,11 +130,7 @@ class ReverseTrace(Trace):
             state.source = previous_source
 
     def _record(
-        self,
-        operation: Operation,
-        values: list[Any],
-        targets: list[Target],
-        source: Source | None,
+        self, operation: Operation, values: list[Any], targets: list[Target], source: Source | None
     ) -> Any:
         active = [target is not None for target in targets]
         if operation.linearize is not None:
@@ -174,11 +161,7 @@ class ReverseTrace(Trace):
         )
 
     def _record_jvp(
-        self,
-        operation: Operation,
-        values: list[Any],
-        targets: list[Target],
-        results: Any,
+        self, operation: Operation, values: list[Any], targets: list[Target], results: Any
     ) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
         if results is not None and not _any_tangent(results):

@@ -72,7 +72,7 @@ class Emitter:
             texts.append(self._function(callee, self._symbols[id(callee)], "private"))
         aliases = []
         for alias, source in (self._locations or {}).values():
-            aliases.append(f'#{alias} = loc("{_escaped(source.file)}":{source.line}:0)')
+            aliases.append(f'#{alias} = loc("{escaped(source.file)}":{source.line}:0)')
         # The parser would come back to lines that it knows only at the end.
         return "\n".join([*aliases, header, *texts, "}"]) + "\n"
 
@@ -287,10 +287,10 @@ class Emitter:
 
 def quoted(text: str) -> str:
     """`text` as a string in MLIR and HLO, with its quotes."""
-    return f'"{_escaped(text)}"'
+    return f'"{escaped(text)}"'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text inside the quotes of an MLIR string."""
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
     return "".join([c if c.isprintable() else "?" for c in safe])
@@ -339,35 +339,6 @@ def layouts_text(orders: Sequence[Sequence[int]]) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def literal_text(literal: Literal) -> str:
-    """A constant as an MLIR elements attribute with its type: `dense<1.0> : tensor<4xf32>`."""
-    shape = literal.shape
-    if shape.size == 0:
-        return f"dense<> : {shape.stablehlo}"
-    if literal.is_splat:
-        return f"dense<{_scalar_text(literal.scalar, shape.element_type)}> : {shape.stablehlo}"
-    array = literal.array
-    if array.size <= _READABLE:
-        return f"dense<{_nested_text(array, shape.element_type)}> : {shape.stablehlo}"
-    return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
-
-
-def _nested_text(array: np.ndarray, kind: ElementType) -> str:
-    if array.ndim == 0:
-        return _scalar_text(array[()], kind)
-    return f"[{', '.join([_nested_text(row, kind) for row in array])}]"
-
-
-def _scalar_text(value: Any, kind: ElementType) -> str:
-    if kind.kind == "pred":
-        return "true" if value else "false"
-    if kind.is_integer:
-        return str(int(value))
-    if kind.is_complex:
-        return f"({real_text(value.real)}, {real_text(value.imag)})"
-    return real_text(value)
-
-
 def real_text(value: Any) -> str:
     """A real number of a NumPy or ml_dtypes type in MLIR's notation."""
     number = float(value)
@@ -381,3 +352,38 @@ def _float_text(number: float) -> str:
     text = repr(number)
     mantissa, exponent, power = text.partition("e")
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"
+
+
+def literal_text(literal: Literal) -> str:
+    """A constant as an MLIR elements attribute with its type: `dense<1.0> : tensor<4xf32>`."""
+    shape = literal.shape
+    if shape.size == 0:
+        return f"dense<> : {shape.stablehlo}"
+    if literal.is_splat:
+        return f"dense<{scalar_text(literal.scalar, shape.element_type)}> : {shape.stablehlo}"
+    array = literal.array
+    if array.size <= _READABLE:
+        return f"dense<{nested_text(array, shape.element_type)}> : {shape.stablehlo}"
+    return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
+
+
+def nested_text(
+    array: np.ndarray,
+    kind: ElementType,
+    real: Callable[[Any], str] = real_text,
+    brackets: str = "[]",
+) -> str:
+    """The numbers of an array, rows in brackets, real numbers as `real` writes them."""
+    if array.ndim == 0:
+        return scalar_text(array[()], kind, real)
+    rows = ", ".join([nested_text(row, kind, real, brackets) for row in array])
+    return f"{brackets[0]}{rows}{brackets[1]}"
+
+
+def scalar_text(value: Any, kind: ElementType, real: Callable[[Any], str] = real_text) -> str:
+    """A number of an element type."""
+    if kind.kind == "pred":
+        return "true" if value else "false"
+    if kind.is_integer:
+        return str(int(value))
+    return f"({real(value.real)}, {real(value.imag)})" if kind.is_complex else real(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from minixla.core.source import Source
@@ -38,6 +40,19 @@ class ThreadState(threading.local):
 
 
 state = ThreadState()
+
+
+@contextmanager
+def at_own_lines() -> Iterator[None]:
+    """Inside a `with` block instructions and errors name the user's line that runs.
+
+    For functions of the user's that run while an instruction is being transformed.
+    """
+    previous, state.source = state.source, None
+    try:
+        yield
+    finally:
+        state.source = previous
 
 
 def restore_state(trace: Any, own_frames: int) -> None:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import gc
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import wraps
-from inspect import signature
-from typing import Any, ClassVar, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from minixla.core.attributes import Literal
-from minixla.core.errors import ConcretizationError, MinixlaError, TransformError, explain
+from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
-from minixla.core.nesting import enter_level, leave_level
+from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
+from minixla.core.one_program import one_program as one_program
 from minixla.core.operation import Operation
 from minixla.core.roles import role
 from minixla.core.shapes import AnyShape, shape_of_data
@@ -40,8 +38,6 @@ from minixla.core.tracer import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Trace:
@@ -67,6 +63,13 @@ class Trace:
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result (or tuple of results) of applying `operation` to `operands`."""
         raise NotImplementedError
+
+    def outside(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        """The parent's results for operands none of which is the trace's own."""
+        if operation.run is None:
+            return self.parent.process(operation, operands)
+        with under(self.parent):  # the function that it runs is not transformed either
+            return self.parent.process(operation, operands)
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """`value` in the form that derivative rules compute with: never a NumPy or Python number.
@@ -177,48 +180,6 @@ def bind(operation: Operation, *operands: Any) -> Any:
         raise
 
 
-def one_program(*names: str) -> Callable[[Function], Function]:
-    """Marks a function of arrays and Python numbers that evaluators may run as one program.
-
-    Its results must depend on nothing else; what it does with tracers stays as it is.
-
-    Args:
-        names: the parameters that are operands (arrays, numbers or None); the others are options,
-            whose values a program is made for. None given: all are operands, by position.
-    """
-
-    def marked(function: Function) -> Function:
-        parameters = signature(function).parameters
-        positions = tuple(parameters)
-        unnamed = {name for name, each in parameters.items() if each.kind is each.POSITIONAL_ONLY}
-
-        @wraps(function)
-        def called(*given: Any, **options: Any) -> Any:
-            try:
-                at_once = _state.trace.at_once
-                if at_once is None:
-                    return function(*given, **options)
-                result = NotImplemented
-                if not names:
-                    result = at_once(function, given, names, options)
-                else:
-                    named = {**dict(zip(positions, given, strict=False)), **options}
-                    # Otherwise too many are given, or one twice or by a name that it has not,
-                    # which the function refuses.
-                    if len(named) == len(given) + len(options) and unnamed.isdisjoint(options):
-                        present = tuple([name for name in names if name in named])
-                        operands = tuple([named.pop(name) for name in present])
-                        result = at_once(function, operands, present, named)
-                return function(*given, **options) if result is NotImplemented else result
-            except Exception as error:
-                hide_frames(error)
-                raise
-
-        return cast(Function, called)
-
-    return marked
-
-
 class under:
     """Makes a trace the current one inside a `with` block.
 
@@ -228,6 +189,7 @@ class under:
     """
 
     __slots__ = ("_is_level", "_level", "_previous", "_trace")
+    _frames: ClassVar[int] = 1
 
     def __init__(self, trace: Trace, is_level: bool = True) -> None:
         self._trace = trace
@@ -235,63 +197,41 @@ class under:
 
     def __enter__(self) -> None:
         self._previous = _state.trace
-        self._level = enter_level(1) if self._is_level else -1
+        self._level = enter_level(self._frames) if self._is_level else -1
         _state.trace = self._trace
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        _return_to(self._previous)
+        if isinstance(self._previous, _LoadEvaluator):
+            del _state.trace  # the evaluator may have been loaded meanwhile
+        else:
+            _state.trace = self._previous
         if self._level >= 0:
             leave_level(self._level, error)
 
 
-def _return_to(previous: Trace) -> None:
-    if isinstance(previous, _LoadEvaluator):
-        del _state.trace  # the evaluator may have been loaded meanwhile
-    else:
-        _state.trace = previous
-
-
-@contextmanager
-def at_own_lines() -> Iterator[None]:
-    """Inside a `with` block instructions and errors name the user's line that runs.
-
-    For functions of the user's that run while an instruction is being transformed.
-    """
-    previous, _state.source = _state.source, None
-    try:
-        yield
-    finally:
-        _state.source = previous
-
-
-class tracing:
+class tracing(under):
     """Makes a trace current inside a `with` block; afterwards it is dead.
 
     Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
     end, and scanning it again and again would take most of the time.
     """
 
-    __slots__ = ("_collect", "_level", "_previous", "_trace")
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+    __slots__ = ("_collect",)
+    _frames = FRAMES_OF_TRACING
 
     def __enter__(self) -> None:
-        self._previous = _state.trace
         self._collect = gc.isenabled()
         if self._collect:
             _state.collects = True
             gc.disable()
-        self._level = enter_level()
-        _state.trace = self._trace
+        super().__enter__()
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        _return_to(self._previous)
         self._trace.alive = False
         if self._collect:
             gc.enable()
             _state.collects = False
-        leave_level(self._level, error)
+        super().__exit__(kind, error, where)
 
 
 class GraphTracer(Tracer):
@@ -319,23 +259,18 @@ class GraphTracer(Tracer):
         return copied
 
     def _concrete(self, wanted: str) -> Any:
-        raise _staged(self, wanted)
-
-
-def _staged(tracer: GraphTracer, wanted: str) -> ConcretizationError:
-    instruction = tracer._value.instruction
-    if instruction is None:
+        made = self._value.instruction
         origin = "it is an input of the traced function"
-    else:
-        origin = f"it was made by {instruction.op.builder_name} at {instruction.source}"
-    return unknown_value(
-        "trace",
-        wanted,
-        f"where only the shape {tracer._shape} is known",
-        [origin],
-        "Or mark the argument static (static_argnums), or move this line outside the staged "
-        "function: inside jit a value has no number yet.",
-    )
+        if made is not None:
+            origin = f"it was made by {made.op.builder_name} at {made.source}"
+        raise unknown_value(
+            "trace",
+            wanted,
+            f"where only the shape {self._shape} is known",
+            [origin],
+            "Or mark the argument static (static_argnums), or move this line outside the staged "
+            "function: inside jit a value has no number yet.",
+        )
 
 
 class GraphTrace(Trace):

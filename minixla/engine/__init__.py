@@ -6,14 +6,7 @@ from minixla.engine.eager import ENGINE, EngineTrace
 from minixla.engine.host_calls import raise_interrupt
 from minixla.engine.program import check_memory, run_graph, stage_for_jax
 
-__all__ = [
-    "ENGINE",
-    "EngineTrace",
-    "check_memory",
-    "raise_interrupt",
-    "run_graph",
-    "stage_for_jax",
-]
+__all__ = ["ENGINE", "EngineTrace", "check_memory", "raise_interrupt", "run_graph", "stage_for_jax"]
 
 _foreign.register()
 _jax_rules.register()

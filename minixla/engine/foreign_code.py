@@ -21,10 +21,7 @@ _UNKNOWN = (
 
 
 #: Targets of XLA's own passes, which check nothing, and what to use instead.
-_INTERNAL = {
-    "SliceToDynamic": "minixla_ops.set_dimension_size",
-    "TopK": "minixla_ops.top_k",
-}
+_INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
 
 def prepare_target(target: str, source: Source | None) -> None:

@@ -16,7 +16,7 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
-from minixla.core.graph import Graph, innermost_first
+from minixla.core.graph import Graph, inner_first
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.stablehlo_text import Emitter, layouts_text
 from minixla.engine.foreign_code import prepare_target
@@ -65,16 +65,15 @@ def effect_of(graph: Graph) -> effects.Effect | None:
     return SIDE_EFFECT if _is_ordered(graph) else SHOWN
 
 
+@inner_first
 def _is_ordered(graph: Graph) -> bool:
     """Whether a side effect must come in order with those of other programs."""
-    for each in innermost_first(graph, lambda each: "is_ordered" in each.memo):
-        each.memo["is_ordered"] = any(
-            any(map(_is_ordered, step.op.computations))
-            if step.op.computations
-            else step.has_side_effect and getattr(step.op, "ordered", True)
-            for step in each.instructions
-        )
-    return graph.memo["is_ordered"]
+    return any(
+        any(map(_is_ordered, step.op.computations))
+        if step.op.computations
+        else step.has_side_effect and getattr(step.op, "ordered", True)
+        for step in graph.instructions
+    )
 
 
 _ON_FIRST_DEVICE = SdyArrayList(

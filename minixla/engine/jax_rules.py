@@ -15,7 +15,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from minixla.core.derived import ReverseGraphs, batched_graph, jvp_graph, vjp_graphs
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine.program import (
@@ -62,19 +62,12 @@ class _Linear:
 
         Made only where tangents are computed: custom_vjp has no forward derivative.
         """
-        key = ("tangents", self.active)
-        found = self.graph.memo.get(key)
-        if found is None:
-            found = self.graph.memo[key] = _tangents_only(self)
-        return found
+        return self.graph.remembered(("tangents", self.active), _tangents_only, self)
 
 
+@remembered
 def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
-    key = ("linear", active)
-    found = graph.memo.get(key)
-    if found is None:
-        found = graph.memo[key] = _Linear(graph, active, vjp_graphs(graph, active))
-    return found
+    return _Linear(graph, active, vjp_graphs(graph, active))
 
 
 def _tangents_only(linear: _Linear) -> Graph:

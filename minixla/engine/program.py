@@ -15,7 +15,7 @@ from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
-from minixla.core.graph import Graph, Instruction, Value, hoist_constants, innermost_first
+from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first, remembered
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
 from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, of_values
@@ -176,13 +176,12 @@ def _check_depth(graph: Graph) -> None:
         )
 
 
+@inner_first
 def _levels(graph: Graph) -> int:
     """How many computations stand within each other in what XLA compiles."""
-    for each in innermost_first(graph, lambda each: "levels" in each.memo):
-        inner = [(step, called) for step in each.instructions for called in step.op.computations]
-        found = [_levels(called) + _own_levels(step, called) for step, called in inner]
-        each.memo["levels"] = max(found, default=0)
-    return graph.memo["levels"]
+    inner = [(step, called) for step in graph.instructions for called in step.op.computations]
+    found = [_levels(called) + _own_levels(step, called) for step, called in inner]
+    return max(found, default=0)
 
 
 def _own_levels(step: Instruction, called: Graph) -> int:
@@ -216,11 +215,9 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
             raise
 
 
+@remembered
 def _compiled(graph: Graph) -> Callable[..., Any]:
-    found = graph.memo.get("compiled")
-    if found is None:
-        found = graph.memo["compiled"] = jax.jit(lambda *each: bind_program(graph, *each))
-    return found
+    return jax.jit(lambda *each: bind_program(graph, *each))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
@@ -262,19 +259,18 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
     return bind_program(graph, *(each.data for each in literals), *operands, weak=weak)
 
 
+@inner_first
 def _spans_devices(graph: Graph) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
-    for each in innermost_first(graph, lambda each: "spans_devices" in each.memo):
-        each.memo["spans_devices"] = any(
-            step.op.spans_devices or any(map(_spans_devices, _called(step)))
-            for step in each.instructions
-            if not step.op.is_plain
-        )
-    return graph.memo["spans_devices"]
+    return any(
+        step.op.spans_devices or any(map(_spans_devices, _called(step)))
+        for step in graph.instructions
+        if not step.op.is_plain
+    )
 
 
-def _called(step: Instruction) -> list[Graph]:
-    return step.op.computations if step.op.hlo_name == "call" else []
+def _called(step: Instruction) -> Sequence[Graph]:
+    return step.op.computations if step.op.hlo_name == "call" else ()
 
 
 def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
@@ -323,9 +319,7 @@ def _part(
     copies = {v: Value(v.shape, None, index) for index, v in enumerate(inputs)}
     own = []
     for step in steps:
-        shapes = step.results[0].shape if step.single else step.shapes
-        read = tuple([copies[v] for v in step.operands])
-        own.append(Instruction(step.op, read, shapes, step.source))
+        own.append(step.again([copies[v] for v in step.operands]))
         copies.update(zip(step.results, own[-1].results, strict=True))
     return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 

@@ -151,10 +151,7 @@ class _Simulated(Process):
                 ShapeError,
                 subject,
                 "processes that meet have different operands or attributes",
-                [
-                    f"{meeting.first}: {meeting.signature}",
-                    f"{self.name}: {signature}",
-                ],
+                [f"{meeting.first}: {meeting.signature}", f"{self.name}: {signature}"],
                 "The n-th use by each member of a group is one collective: all must make the same "
                 "calls in the same order; give unrelated ones different channels.",
             )

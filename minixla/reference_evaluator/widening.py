@@ -7,7 +7,7 @@ from typing import Any
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla_ops.elementwise.conversion import ConvertElementType
 
@@ -38,29 +38,26 @@ def _wide_shape(shape: AnyShape) -> AnyShape:
     return shape
 
 
+@remembered
 def _wide_graph(graph: Graph) -> Graph:
     """The program in double, for the reference rules of operations that run it."""
-    found = graph.memo.get("wide")
-    if found is None:
-        values = {
-            id(value): Value(_wide_shape(value.shape), None, value.index) for value in graph.inputs
-        }
-        instructions = []
-        for step in graph.instructions:
-            operands = tuple([values[id(value)] for value in step.operands])
-            if step.op.reads_bits:
-                values.update(_with_own_bits(step, operands, instructions))
-                continue
-            operation = step.op.changed(_wide_inside)
-            shapes = tuple(map(_wide_shape, step.shapes))
-            results = shapes[0] if step.single else shapes
-            wide = Instruction(operation, operands, results, step.source)
-            instructions.append(wide)
-            values.update(zip(map(id, step.results), wide.results, strict=True))
-        inputs = [values[id(value)] for value in graph.inputs]
-        outputs = [values[id(value)] for value in graph.outputs]
-        found = graph.memo["wide"] = Graph(inputs, instructions, outputs, graph.name)
-    return found
+    values = {
+        id(value): Value(_wide_shape(value.shape), None, value.index) for value in graph.inputs
+    }
+    instructions: list[Instruction] = []
+    for step in graph.instructions:
+        operands = tuple([values[id(value)] for value in step.operands])
+        if step.op.reads_bits:
+            values.update(_with_own_bits(step, operands, instructions))
+            continue
+        shapes = tuple(map(_wide_shape, step.shapes))
+        results = shapes[0] if step.single else shapes
+        wide = Instruction(step.op.changed(_wide_inside), operands, results, step.source)
+        instructions.append(wide)
+        values.update(zip(map(id, step.results), wide.results, strict=True))
+    inputs = [values[id(value)] for value in graph.inputs]
+    outputs = [values[id(value)] for value in graph.outputs]
+    return Graph(inputs, instructions, outputs, graph.name)
 
 
 def _with_own_bits(
@@ -81,8 +78,7 @@ def _with_own_bits(
 
     pairs = zip(operands, step.operands, strict=True)
     given = tuple([converted(wide, declared.shape) for wide, declared in pairs])
-    results = step.shapes[0] if step.single else step.shapes
-    narrow = Instruction(step.op, given, results, step.source)
+    narrow = step.again(given)
     instructions.append(narrow)
     found = zip(step.results, narrow.results, strict=True)
     return {id(old): converted(new, _wide_shape(new.shape)) for old, new in found}

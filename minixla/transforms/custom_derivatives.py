@@ -16,8 +16,9 @@ from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.nesting import nested
 from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.state import at_own_lines
 from minixla.core.tracebacks import api_boundary
-from minixla.core.tracing import Tracer, at_own_lines, current_trace, shape_of
+from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import checked_function, is_single, named_after, positions

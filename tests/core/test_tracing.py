@@ -23,10 +23,10 @@ from minixla.core.errors import (
 )
 from minixla.core.operation import operation_named
 from minixla.core.shapes import Shape
+from minixla.core.state import at_own_lines
 from minixla.core.tracing import (
     GraphTrace,
     ThreadState,
-    at_own_lines,
     bind,
     closed_graph,
     current_trace,
