@@ -24,6 +24,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
+from minixla.transforms.arguments import misfit
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import without_lines
 from minixla_ops.programs.computations import neutral_element, sum_over
@@ -115,8 +116,7 @@ class AxisOperation(Operation):
         given, size = operand.dimensions[axis], self.size
         if (given % size == 0) if tiled and size else given == size:
             return
-        raise explain(
-            TransformError,
+        raise misfit(
             self.builder_name,
             f"dimension {axis} of size {given} cannot be cut into a part for each of {size} "
             "members",
@@ -127,12 +127,9 @@ class AxisOperation(Operation):
         )
 
     def _unbound(self) -> TransformError:
-        return explain(
-            TransformError,
-            self.builder_name,
-            f"the axis {self.axis_name!r} is not mapped here",
-            advice="Run the function that maps it: mx.vmap(f, axis_name=...).",
-        )
+        problem = f"the axis {self.axis_name!r} is not mapped here"
+        advice = "Run the function that maps it: mx.vmap(f, axis_name=...)."
+        return misfit(self.builder_name, problem, advice=advice)
 
     def reference(self, operand, member):
         raise self._unbound()  # one member alone has no result

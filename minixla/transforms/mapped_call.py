@@ -10,13 +10,13 @@ import numpy as np
 
 from minixla.core.attributes import Attribute, Instance, attribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
-from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.linear import pullback_by
 from minixla.core.tracing import current_trace, evaluate_graph
 from minixla.engine.devices import own_count, run_mapped
-from minixla.reference_evaluator.simulation import Simulation
-from minixla.reference_evaluator.trace import ReferenceTrace
+from minixla.reference.simulation import Simulation
+from minixla.reference.trace import ReferenceTrace
+from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import DeviceAxis
 from minixla_ops.elementwise.comparisons import eq
@@ -85,8 +85,7 @@ class MappedCall(RunsPrograms):
     def reference(self, *operands):
         own, size = own_count(self.devices), len(self.devices)
         if own < size:
-            raise explain(
-                TransformError,
+            raise misfit(
                 "pmap",
                 "the reference has no members of other processes",
                 [f"{size} devices, {own} of this process"],
@@ -95,12 +94,8 @@ class MappedCall(RunsPrograms):
         return tuple(_simulated(self.computation, operands, self.in_axes, self.out_axes, size))
 
     def stablehlo(self, emit, operands, shapes, results):
-        raise explain(
-            TransformError,
-            "pmap",
-            "it cannot run inside a loop, a branch or another computation on one device",
-            advice="Put the loop or branch inside the mapped function.",
-        )
+        problem = "it cannot run inside a loop, a branch or another computation on one device"
+        raise misfit("pmap", problem, advice="Put the loop or branch inside the mapped function.")
 
     def of_derived(
         self, computation: Graph, in_axes: Sequence[int | None], out_axes: Sequence[int | None]

@@ -13,6 +13,7 @@ import minixla as mx
 from minixla.transforms.places import argument_places, difference, parameter_names, places
 
 X = np.ones(3, np.float32)
+FLOAT0 = np.zeros((), jax.dtypes.float0)
 XS = np.ones((2, 3), np.float32)
 
 
@@ -263,6 +264,10 @@ MESSAGES = {
     ),
     "vmap, out_axes": (
         lambda: mx.vmap(lambda x: {"a": [1.0, x]}, out_axes=None)(X),
+        "  the result['a'][1] is BatchTracer<f32[]>\n",
+    ),
+    "vmap, out_axes beside float0": (
+        lambda: mx.vmap(lambda x: {"a": [FLOAT0, x]}, out_axes=None)(X),
         "  the result['a'][1] is BatchTracer<f32[]>\n",
     ),
     "pmap, sizes": (
