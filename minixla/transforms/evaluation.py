@@ -15,7 +15,7 @@ from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracing import Tracer, _state, shape_of, under
 from minixla.core.tuples import TupleValue
 from minixla.engine import random_keys
-from minixla.reference.trace import ReferenceTrace, ReferenceTracer
+from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import Arguments, checked_function, in_place_of, misfit
 from minixla.transforms.staging import Staged, traced
 from minixla.transforms.watching import watched

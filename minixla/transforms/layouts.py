@@ -14,7 +14,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
-from minixla.reference.trace import ReferenceTrace
+from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla.transforms.arguments import misfit
 from minixla_ops.vocabulary.shorthand import array_shape
 

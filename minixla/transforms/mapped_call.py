@@ -14,8 +14,8 @@ from minixla.core.graph import Graph
 from minixla.core.linear import pullback_by
 from minixla.core.tracing import current_trace, evaluate_graph
 from minixla.engine.devices import own_count, run_mapped
-from minixla.reference.simulation import Simulation
-from minixla.reference.trace import ReferenceTrace
+from minixla.reference_evaluator.simulation import Simulation
+from minixla.reference_evaluator.trace import ReferenceTrace
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import DeviceAxis

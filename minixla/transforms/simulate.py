@@ -9,7 +9,7 @@ import jax
 
 from minixla.core.element_types import F64, canonical_element_type
 from minixla.core.tracebacks import api_boundary
-from minixla.reference.simulation import Simulation
+from minixla.reference_evaluator.simulation import Simulation
 from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.evaluation import evaluate_in_numpy
 
