@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -135,22 +135,23 @@ def run_mapped(
     mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))
     shardings = tuple([NamedSharding(mesh, spec) for spec in given])
     key = ("mapped", given, *wanted, devices, donated, is_traced)
-    found = graph.memo.get(key)
-    if found is None:
 
-        def on_each(*pieces: Any) -> list[Any]:
-            pairs = zip(pieces, in_axes, strict=True)
-            members = [x if at is None else jax.numpy.squeeze(x, at) for x, at in pairs]
-            pairs = zip(run_graph(graph, members), out_axes, strict=True)
-            return [x if at is None else jax.numpy.expand_dims(x, at) for x, at in pairs]
+    def on_each(*pieces: Any) -> list[Any]:
+        pairs = zip(pieces, in_axes, strict=True)
+        members = [x if at is None else jax.numpy.squeeze(x, at) for x, at in pairs]
+        pairs = zip(run_graph(graph, members), out_axes, strict=True)
+        return [x if at is None else jax.numpy.expand_dims(x, at) for x, at in pairs]
 
+    def compiled() -> Callable[..., Any]:
         mapped = jax.shard_map(
             on_each, mesh=mesh, in_specs=given, out_specs=wanted, check_vma=False
         )
         # With them there is one program, wherever the operands are at first; they would bind an
         # enclosing program to its first operands' places.
         places: Any = {} if is_traced else {"in_shardings": shardings}
-        found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated, **places)
+        return jax.jit(mapped, donate_argnums=donated, **places)
+
+    found = graph.remembered(key, compiled)
     try:
         own = own_count(devices)
         if own == len(devices):

@@ -6,7 +6,7 @@ that maps tangents; under `jax.grad` JAX transposes the linear one, which is our
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,19 +62,7 @@ class _Linear:
 
         Made only where tangents are computed: custom_vjp has no forward derivative.
         """
-        key = ("tangents", self.active)
-        found = self.graph.memo.get(key)
-        if found is None:
-            found = self.graph.memo[key] = _tangents_only(self)
-        return found
-
-
-def _linear_of(graph: Graph, active: tuple[bool, ...]) -> _Linear:
-    key = ("linear", active)
-    found = graph.memo.get(key)
-    if found is None:
-        found = graph.memo[key] = _Linear(graph, active, vjp_graphs(graph, active))
-    return found
+        return self.graph.remembered(("tangents", self.active), _tangents_only, self)
 
 
 def _tangents_only(linear: _Linear) -> Graph:
@@ -118,7 +106,9 @@ def _lower_linear(ctx: Any, *operands: Any, linear: _Linear) -> Sequence[Any]:
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
-    linear = _linear_of(graph, tuple(type(tangent) is not ad.Zero for tangent in tangents))
+    active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
+    halves = vjp_graphs(graph, active)
+    linear = graph.remembered(("linear", active), _Linear, graph, active, halves)
     count = len(graph.outputs)
     everything = bind_program(linear.halves.forward, *primals)
     results, residuals = everything[:count], everything[count:]
@@ -185,17 +175,16 @@ def _batch_linear(operands: Sequence[Any], dimensions: Sequence[Any], *, linear:
     )
 
 
+def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of programs as one of the primitive."""
+    return lambda *given, graph: rule(*given, graph=graph.graph)
+
+
 def register() -> None:
     """Tells JAX the rules."""
-    ad.primitive_jvps[PROGRAM] = lambda primals, tangents, graph: _jvp(
-        primals, tangents, graph.graph
-    )
-    ad.primitive_transposes[PROGRAM] = lambda cotangents, *operands, graph: _transpose(
-        cotangents, *operands, graph=graph.graph
-    )
-    batching.primitive_batchers[PROGRAM] = lambda operands, dimensions, graph: _batch(
-        operands, dimensions, graph.graph
-    )
+    ad.primitive_jvps[PROGRAM] = _of_held(_jvp)
+    ad.primitive_transposes[PROGRAM] = _of_held(_transpose)
+    batching.primitive_batchers[PROGRAM] = _of_held(_batch)
     LINEAR.def_impl(_run_linear)
     mlir.register_lowering(LINEAR, _lower_linear)
     ad.primitive_jvps[LINEAR] = _linear_jvp

@@ -44,10 +44,7 @@ class HeldGraph:
 def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
     """The one HeldGraph of a graph; its outputs are strongly typed unless `weak` says otherwise."""
     flags = tuple(weak) or (False,) * len(graph.outputs)
-    found = graph.memo.get(("held", flags))
-    if found is None:
-        found = graph.memo["held", flags] = HeldGraph(graph, flags)
-    return found
+    return graph.remembered(("held", flags), HeldGraph, graph, flags)
 
 
 #: The primitive `minixla_program`; its parameter `graph` is a HeldGraph.
@@ -193,19 +190,17 @@ mlir.register_lowering(
 
 @PROGRAM.def_impl
 def _run(*operands: Any, graph: HeldGraph) -> Any:
+    program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            return _compiled(graph.graph)(*operands)
+            return program.remembered("compiled", _compiled, program)(*operands)
         except RuntimeError as error:
-            raise_ours(error, graph.graph.name)
+            raise_ours(error, program.name)
             raise
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:
-    found = graph.memo.get("compiled")
-    if found is None:
-        found = graph.memo["compiled"] = jax.jit(lambda *each: bind_program(graph, *each))
-    return found
+    return jax.jit(lambda *operands: bind_program(graph, *operands))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:

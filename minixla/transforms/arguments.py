@@ -273,19 +273,46 @@ def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
     Raises:
         TransformError: `axes` is no prefix of `tree`, or holds something else than int and None.
     """
-    listed, structure = tree_flatten(axes, is_leaf=lambda x: x is None)
-    for axis in listed:
-        if axis is not None and not isinstance(axis, int):
-            raise _no_prefix(subject, name, tree, axes, f"{axis!r} is no axis")
+
+    def problem(axis: Any) -> str:
+        return "" if axis is None or isinstance(axis, int) else f"{axis!r} is no axis"
+
+    return flatten_prefix(subject, name, tree, axes, "an integer", problem=problem)
+
+
+def flatten_prefix(
+    subject: str,
+    name: str,
+    tree: Any,
+    prefix: Any,
+    what: str,
+    is_leaf: Callable[[Any], bool] = lambda x: x is None,
+    problem: Callable[[Any], str] = lambda x: "",
+) -> list[Any]:
+    """One leaf of a prefix tree for each leaf of `tree`.
+
+    Args:
+        subject: the transformation, for messages.
+        name: what the user calls the prefix tree.
+        tree: the whole one.
+        prefix: the prefix tree.
+        what: what its leaves are, or None.
+        is_leaf: what else than arrays is a leaf of it.
+        problem: what is wrong with a leaf of it.
+
+    Raises:
+        TransformError: it is no prefix of `tree`, or has a wrong leaf.
+    """
+    listed, structure = tree_flatten(prefix, is_leaf=is_leaf)
+    parts, reason = [], next(filter(None, map(problem, listed)), "")
     try:
-        parts = structure.flatten_up_to(tree)
+        parts = [] if reason else structure.flatten_up_to(tree)
     except (TypeError, ValueError) as error:
-        raise _no_prefix(subject, name, tree, axes, str(error)) from None
+        reason = str(error)
+    if reason:
+        given = tree_structure(tree)
+        shown = [f"{name} = {prefix!r}", f"structure: {given}", reason.splitlines()[0]]
+        advice = f"{name} is {what}, None, or a tree of these that is a prefix of the structure."
+        raise misfit(subject, f"{name} does not fit the structure that it describes", shown, advice)
     counts = [tree_structure(part).num_leaves for part in parts]
-    return [axis for axis, n in zip(listed, counts, strict=True) for _ in range(n)]
-
-
-def _no_prefix(subject: str, name: str, tree: Any, axes: Any, reason: str) -> TransformError:
-    shown = [f"{name} = {axes!r}", f"structure: {tree_structure(tree)}", reason.splitlines()[0]]
-    advice = f"{name} is an integer, None, or a tree of these that is a prefix of the structure."
-    return misfit(subject, f"{name} does not fit the structure that it describes", shown, advice)
+    return [leaf for leaf, n in zip(listed, counts, strict=True) for _ in range(n)]

@@ -16,28 +16,19 @@ from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.tracing import Trace, _state, trace_to_graph, tracing
 from minixla.transforms.arguments import Arguments, checked_function, in_place_of
-from minixla.transforms.custom_calls import CustomVjpCall
+from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
-from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.programs.call import Call, call
 
 #: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
 Policy = Callable[..., bool]
 
 
-class CheckpointName(Unary):
+class CheckpointName(Unchanged):
     """The operand itself, under a name that policies of `checkpoint` may ask for."""
 
-    hlo_name = "copy"
-    element_types = ALL
     linear_operands = (0,)
     label: str = attribute(Text(), hlo=None)
-
-    def reference(self, operand):
-        return operand
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return operands
 
     def transpose(self, cotangents, operands, linear):
         return (cotangents,)
@@ -59,7 +50,8 @@ class CheckpointCall(Call):
     prevent_cse: bool = attribute(Boolean(), hlo=None)
 
     def linearize(self, operands, active):
-        kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
+        graph, given = self.computation.pruned(), (self.policy, tuple(active))
+        kept, backward, wanted = graph.remembered(("checkpoint", *given), _halves, graph, *given)
         everything = call(kept, *operands)
         count = len(self.computation.outputs)
         results = everything[:count]
@@ -136,16 +128,12 @@ def _halves(
     graph: Graph, policy: Policy, active: tuple[bool, ...]
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
     """The program with what is kept, the reverse derivative from that, and whose cotangents."""
-    key = ("checkpoint", policy, active)
-    found = graph.memo.get(key)
-    if found is None:
-        outputs = [*graph.outputs, *_kept(graph, policy)]
-        first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
-        if _has_reverse_rule(graph):
-            first = _by_rules(first, active)
-        quiet = graph.silent()  # what is computed again is not shown again
-        found = graph.memo[key] = (first, *_backward(quiet, _kept(quiet, policy), active))
-    return found
+    outputs = [*graph.outputs, *_kept(graph, policy)]
+    first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
+    if _has_reverse_rule(graph):
+        first = _by_rules(first, active)
+    quiet = graph.silent()  # what is computed again is not shown again
+    return (first, *_backward(quiet, _kept(quiet, policy), active))
 
 
 def _has_reverse_rule(graph: Graph) -> bool:

@@ -27,18 +27,23 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import move_batch
 
 
-class StopGradient(Unary):
-    """The operand itself, as a constant for derivatives; it prints as HLO's copy."""
+class Unchanged(Unary):
+    """Base class of operations that give the operand itself; they print as HLO's copy."""
 
     hlo_name = "copy"
     element_types = ALL
-    zero_derivative = "it is what stop_gradient is for"
 
     def reference(self, operand):
         return operand
 
     def stablehlo(self, emit, operands, shapes, results):
         return operands
+
+
+class StopGradient(Unchanged):
+    """The operand itself, as a constant for derivatives."""
+
+    zero_derivative = "it is what stop_gradient is for"
 
 
 class CustomDerivativeCall(Operation):

@@ -15,7 +15,7 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.reference_evaluator.trace import ReferenceTrace
-from minixla.transforms.arguments import misfit
+from minixla.transforms.arguments import flatten_prefix, misfit
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -144,16 +144,7 @@ def _constrained(name: str, values: Any, shardings: Any) -> Any:
     leaves, tree = flatten(values)
     whole = tree_unflatten(tree, range(len(leaves)))
     is_said = lambda x: x is None or isinstance(x, PartitionSpec)  # noqa: E731
-    try:
-        listed = jax.tree.broadcast(shardings, whole, is_leaf=is_said)
-    except ValueError as error:
-        raise misfit(
-            "jit",
-            f"{name} does not fit the structure that it describes",
-            [f"{name} = {shardings}", f"structure: {tree}", str(error).splitlines()[0]],
-            f"{name} is a sharding, None, or a tree of these that is a prefix of the structure.",
-        ) from None
-    found = jax.tree.leaves(listed, is_leaf=is_said)
+    found = flatten_prefix("jit", name, whole, shardings, "a sharding", is_said)
     pairs = zip(leaves, found, strict=True)
     placed = [x if each is None else _placed(x, _known(name, each)) for x, each in pairs]
     return tree_unflatten(tree, placed)
