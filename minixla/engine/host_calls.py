@@ -132,7 +132,7 @@ class HostEmitter(Emitter):
             shown = [f"platforms: {', '.join(self._context.platforms)}"]
             advice = f"Compile it for one of {', '.join(_TARGETS)}."
             raise explain(TransformError, "jit", problem, shown, advice)
-        kept = _dtypes(shapes)
+        kept = [shape.dtype for shape in shapes if isinstance(shape, Shape)]
 
         def callback(*args: Any) -> tuple[Any, ...]:
             arrays = args[1:] if has_side_effect else args
@@ -157,10 +157,6 @@ class HostEmitter(Emitter):
             result_layouts=_row_major(results),
         )
         return list(self.give_token(names)) if has_side_effect else names
-
-
-def _dtypes(shapes: Sequence[AnyShape]) -> list[np.dtype]:
-    return [shape.dtype for shape in shapes if isinstance(shape, Shape)]
 
 
 def _row_major(shapes: Sequence[AnyShape]) -> str:

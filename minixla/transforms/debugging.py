@@ -26,6 +26,7 @@ from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import misfit
 from minixla.transforms.named_axes import BatchAxis
+from minixla.transforms.watching import enclosing
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
 
@@ -137,12 +138,10 @@ def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[S
 def _numbers() -> list[Any]:
     """The number of the member in each batch for which a program is being made, innermost first."""
     found, is_staged = [], False
-    trace: Any = current_trace()
-    while trace is not None:
+    for trace in enclosing(current_trace()):
         if isinstance(trace, BatchTrace) and is_staged:
             found.append(BatchAxis(trace).index())
         is_staged = is_staged or type(trace) is GraphTrace
-        trace = trace.parent
     return found
 
 
