@@ -170,6 +170,7 @@ class Arguments:
         self._subject, self._fun, self._args = subject, fun, args
         self._kwargs, self._fixed = dict(kwargs or {}), fixed or {}
         self._numbers = range(len(args)) if numbers is None else numbers
+        self._is_single = False
         self.name: str = getattr(fun, "__name__", "main")
         self.given = tuple([args[number] for number in self._numbers])
         self.leaves, self.tree = flatten((self.given, self._kwargs))
@@ -186,6 +187,20 @@ class Arguments:
         """All but the static ones, which are named by position."""
         static = numbers_among(static, len(args))
         return cls(subject, fun, args, kwargs, [n for n in range(len(args)) if n not in static])
+
+    @classmethod
+    def chosen(
+        cls,
+        subject: str,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        argnums: int | Sequence[int],
+    ) -> Arguments:
+        """Those that are named by position; the function gets the others as they are."""
+        found = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
+        found._is_single = is_single(argnums)
+        return found
 
     @property
     def positional_tree(self) -> Any:
@@ -208,6 +223,11 @@ class Arguments:
     def weak(self) -> list[bool]:
         """For each leaf whether it is weakly typed."""
         return list(map(weak_type_of, self.leaves))
+
+    def alike(self, leaves: Sequence[Any]) -> Any:
+        """Others in the structure of `given`, or of the only one that was chosen."""
+        found = tree_unflatten(self.positional_tree, leaves)
+        return found[0] if self._is_single else found
 
     def apply(self, positional: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
         """What the function gives for others in place of what was taken apart."""

@@ -22,11 +22,9 @@ from minixla.transforms.arguments import (
     Arguments,
     checked_function,
     in_place_of,
-    is_single,
     leaving,
     leaving_all,
     misfit,
-    positions,
 )
 from minixla.transforms.places import Places, difference, lifted_leaves, structure_places
 from minixla_ops.vocabulary.shorthand import ones_like
@@ -145,7 +143,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         names = "cotangent", "result"
         where = lambda: structure_places("the result", out.tree)  # noqa: E731
         cotangents = checked_tangents("vjp", names, cotangent, out.tree, out.values, where)
-        return tree_unflatten(given.positional_tree, recorded.pull(cotangents))
+        return given.alike(recorded.pull(cotangents))
 
     return (out.result(), pullback, out.aux) if has_aux else (out.result(), pullback)
 
@@ -247,15 +245,13 @@ def _both(
     name = "grad"
 
     def derived(*args: Any, **kwargs: Any) -> Any:
-        chosen = positions(argnums, len(args), name)
-        given = Arguments(name, fun, args, None, chosen, kwargs)
+        given = Arguments.chosen(name, fun, args, kwargs, argnums)
         for index, shape in enumerate(given.shapes()):
             _check_input(shape, holomorphic, allow_int, lambda i=index: given.where()[i])
         recorded = _Recorded(name, given, has_aux)
         value, aux = _scalar_output(recorded.out, holomorphic), recorded.out.aux
-        found = recorded.pull([_state.trace.lift(ones_like(value))])
-        gradient = tree_unflatten(given.positional_tree, found)
-        return (value, aux) if has_aux else value, gradient[0] if is_single(argnums) else gradient
+        gradient = given.alike(recorded.pull([_state.trace.lift(ones_like(value))]))
+        return (value, aux) if has_aux else value, gradient
 
     return derived
 

@@ -20,8 +20,6 @@ from minixla.transforms.arguments import (
     Arguments,
     checked_function,
     in_place_of,
-    is_single,
-    positions,
 )
 from minixla.transforms.gradients import (
     Outcome,
@@ -105,9 +103,7 @@ def jacfwd(
 
     @in_place_of(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        given = Arguments(
-            "jacfwd", fun, args, None, positions(argnums, len(args), "jacfwd"), kwargs
-        )
+        given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
         leaves = given.lifted()
         _check_kinds("jacfwd", leaves, given.where, holomorphic)
 
@@ -118,7 +114,7 @@ def jacfwd(
 
         bases = _basis(leaves)
         out = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(*bases)
-        jacobian = tree_map(lambda each: _rebuilt(given, argnums, _split(each, leaves, -1)), out[0])
+        jacobian = tree_map(lambda each: given.alike(_split(each, leaves, -1)), out[0])
         return (jacobian, out[1]) if has_aux else jacobian
 
     return derived
@@ -140,9 +136,7 @@ def jacrev(
 
     @in_place_of(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        given = Arguments(
-            "jacrev", fun, args, None, positions(argnums, len(args), "jacrev"), kwargs
-        )
+        given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
         leaves = given.lifted()
         _check_kinds("jacrev", leaves, given.where, holomorphic, allow_int)
         moving = [is_inexact(leaf) for leaf in leaves]
@@ -162,7 +156,7 @@ def jacrev(
             else [float0_zeros((*out.shape, *leaf.shape)) for out in outputs]
             for leaf, flag in zip(leaves, moving, strict=True)
         ]
-        columns = [_rebuilt(given, argnums, list(column)) for column in zip(*parts, strict=True)]
+        columns = [given.alike(list(column)) for column in zip(*parts, strict=True)]
         jacobian = tree_unflatten(tree, columns)
         return (jacobian, *aux) if has_aux else jacobian
 
@@ -178,12 +172,6 @@ def hessian(
     """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian)."""
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
-
-
-def _rebuilt(given: Arguments, argnums: int | Sequence[int], found: Sequence[Any]) -> Any:
-    """Leaves like those of the chosen arguments in their structure."""
-    parts = tree_unflatten(given.positional_tree, found)
-    return parts[0] if is_single(argnums) else parts
 
 
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
