@@ -6,6 +6,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
@@ -147,16 +148,20 @@ class Arguments:
         subject: the transformation, for messages.
         fun: the function that is called.
         args: its arguments by position.
-        kwargs: those by name that are taken apart.
+        kwargs: those by name that are taken apart; None where that is not asked for.
         numbers: the positions of those that are taken apart; default: all.
         fixed: those by name that the function gets as they are.
 
     Attributes:
-        name: the function's.
         given: the positional arguments that are taken apart.
         leaves: the values in what is taken apart.
-        tree: the structure of the pair of `given` and `kwargs`.
+        tree: the structure of `given`, or of the pair of `given` and `kwargs`.
     """
+
+    __slots__ = (
+        *("_args", "_fixed", "_fun", "_is_single", "_kwargs", "_numbers", "_subject"),
+        *("given", "leaves", "tree"),
+    )
 
     def __init__(
         self,
@@ -168,12 +173,10 @@ class Arguments:
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
         self._subject, self._fun, self._args = subject, fun, args
-        self._kwargs, self._fixed = dict(kwargs or {}), fixed or {}
-        self._numbers = range(len(args)) if numbers is None else numbers
+        self._kwargs, self._numbers, self._fixed = kwargs, numbers, fixed or {}
         self._is_single = False
-        self.name: str = getattr(fun, "__name__", "main")
-        self.given = tuple([args[number] for number in self._numbers])
-        self.leaves, self.tree = flatten((self.given, self._kwargs))
+        self.given = tuple(args if numbers is None else [args[number] for number in numbers])
+        self.leaves, self.tree = flatten(self.given if kwargs is None else (self.given, kwargs))
 
     @classmethod
     def besides(
@@ -185,8 +188,9 @@ class Arguments:
         static: int | Sequence[int],
     ) -> Arguments:
         """All but the static ones, which are named by position."""
-        static = numbers_among(static, len(args))
-        return cls(subject, fun, args, kwargs, [n for n in range(len(args)) if n not in static])
+        skipped = numbers_among(static, len(args))
+        numbers = [n for n in range(len(args)) if n not in skipped] if skipped else None
+        return cls(subject, fun, args, kwargs, numbers)
 
     @classmethod
     def chosen(
@@ -203,13 +207,14 @@ class Arguments:
         return found
 
     @property
-    def positional_tree(self) -> Any:
-        """The structure of `given`."""
-        return self.tree.children()[0]
+    def name(self) -> str:
+        """The function's."""
+        return getattr(self._fun, "__name__", "main")
 
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
-        found = chosen_places(self._fun, self._args, self._numbers)
+        numbers = range(len(self._args)) if self._numbers is None else self._numbers
+        found = chosen_places(self._fun, self._args, numbers)
         return found + argument_places(self._fun, (), self._kwargs)
 
     def shapes(self) -> list[Any]:
@@ -226,19 +231,24 @@ class Arguments:
 
     def alike(self, leaves: Sequence[Any]) -> Any:
         """Others in the structure of `given`, or of the only one that was chosen."""
-        found = tree_unflatten(self.positional_tree, leaves)
+        found = tree_unflatten(self.tree, leaves)
         return found[0] if self._is_single else found
 
-    def apply(self, positional: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
+    def apply(
+        self, positional: Sequence[Any], named: Mapping[str, Any] = MappingProxyType({})
+    ) -> Any:
         """What the function gives for others in place of what was taken apart."""
-        whole = list(self._args)
-        for number, value in zip(self._numbers, positional, strict=True):
-            whole[number] = value
-        return self._fun(*whole, **(named or {}), **self._fixed)
+        if self._numbers is not None:
+            whole = list(self._args)
+            for number, value in zip(self._numbers, positional, strict=True):
+                whole[number] = value
+            positional = whole
+        return self._fun(*positional, **named, **self._fixed)
 
     def call(self, *leaves: Any) -> Any:
         """What the function gives for other leaves."""
-        return self.apply(*tree_unflatten(self.tree, leaves))
+        found = tree_unflatten(self.tree, leaves)
+        return self.apply(found) if self._kwargs is None else self.apply(*found)
 
 
 class StaticArguments:
@@ -293,6 +303,8 @@ def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
     Raises:
         TransformError: `axes` is no prefix of `tree`, or holds something else than int and None.
     """
+    if axes is None or type(axes) is int:
+        return [axes] * tree_structure(tree).num_leaves
 
     def problem(axis: Any) -> str:
         return "" if axis is None or isinstance(axis, int) else f"{axis!r} is no axis"

@@ -99,7 +99,7 @@ def _branches(
     subject: str, choice: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     given = Arguments(subject, functions[0], operands)
-    shapes, tree, weak = given.shapes(), given.positional_tree, given.weak()
+    shapes, tree, weak = given.shapes(), given.tree, given.weak()
     staged = [stage(function, tree, shapes, weak) for function in functions]
     names = ["true_fun", "false_fun"] if subject == "cond" else None
     _check_alike(subject, staged, names or [f"branch {i}" for i in range(len(staged))])

@@ -50,12 +50,6 @@ class Outcome:
         finally:
             trace.alive = False
 
-        def leave(leaf: Any) -> Any:
-            value = self.value_of(leaf)
-            if not isinstance(value, Tracer):
-                return value  # what is no tracer passes as it is
-            return leaving(value, parent, subject, lambda: "auxiliary data")
-
         self.aux = None
         if has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
@@ -63,6 +57,13 @@ class Outcome:
                 shown = [f"it returned {type(out).__name__}"]
                 raise misfit(subject, problem, shown, "Return (result, auxiliary data).")
             out, aux = out
+
+            def leave(leaf: Any) -> Any:
+                value = self.value_of(leaf)
+                if not isinstance(value, Tracer):
+                    return value  # what is no tracer passes as it is
+                return leaving(value, parent, subject, lambda: "auxiliary data")
+
             self.aux = tree_map(leave, aux)
         self.outputs, self.tree = flatten(out)
         self.values = leaving_all(list(map(self.value_of, self.outputs)), parent, subject, out)
@@ -73,7 +74,8 @@ class Outcome:
 
     def value_of(self, output: Any) -> Any:
         """An output without its derivative."""
-        return output.value if self.is_own(output) else output
+        is_own = isinstance(output, WrappingTracer) and output._trace is self.trace
+        return output.value if is_own else output
 
     def result(self, leaves: Sequence[Any] | None = None) -> Any:
         """The function's result, or others in its structure."""
@@ -110,9 +112,11 @@ def derivative_of(primal: Any, derivative: Any) -> Any:
 
     The zeros of what has no derivative are of float0.
     """
-    if not is_inexact(primal):
-        return float0_zeros(primal.shape)
-    found = _state.trace.lift(zeros_like(primal) if derivative is None else derivative)
+    if derivative is None:
+        if not is_inexact(primal):
+            return float0_zeros(primal.shape)
+        derivative = zeros_like(primal)
+    found = _state.trace.lift(derivative)
     return _state.trace.weakly(found) if weak_type_of(primal) else found
 
 
@@ -339,7 +343,7 @@ def jvp(
         raise misfit("jvp", problem, shown, "Write mx.jvp(f, (x,), (t,)).")
     given, trace = Arguments("jvp", fun, primals), ForwardTrace(_state.trace)
     leaves, names = given.lifted(), ("tangents", "primals")
-    tree = given.positional_tree
+    tree = given.tree
     checked = checked_tangents("jvp", names, tuple(tangents), tree, leaves, given.where)
     pairs = zip(leaves, checked, strict=True)
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]

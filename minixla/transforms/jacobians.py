@@ -68,7 +68,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     @api_boundary
     def linear(*tangents: Any) -> Any:
-        names, tree = ("tangents", "primals"), given.positional_tree
+        names, tree = ("tangents", "primals"), given.tree
         checked = checked_tangents("linearize", names, tangents, tree, leaves, given.where)
         operands = [each for each, leaf in zip(checked, leaves, strict=True) if is_inexact(leaf)]
         found = spread(flags, evaluate_graph(graph, [*captured, *operands]))

@@ -152,6 +152,6 @@ class _Nested:
         """The arguments that are not static, and the static ones."""
         by_name, named = self._static.split_names(kwargs)
         numbers = self._static.numbers(args)
-        dynamic = [number for number in range(len(args)) if number not in numbers]
+        dynamic = [n for n in range(len(args)) if n not in numbers] if numbers else None
         static = [*((number, args[number]) for number in numbers), *sorted(by_name.items())]
         return Arguments(subject, self._fun, args, named, dynamic, by_name), static

@@ -29,6 +29,8 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
 
 def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     """Which of `count` positional arguments are named, in order, counted from the front."""
+    if type(argnums) is tuple and not argnums:
+        return ()
     listed = argnums if isinstance(argnums, Iterable) else (argnums,)
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
@@ -66,31 +68,31 @@ def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> N
             check_value(leaf, subject, place)
 
 
+def _check_each(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
+    for leaf, place in zip(leaves, where, strict=True):
+        check_value(leaf, subject, place)
+
+
 def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyShape]:
     """The shapes of the leaves of a pytree; errors as from `check_leaves`."""
-
-    def shape_of_leaf(leaf: Any) -> AnyShape:
-        if type(leaf) is int:
-            check_value(leaf, subject)
-        return shape_of(leaf, subject)
-
-    return _of_each(shape_of_leaf, subject, leaves, where)
+    try:
+        shapes = [shape_of(leaf, subject) for leaf in leaves]
+        if int in map(type, leaves):
+            for leaf in leaves:
+                check_value(leaf, subject)
+        return shapes
+    except MinixlaError:
+        _check_each(subject, leaves, where())
+        raise
 
 
 def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
     """The leaves of a pytree as values of the current trace; errors as from `check_leaves`."""
     lift = _state.trace.lift
-    return _of_each(lambda leaf: lift(leaf, subject), subject, leaves, where)
-
-
-def _of_each(
-    function: Callable[[Any], Any], subject: str, leaves: Sequence[Any], where: Places
-) -> list[Any]:
     try:
-        return list(map(function, leaves))
+        return [lift(leaf, subject) for leaf in leaves]
     except MinixlaError:
-        for leaf, place in zip(leaves, where(), strict=True):
-            check_value(leaf, subject, place)
+        _check_each(subject, leaves, where())
         raise
 
 

@@ -97,7 +97,7 @@ def stage(
     found = traced(fun, tree, shapes, weak, name)
     graph, constants = hoist_constants(found.graph.pruned())
     read = [*(literal.data for literal in constants), *found.read]
-    return found._replace(graph=graph, read=read)
+    return Staged(graph, read, found.result_tree, found.weak)
 
 
 def stage_once(
