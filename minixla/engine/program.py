@@ -17,7 +17,7 @@ from jax.interpreters import mlir
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Instruction, Value, hoist_constants, innermost_first
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
-from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
+from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
@@ -315,10 +315,8 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     name = getattr(function, "__name__", "function")
 
     def staged(*args: Any, **kwargs: Any) -> Any:
-        from minixla.engine.eager import ENGINE
-
         leaves, tree = flatten((args, kwargs))
-        trace = GraphTrace(ENGINE)
+        trace = GraphTrace(default_trace())
         operands = []
         for index, leaf in enumerate(leaves):
             if isinstance(leaf, JaxTracer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from minixla.transforms.places import (
     leaf_shapes,
     lifted_leaves,
     numbers_among,
+    parameters_of,
     places,
 )
 
@@ -264,7 +264,7 @@ class StaticArguments:
         self._argnums = _as_tuple(argnums)
         self._argnames = _as_tuple(argnames)
         self._is_any = bool(self._argnums or self._argnames)
-        self._parameters = _parameter_names(fun) if self._is_any else ()
+        self._parameters = [each.name for each in parameters_of(fun)] if self._is_any else []
 
     def numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The positions of the static ones among positional arguments."""
@@ -287,14 +287,6 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
     return (value,) if isinstance(value, (int, str)) else tuple(value)
-
-
-def _parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's parameters; none where Python does not know them."""
-    try:
-        return tuple(inspect.signature(fun).parameters)
-    except (TypeError, ValueError):
-        return ()
 
 
 def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:

@@ -15,12 +15,17 @@ from minixla.engine.float0 import places, structure_places
 Places = Callable[[], Sequence[str]]
 
 
+def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; none where Python does not know them."""
+    try:
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
 def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
     """What a function calls the first `count` of its positional arguments."""
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
+    parameters = parameters_of(fun)
     names = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
     rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "argument")
     first = len(names)
