@@ -83,10 +83,8 @@ def raise_ours(error: Exception, subject: str) -> None:
         KeyboardInterrupt: Ctrl-C ended a Python function that a program called.
         SizeError: there is not enough memory.
     """
-    if not isinstance(error, JaxRuntimeError):
-        return
     text = str(error)
-    if _INTERRUPTED.search(text):
+    if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):
         raise KeyboardInterrupt from error
     kind, _, problem = text.partition(": ")
     if kind == "RESOURCE_EXHAUSTED":
