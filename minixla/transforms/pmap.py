@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 from minixla.core.tracing import _state
 from minixla.engine.devices import chosen_devices, own_share
-from minixla.engine.float0 import of_values, with_axis
+from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.transforms.arguments import (
     Arguments,
@@ -22,7 +22,7 @@ from minixla.transforms.arguments import (
 )
 from minixla.transforms.mapped_call import Axes, MappedCall
 from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
-from minixla.transforms.places import numbers_among
+from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 
@@ -86,6 +86,9 @@ def pmap(
 
             inner = vmap(on_member, axes, out_axes, axis_name, axis_size)
             return inner(*given.given, **kwargs)
+        leaves = tree_leaves(whole := (given.given, kwargs))
+        if any(map(is_float0, leaves)):
+            check_leaves("pmap", leaves, places("argument", whole, True))
         share = None if axis_size is None else own_share(axis_size, devices)
         shapes, flat_axes, size = mapped_shapes("pmap", given, axes, share)
         chosen = chosen_devices(size, devices, backend)

@@ -270,6 +270,10 @@ MESSAGES = {
         lambda: mx.vmap(lambda x: {"a": [FLOAT0, x]}, out_axes=None)(X),
         "  the result['a'][1] is BatchTracer<f32[]>\n",
     ),
+    "pmap, float0": (
+        lambda: mx.pmap(lambda z, x: x)(np.zeros(1, jax.dtypes.float0), XS[:1]),
+        "pmap: argument[0][0] has elements of type",
+    ),
     "pmap, sizes": (
         lambda: mx.pmap(function)({"w": [X, XS]}),
         "  argument parameters['w'][1]: f32[2,3], axis 0 of size 2\n",
