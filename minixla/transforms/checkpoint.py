@@ -27,6 +27,7 @@ Policy = Callable[..., bool]
 class CheckpointName(Unchanged):
     """The operand itself, under a name that policies of `checkpoint` may ask for."""
 
+    hlo_name = "copy"
     linear_operands = (0,)
     label: str = attribute(Text(), hlo=None)
 

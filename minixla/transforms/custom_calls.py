@@ -28,9 +28,8 @@ from minixla_ops.vocabulary.batch_dimensions import move_batch
 
 
 class Unchanged(Unary):
-    """Base class of operations that give the operand itself; they print as HLO's copy."""
+    """Base class of operations that give the operand itself."""
 
-    hlo_name = "copy"
     element_types = ALL
 
     def reference(self, operand):
@@ -41,8 +40,9 @@ class Unchanged(Unary):
 
 
 class StopGradient(Unchanged):
-    """The operand itself, as a constant for derivatives."""
+    """The operand itself, as a constant for derivatives; it prints as HLO's copy."""
 
+    hlo_name = "copy"
     zero_derivative = "it is what stop_gradient is for"
 
 
@@ -150,6 +150,7 @@ class CustomJvpCall(CustomDerivativeCall):
     """A call of a function with a forward derivative rule."""
 
     builder_name = "custom_jvp"
+    hlo_name = "call"
 
     def forward(self, primals, tangents):
         self._refuse_captured([tangent is not None for tangent in tangents])
@@ -163,6 +164,7 @@ class CustomVjpCall(CustomDerivativeCall):
     """A call of a function with a reverse derivative rule."""
 
     builder_name = "custom_vjp"
+    hlo_name = "call"
 
     def forward(self, primals, tangents):
         problem = "a function with a custom_vjp rule cannot be differentiated forwards"
