@@ -3,10 +3,10 @@
 from minixla.engine import foreign as _foreign
 from minixla.engine import jax_rules as _jax_rules
 from minixla.engine.eager import ENGINE, EngineTrace
-from minixla.engine.host_calls import raise_interrupt
-from minixla.engine.program import check_memory, run_graph, stage_for_jax
+from minixla.engine.foreign_code import raise_ours
+from minixla.engine.program import run_graph, stage_for_jax
 
-__all__ = ["ENGINE", "EngineTrace", "check_memory", "raise_interrupt", "run_graph", "stage_for_jax"]
+__all__ = ["ENGINE", "EngineTrace", "raise_ours", "run_graph", "stage_for_jax"]
 
 _foreign.register()
 _jax_rules.register()

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
-from minixla.engine.host_calls import raise_interrupt
+from minixla.engine.foreign_code import raise_ours
 from minixla.engine.program import run_graph
 
 _AXIS = "devices"
@@ -47,13 +47,10 @@ def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any
     owned = [(owner, list(each)) for owner, each in groupby(found, lambda x: x.process_index)]
     numbers = [owner for owner, _ in owned]
     if len(set(numbers)) < len(numbers):
-        raise explain(
-            TransformError,
-            "pmap",
-            "the devices of one process do not stand together",
-            [f"processes of the devices: {', '.join(str(x.process_index) for x in found)}"],
-            "Give all devices of one process, then all of the next.",
-        )
+        problem = "the devices of one process do not stand together"
+        shown = [f"processes of the devices: {', '.join(str(x.process_index) for x in found)}"]
+        advice = "Give all devices of one process, then all of the next."
+        raise explain(TransformError, "pmap", problem, shown, advice)
     counts = {owner: len(each) for owner, each in owned}
     counts.setdefault(process, 0)
     for owner, count in counts.items():
@@ -135,87 +132,56 @@ def run_mapped(
         TransformError: inside another compiled program, with devices of other processes.
     """
     is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
-    key = ("mapped", tuple(in_axes), tuple(out_axes), devices, donated, is_traced)
-    found = graph.memo.get(key)
-    if found is None:
-        mapped = _mapped(graph, in_axes, out_axes, devices)
+    mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))
+    shardings = tuple([NamedSharding(mesh, spec) for spec in given])
+    key = ("mapped", given, *wanted, devices, donated, is_traced)
+
+    def on_each(*pieces: Any) -> list[Any]:
+        pairs = zip(pieces, in_axes, strict=True)
+        members = [x if at is None else jax.numpy.squeeze(x, at) for x, at in pairs]
+        pairs = zip(run_graph(graph, members), out_axes, strict=True)
+        return [x if at is None else jax.numpy.expand_dims(x, at) for x, at in pairs]
+
+    def compiled() -> Callable[..., Any]:
+        mapped = jax.shard_map(
+            on_each, mesh=mesh, in_specs=given, out_specs=wanted, check_vma=False
+        )
         # With them there is one program, wherever the operands are at first; they would bind an
         # enclosing program to its first operands' places.
-        places: Any = {} if is_traced else {"in_shardings": _shardings(in_axes, devices)}
-        found = graph.memo[key] = jax.jit(mapped, donate_argnums=donated, **places)
+        places: Any = {} if is_traced else {"in_shardings": shardings}
+        return jax.jit(mapped, donate_argnums=donated, **places)
+
+    found = graph.remembered(key, compiled)
     try:
-        if own_count(devices) == len(devices):
-            return list(found(*_placed(operands, in_axes, devices)))
-        return _run_across(found, operands, in_axes, out_axes, devices)
+        own = own_count(devices)
+        if own == len(devices):
+            return list(found(*map(_placed, operands, shardings)))
+        if not is_traced:
+            # This process's members; other processes run the same with theirs.
+            from jax.experimental import multihost_utils  # slow to load, and rarely needed
+
+            wide = multihost_utils.host_local_array_to_global_array(
+                list(operands), mesh, list(given)
+            )
+            return multihost_utils.global_array_to_host_local_array(found(*wide), mesh, wanted)
     except RuntimeError as error:
-        raise_interrupt(error)
+        raise_ours(error, "pmap")
         raise
-
-
-def _placed(operands: Sequence[Any], in_axes: Axes, devices: tuple[Any, ...]) -> list[Any]:
-    """The operands; those that are bound to other devices, moved to these."""
-    return [
-        jax.device_put(operand, wanted)
-        if not isinstance(operand, JaxTracer) and operand.committed and operand.sharding != wanted
-        else operand
-        for operand, wanted in zip(operands, _shardings(in_axes, devices), strict=True)
-    ]
-
-
-def _shardings(axes: Axes, devices: tuple[Any, ...]) -> tuple[NamedSharding, ...]:
-    mesh = _mesh(devices)
-    return tuple([NamedSharding(mesh, _spec(axis)) for axis in axes])
-
-
-def _run_across(
-    mapped: Callable[..., Any],
-    operands: Sequence[Any],
-    in_axes: Axes,
-    out_axes: Axes,
-    devices: tuple[Any, ...],
-) -> list[Any]:
-    """The results of this process's members; other processes run the same with theirs."""
-    from jax.experimental import multihost_utils
-
-    if any(isinstance(operand, JaxTracer) for operand in operands):
-        raise explain(
-            TransformError,
-            "pmap",
-            "devices of other processes cannot take part in a program that JAX traces",
-            [f"{len(devices)} devices, {own_count(devices)} of this process"],
-            "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
-            "already, and mx.grad, mx.jvp and mx.vmap go around it.",
-        )
-    mesh = _mesh(devices)
-    given = multihost_utils.host_local_array_to_global_array(
-        list(operands), mesh, list(map(_spec, in_axes))
-    )
-    return multihost_utils.global_array_to_host_local_array(
-        mapped(*given), mesh, list(map(_spec, out_axes))
+    raise explain(
+        TransformError,
+        "pmap",
+        "devices of other processes cannot take part in a program that JAX traces",
+        [f"{len(devices)} devices, {own} of this process"],
+        "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
+        "already, and mx.grad, mx.jvp and mx.vmap go around it.",
     )
 
 
-def _mapped(
-    graph: Graph, in_axes: Axes, out_axes: Axes, devices: tuple[Any, ...]
-) -> Callable[..., Any]:
-    def on_each(*pieces: Any) -> list[Any]:
-        members = [
-            piece if axis is None else jax.numpy.squeeze(piece, axis)
-            for piece, axis in zip(pieces, in_axes, strict=True)
-        ]
-        results = run_graph(graph, members)
-        return [
-            result if axis is None else jax.numpy.expand_dims(result, axis)
-            for result, axis in zip(results, out_axes, strict=True)
-        ]
-
-    return jax.shard_map(
-        on_each,
-        mesh=_mesh(devices),
-        in_specs=tuple(map(_spec, in_axes)),
-        out_specs=list(map(_spec, out_axes)),
-        check_vma=False,
-    )
+def _placed(operand: Any, wanted: NamedSharding) -> Any:
+    """An operand; moved there where it is bound to other devices."""
+    if isinstance(operand, JaxTracer) or not operand.committed or operand.sharding == wanted:
+        return operand
+    return jax.device_put(operand, wanted)
 
 
 @lru_cache(maxsize=256)

@@ -27,8 +27,8 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.core.tuples import TupleValue
-from minixla.engine.host_calls import raise_interrupt
-from minixla.engine.program import check_memory, stage_for_jax
+from minixla.engine.foreign_code import raise_ours
+from minixla.engine.program import stage_for_jax
 
 _NUMBERS = {bool, int, float, complex, type(None)}
 # JAX narrows constants of rules, and takes containers for several arrays.
@@ -56,8 +56,7 @@ class EngineTrace(Trace):
                 _check(operand, operation.builder_name)
             raise
         except RuntimeError as error:
-            raise_interrupt(error)
-            check_memory(error, operation.builder_name)
+            raise_ours(error, operation.builder_name)
             raise
 
     def at_once(  # type: ignore[override]  # a method here
@@ -79,7 +78,7 @@ class EngineTrace(Trace):
             items = tuple(options.items())
             return _whole(function, names, items, spelling(items))(*operands)
         except JaxRuntimeError as error:
-            check_memory(error, function.__name__)
+            raise_ours(error, function.__name__)
             raise
         except (TypeError, ValueError, OverflowError):
             return NotImplemented
@@ -150,7 +149,7 @@ def _device_splat(value: np.ndarray) -> jax.Array:
         try:
             found = jax.numpy.full(value.shape, scalar, dtype)
         except JaxRuntimeError as error:
-            check_memory(error, "constant")
+            raise_ours(error, "constant")
             raise
         if _is_kept(found):
             _make_room(_SPLATS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import register_pytree_node, tree_flatten, tree_map
+from jax.tree_util import keystr, register_pytree_node, tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.tracing import Tracer
 from minixla.engine import random_keys
@@ -60,6 +60,17 @@ def _marked(leaf: Any) -> Any:
 def of_values(tree: Any) -> Any:
     """A pytree whose arrays of float0 are no leaves any more."""
     return tree_map(_marked, tree)
+
+
+def places(name: str, tree: Any, with_float0: bool = False) -> list[str]:
+    """The places of the leaves, or all but those of float0, of what the user calls `name`."""
+    whole = tree if with_float0 else of_values(tree)
+    return [name + keystr(path) for path in random_keys.leaf_paths(whole)]
+
+
+def structure_places(name: str, structure: Any) -> list[str]:
+    """The places of the leaves of pytrees of a structure."""
+    return places(name, tree_unflatten(structure, range(structure.num_leaves)))
 
 
 class _StandIn(np.ndarray):

@@ -1,4 +1,4 @@
-"""Compiled code of other libraries, which programs call by name: made ready, or reported."""
+"""Compiled code that programs call by name, made ready; and what errors of XLA's mean."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 
 from jax._src import compiler
 from jax._src.lax.linalg import initialize_lapack
+from jax.errors import JaxRuntimeError
 
-from minixla.core.errors import TransformError, explain
+from minixla.core.errors import TransformError, explain, too_large
 from minixla.core.source import Source
 
 #: For each target of the programs that were lowered, where the last call of it is.
@@ -67,3 +68,25 @@ def _explained(error: Exception) -> Exception | None:
 
 
 compiler.register_xla_runtime_error_handler(_explained)
+
+_INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
+
+
+def raise_ours(error: Exception, subject: str) -> None:
+    """Raises what is meant by an error of XLA's, if that is known.
+
+    Args:
+        error: the error, or any other.
+        subject: what was run, for messages.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C ended a Python function that a program called.
+        SizeError: there is not enough memory.
+    """
+    text = str(error)
+    if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):
+        raise KeyboardInterrupt from error
+    kind, _, problem = text.partition(": ")
+    if kind == "RESOURCE_EXHAUSTED":
+        what = "there is not enough memory to run the program"
+        raise too_large(subject, what, [f"XLA: {problem}"]) from None

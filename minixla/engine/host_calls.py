@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from jax._src import effects
 from jax._src.interpreters.mlir import set_sharding
@@ -129,14 +127,11 @@ class HostEmitter(Emitter):
         """A custom call of XLA's that runs `function` in this process."""
         target = _TARGETS.get(self.platform or "")
         if target is None:
-            raise explain(
-                TransformError,
-                "jit",
-                "the program calls Python, which it can do on one known platform at a time",
-                [f"platforms: {', '.join(self._context.platforms)}"],
-                f"Compile it for one of {', '.join(_TARGETS)}.",
-            )
-        kept = _dtypes(shapes)
+            problem = "the program calls Python, which it can do on one known platform at a time"
+            shown = [f"platforms: {', '.join(self._context.platforms)}"]
+            advice = f"Compile it for one of {', '.join(_TARGETS)}."
+            raise explain(TransformError, "jit", problem, shown, advice)
+        kept = [shape.dtype for shape in shapes if isinstance(shape, Shape)]
 
         def callback(*args: Any) -> tuple[Any, ...]:
             arrays = args[1:] if has_side_effect else args
@@ -161,23 +156,6 @@ class HostEmitter(Emitter):
             result_layouts=_row_major(results),
         )
         return list(self.give_token(names)) if has_side_effect else names
-
-
-def raise_interrupt(error: Exception) -> None:
-    """Raises KeyboardInterrupt where Ctrl-C ended a Python function that a program called.
-
-    Args:
-        error: what JAX made of it, or something else.
-    """
-    if isinstance(error, jax.errors.JaxRuntimeError) and _INTERRUPTED.search(str(error)):
-        raise KeyboardInterrupt from error
-
-
-_INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
-
-
-def _dtypes(shapes: Sequence[AnyShape]) -> list[np.dtype]:
-    return [shape.dtype for shape in shapes if isinstance(shape, Shape)]
 
 
 def _row_major(shapes: Sequence[AnyShape]) -> str:

@@ -6,7 +6,7 @@ that maps tangents; under `jax.grad` JAX transposes the linear one, which is our
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,8 @@ def _lower_linear(ctx: Any, *operands: Any, linear: _Linear) -> Sequence[Any]:
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
-    linear = _linear_of(graph, tuple(type(tangent) is not ad.Zero for tangent in tangents))
+    active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
+    linear = _linear_of(graph, active)
     count = len(graph.outputs)
     everything = bind_program(linear.halves.forward, *primals)
     results, residuals = everything[:count], everything[count:]
@@ -178,17 +179,16 @@ def _batch_linear(operands: Sequence[Any], dimensions: Sequence[Any], *, linear:
     )
 
 
+def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of programs as one of the primitive."""
+    return lambda *given, graph: rule(*given, graph=graph.graph)
+
+
 def register() -> None:
     """Tells JAX the rules."""
-    ad.primitive_jvps[PROGRAM] = lambda primals, tangents, graph: _jvp(
-        primals, tangents, graph.graph
-    )
-    ad.primitive_transposes[PROGRAM] = lambda cotangents, *operands, graph: _transpose(
-        cotangents, *operands, graph=graph.graph
-    )
-    batching.primitive_batchers[PROGRAM] = lambda operands, dimensions, graph: _batch(
-        operands, dimensions, graph.graph
-    )
+    ad.primitive_jvps[PROGRAM] = _of_held(_jvp)
+    ad.primitive_transposes[PROGRAM] = _of_held(_transpose)
+    batching.primitive_batchers[PROGRAM] = _of_held(_batch)
     LINEAR.def_impl(_run_linear)
     mlir.register_lowering(LINEAR, _lower_linear)
     ad.primitive_jvps[LINEAR] = _linear_jvp

@@ -17,16 +17,10 @@ from jax.interpreters import mlir
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first, remembered
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
-from minixla.core.tracing import GraphTrace, not_a_value, tracing, weak_type_of
-from minixla.engine.float0 import flatten, float0_zeros, is_float0, of_values
-from minixla.engine.host_calls import (
-    SIDE_EFFECT,
-    HostEmitter,
-    effect_of,
-    place_host_calls,
-    raise_interrupt,
-)
-from minixla.engine.random_keys import leaf_paths
+from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
+from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
+from minixla.engine.foreign_code import raise_ours
+from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
 
 
 class HeldGraph:
@@ -50,10 +44,7 @@ class HeldGraph:
 def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
     """The one HeldGraph of a graph; its outputs are strongly typed unless `weak` says otherwise."""
     flags = tuple(weak) or (False,) * len(graph.outputs)
-    found = graph.memo.get(("held", flags))
-    if found is None:
-        found = graph.memo["held", flags] = HeldGraph(graph, flags)
-    return found
+    return graph.remembered(("held", flags), HeldGraph, graph, flags)
 
 
 #: The primitive `minixla_program`; its parameter `graph` is a HeldGraph.
@@ -65,12 +56,9 @@ PROGRAM.multiple_results = True
 def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
     """JAX's abstract value for an array shape."""
     if not isinstance(shape, Shape):
-        raise explain(
-            TransformError,
-            "jit",
-            f"a value of shape {shape} cannot cross the border to JAX",
-            advice="Return arrays: take the members out of a tuple with get_tuple_element.",
-        )
+        problem = f"a value of shape {shape} cannot cross the border to JAX"
+        advice = "Return arrays: take the members out of a tuple with get_tuple_element."
+        raise explain(TransformError, "jit", problem, advice=advice)
     if shape.nbytes > ADDRESS_SPACE:
         raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
     if shape.is_dynamic:
@@ -130,12 +118,9 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
     is_ordered = effect is SIDE_EFFECT
     text = HostEmitter(module_context, prefix, is_ordered).module(graph.pruned())
     if "xf6E" in text or "<f6E" in text:
-        raise explain(
-            TransformError,
-            graph.name,
-            "the program has 6-bit floats, which XLA does not run",
-            advice="Evaluate it in NumPy with mx.reference, or convert to a wider type.",
-        )
+        problem = "the program has 6-bit floats, which XLA does not run"
+        advice = "Evaluate it in NumPy with mx.reference, or convert to a wider type."
+        raise explain(TransformError, graph.name, problem, advice=advice)
     parsed = ir.Module.parse(text, context=module_context.context)
     main: Any = None
     for function in list(parsed.body.operations):
@@ -167,13 +152,10 @@ def _check_depth(graph: Graph) -> None:
     """Raises NestingError for a program that XLA's compiler has no stack for."""
     levels = _levels(graph)
     if levels > _MOST_LEVELS:
-        raise explain(
-            NestingError,
-            graph.name,
-            "loops and branches are nested deeper than XLA can compile",
-            [f"{levels} computations within each other; {_MOST_LEVELS} are possible"],
-            "Evaluate it in NumPy with mx.reference, or nest less.",
-        )
+        problem = "loops and branches are nested deeper than XLA can compile"
+        shown = [f"{levels} computations within each other; {_MOST_LEVELS} are possible"]
+        advice = "Evaluate it in NumPy with mx.reference, or nest less."
+        raise explain(NestingError, graph.name, problem, shown, advice)
 
 
 @inner_first
@@ -207,17 +189,18 @@ mlir.register_lowering(
 
 @PROGRAM.def_impl
 def _run(*operands: Any, graph: HeldGraph) -> Any:
+    program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
-            return _compiled(graph.graph)(*operands)
+            return program.remembered("compiled", _compiled, program)(*operands)
         except RuntimeError as error:
-            raise_interrupt(error)
+            raise_ours(error, program.name)
             raise
 
 
 @remembered
 def _compiled(graph: Graph) -> Callable[..., Any]:
-    return jax.jit(lambda *each: bind_program(graph, *each))
+    return jax.jit(lambda *operands: bind_program(graph, *operands))
 
 
 def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
@@ -324,29 +307,13 @@ def _part(
     return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 
 
-def _places(structure: Any) -> list[str]:
-    """Where the leaves of a function's result stand in it, for messages."""
-    tree = jax.tree_util.tree_unflatten(structure, range(structure.num_leaves))
-    return [f"the result{jax.tree_util.keystr(path)}" for path in leaf_paths(of_values(tree))]
-
-
-def check_memory(error: Exception, subject: str) -> None:
-    """Raises our error for one of XLA's that says that there is not enough memory."""
-    kind, _, problem = str(error).partition(": ")
-    if kind == "RESOURCE_EXHAUSTED":
-        what = "there is not enough memory to run the program"
-        raise too_large(subject, what, [f"XLA: {problem}"]) from None
-
-
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
     name = getattr(function, "__name__", "function")
 
     def staged(*args: Any, **kwargs: Any) -> Any:
-        from minixla.engine.eager import ENGINE
-
         leaves, tree = flatten((args, kwargs))
-        trace = GraphTrace(ENGINE)
+        trace = GraphTrace(default_trace())
         operands = []
         for index, leaf in enumerate(leaves):
             if isinstance(leaf, JaxTracer):
@@ -364,7 +331,7 @@ def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
         with tracing(trace):
             results, result_tree = flatten(function(*args, **kwargs))
-            graph = trace.graph(results, name, lambda: _places(result_tree))
+            graph = trace.graph(results, name, lambda: structure_places("the result", result_tree))
             weak = [weak_type_of(result) for result in results]
         outputs = run_graph(graph, operands, weak)
         return jax.tree_util.tree_unflatten(result_tree, outputs)

@@ -71,7 +71,7 @@ class RandomKey:
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimension sizes of the array of keys."""
-        return self.data.shape[: -_key_rank(self.dtype)]
+        return self.data.shape[: -self._rank]
 
     @property
     def ndim(self) -> int:
@@ -188,13 +188,9 @@ def _ranks(structure: Any) -> Iterator[int]:
 def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
     """The shapes of the leaves of a structure as users see them: a key is a scalar."""
     ranks = key_ranks(structure)
-    if not ranks:
-        return shapes
     return [
-        shape.with_dimensions(shape.dimensions[:-rank])
-        if rank and isinstance(shape, Shape)
-        else shape
-        for shape, rank in zip(shapes, ranks, strict=True)
+        s.with_dimensions(s.dimensions[:-rank]) if rank and isinstance(s, Shape) else s
+        for s, rank in zip(shapes, ranks or [0] * len(shapes), strict=True)
     ]
 
 

@@ -2,16 +2,8 @@
 
 import minixla.engine as _engine  # noqa: F401 - the default evaluator
 import minixla.numpy.array_methods as _array_methods  # noqa: F401 - the methods of tracers
-from minixla.transforms.associative_scan import associative_scan
 from minixla.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
-from minixla.transforms.control_flow import (
-    cond,
-    fori_loop,
-    map,
-    scan,
-    switch,
-    while_loop,
-)
+from minixla.transforms.control_flow import cond, fori_loop, switch, while_loop
 from minixla.transforms.custom_derivatives import custom_jvp, custom_vjp, stop_gradient
 from minixla.transforms.debug_nans import debug_infs, debug_nans
 from minixla.transforms.debugging import debug_callback, debug_print
@@ -33,6 +25,7 @@ from minixla.transforms.named_axes import (
     psum_scatter,
 )
 from minixla.transforms.pmap import pmap
+from minixla.transforms.sequences import associative_scan, map, scan
 from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
@@ -24,6 +24,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
+from minixla.transforms.arguments import misfit
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import without_lines
 from minixla_ops.programs.computations import neutral_element, sum_over
@@ -115,24 +116,18 @@ class AxisOperation(Operation):
         given, size = operand.dimensions[axis], self.size
         if (given % size == 0) if tiled and size else given == size:
             return
-        raise explain(
-            TransformError,
-            self.builder_name,
-            f"dimension {axis} of size {given} cannot be cut into a part for each of {size} "
-            "members",
-            [f"x {operand}", f"{what} = {axis}, tiled = {tiled}"],
-            "Its size must be a multiple of the axis's."
-            if tiled
-            else "Its size must be the axis's; larger parts need tiled=True.",
-        )
+        parts = f"cannot be cut into a part for each of {size} members"
+        advice = "Its size must be the axis's; larger parts need tiled=True."
+        if tiled:
+            advice = "Its size must be a multiple of the axis's."
+        problem = f"dimension {axis} of size {given} {parts}"
+        shown = [f"x {operand}", f"{what} = {axis}, tiled = {tiled}"]
+        raise misfit(self.builder_name, problem, shown, advice)
 
     def _unbound(self) -> TransformError:
-        return explain(
-            TransformError,
-            self.builder_name,
-            f"the axis {self.axis_name!r} is not mapped here",
-            advice="Run the function that maps it: mx.vmap(f, axis_name=...).",
-        )
+        problem = f"the axis {self.axis_name!r} is not mapped here"
+        advice = "Run the function that maps it: mx.vmap(f, axis_name=...)."
+        return misfit(self.builder_name, problem, advice=advice)
 
     def reference(self, operand, member):
         raise self._unbound()  # one member alone has no result
@@ -239,17 +234,27 @@ class AxisExtreme(AxisOperation):
         return total(tangents[0] * counted, member) / total(counted, member)
 
 
-class AxisAllGather(AxisOperation):
-    """The values of all members, along one dimension.
+class _AlongAxis(AxisOperation):
+    """Base class of what is linear and joins or cuts one dimension.
 
     Attributes:
         axis: which.
-        tiled: whether that dimension is there already, and the values are joined along it.
+        tiled: whether the dimension is there in parts and in the whole; else a part lacks it.
     """
 
-    builder_name = "all_gather"
     axis: int = attribute(Integer(0))
     tiled: bool = attribute(Boolean())
+    #: The other one of the two, which is its transpose.
+    other: ClassVar[type[AxisOperation]]
+
+    def transpose(self, cotangents, operands, linear):
+        return self.other(**self.values)(cotangents, operands[1]), None
+
+
+class AxisAllGather(_AlongAxis):
+    """The values of all members, along one dimension."""
+
+    builder_name = "all_gather"
 
     def shape(self, operand, member):
         sizes = list(operand.dimensions)
@@ -270,22 +275,11 @@ class AxisAllGather(AxisOperation):
         given = operand if self.tiled else _with_dimension(operand, self.axis)
         return ops.all_gather(given, self.axis, self.size, **everywhere, use_global_device_ids=True)
 
-    def transpose(self, cotangents, operands, linear):
-        # The sum of the cotangents, each member's part to it.
-        return AxisReduceScatter(**self.values)(cotangents, operands[1]), None
 
-
-class AxisReduceScatter(AxisOperation):
-    """The sum over the members, of which each gets its part along one dimension.
-
-    Attributes:
-        axis: which.
-        tiled: whether a part keeps the dimension.
-    """
+class AxisReduceScatter(_AlongAxis):
+    """The sum over the members, of which each gets its part along one dimension."""
 
     builder_name = "psum_scatter"
-    axis: int = attribute(Integer(0))
-    tiled: bool = attribute(Boolean())
 
     def shape(self, operand, member):
         axis, tiled = self.axis, self.tiled
@@ -308,9 +302,9 @@ class AxisReduceScatter(AxisOperation):
         )
         return part if self.tiled else _without_dimension(part, self.axis)
 
-    def transpose(self, cotangents, operands, linear):
-        # The cotangents of all members, joined.
-        return AxisAllGather(**self.values)(cotangents, operands[1]), None
+
+# The sum of the cotangents, each member's part to it; the cotangents of all members, joined.
+AxisAllGather.other, AxisReduceScatter.other = AxisReduceScatter, AxisAllGather
 
 
 class AxisAllToAll(AxisOperation):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Function, Text, attribute
@@ -13,39 +14,22 @@ from minixla.core.graph import Graph, Value
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace, ReverseTracer
-from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import (
-    Trace,
-    _state,
-    trace_to_graph,
-    tracing,
-    weak_type_of,
-)
-from minixla.engine.float0 import flatten
-from minixla.transforms.arguments import checked_function, named_after, split_static
-from minixla.transforms.custom_calls import CustomVjpCall
-from minixla.transforms.places import argument_places, leaf_shapes
+from minixla.core.tracing import Trace, _state, trace_to_graph, tracing
+from minixla.transforms.arguments import Arguments, checked_function, in_place_of
+from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
-from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.programs.call import Call, call
 
 #: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
 Policy = Callable[..., bool]
 
 
-class CheckpointName(Unary):
+class CheckpointName(Unchanged):
     """The operand itself, under a name that policies of `checkpoint` may ask for."""
 
     hlo_name = "copy"
-    element_types = ALL
     linear_operands = (0,)
     label: str = attribute(Text(), hlo=None)
-
-    def reference(self, operand):
-        return operand
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return operands
 
     def transpose(self, cotangents, operands, linear):
         return (cotangents,)
@@ -67,7 +51,8 @@ class CheckpointCall(Call):
     prevent_cse: bool = attribute(Boolean(), hlo=None)
 
     def linearize(self, operands, active):
-        kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
+        graph, given = self.computation.pruned(), (self.policy, tuple(active))
+        kept, backward, wanted = graph.remembered(("checkpoint", *given), _halves, graph, *given)
         everything = call(kept, *operands)
         count = len(self.computation.outputs)
         results = everything[:count]
@@ -95,50 +80,61 @@ class _Recalling(Trace):
         return self.parent.process(operation, operands) if known is None else known
 
 
-def _recorded(
-    graph: Graph, inputs: Sequence[Any], known: dict[int, Any], trace: ReverseTrace
-) -> list[Any]:
-    """The outputs of a program, recorded on `trace`, whose parent recalls known values.
+class _Recorded:
+    """A program recorded on a reverse trace, but for what is known of it.
 
-    Args:
-        graph: the program.
-        inputs: its inputs.
-        known: values by the identity of the value in the program.
-        trace: its parent is a _Recalling.
+    Attributes:
+        flags: which inputs are differentiated.
+        inputs: the tracers of these, the others as they are.
+        outputs: the program's.
+        trace: the ReverseTrace.
     """
-    values = dict(zip(map(id, graph.inputs), inputs, strict=True))
-    previous = _state.source
-    try:
-        for step in graph.instructions:
-            _state.source = step.source
-            operands = tuple([values[id(value)] for value in step.operands])
-            held = tuple([known.get(id(value)) for value in step.results])
-            is_known = step.op.linearize is None and None not in held
-            if is_known:
-                trace.parent.known = held[0] if step.single else held
-            outcome = trace.process(step.op, operands)
-            trace.parent.known = None
-            outcomes = (outcome,) if step.single else outcome
-            values.update(zip(map(id, step.results), outcomes, strict=True))
-    finally:
-        _state.source = previous
-    return [values[id(value)] for value in graph.outputs]
+
+    def __init__(
+        self,
+        graph: Graph,
+        primals: Sequence[Any],
+        active: Sequence[bool],
+        known: dict[int, Any] | None = None,
+    ) -> None:
+        self.trace = trace = ReverseTrace(_Recalling(_state.trace))
+        self.flags = [a and has_tangent(x) for a, x in zip(active, primals, strict=True)]
+        pairs = zip(primals, self.flags, strict=True)
+        self.inputs = [trace.add_input(x) if flag else x for x, flag in pairs]
+        with tracing(trace):
+            self.outputs = self._run(graph, known or {})
+
+    def _run(self, graph: Graph, known: dict[int, Any]) -> list[Any]:
+        """The outputs; `known` has values by the identity of the value in the program."""
+        trace, recalling = self.trace, cast(_Recalling, self.trace.parent)
+        values = dict(zip(map(id, graph.inputs), self.inputs, strict=True))
+        previous = _state.source
+        try:
+            for step in graph.instructions:
+                _state.source = step.source
+                operands = tuple([values[id(value)] for value in step.operands])
+                held = tuple([known.get(id(value)) for value in step.results])
+                if step.op.linearize is None and None not in held:
+                    recalling.known = held[0] if step.single else held
+                outcome = trace.process(step.op, operands)
+                recalling.known = None
+                outcomes = (outcome,) if step.single else outcome
+                values.update(zip(map(id, step.results), outcomes, strict=True))
+        finally:
+            _state.source = previous
+        return [values[id(value)] for value in graph.outputs]
 
 
 def _halves(
     graph: Graph, policy: Policy, active: tuple[bool, ...]
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
     """The program with what is kept, the reverse derivative from that, and whose cotangents."""
-    key = ("checkpoint", policy, active)
-    found = graph.memo.get(key)
-    if found is None:
-        outputs = [*graph.outputs, *_kept(graph, policy)]
-        first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
-        if _has_reverse_rule(graph):
-            first = _by_rules(first, active)
-        quiet = graph.silent()  # what is computed again is not shown again
-        found = graph.memo[key] = (first, *_backward(quiet, _kept(quiet, policy), active))
-    return found
+    outputs = [*graph.outputs, *_kept(graph, policy)]
+    first = Graph(graph.inputs, graph.instructions, outputs, graph.name)
+    if _has_reverse_rule(graph):
+        first = _by_rules(first, active)
+    quiet = graph.silent()  # what is computed again is not shown again
+    return (first, *_backward(quiet, _kept(quiet, policy), active))
 
 
 def _has_reverse_rule(graph: Graph) -> bool:
@@ -160,13 +156,9 @@ def _by_rules(graph: Graph, active: Sequence[bool]) -> Graph:
     """
 
     def function(*primals: Any) -> list[Any]:
-        trace = ReverseTrace(_Recalling(_state.trace))
-        flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
-        inputs = [trace.add_input(x) if f else x for x, f in zip(primals, flags, strict=True)]
-        with tracing(trace):
-            outputs = _recorded(graph, inputs, {}, trace)
-        mine = [type(each) is ReverseTracer and each._trace is trace for each in outputs]
-        return [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
+        found = _Recorded(graph, primals, active)
+        mine = [type(x) is ReverseTracer and x._trace is found.trace for x in found.outputs]
+        return [x.value if flag else x for x, flag in zip(found.outputs, mine, strict=True)]
 
     return trace_to_graph(function, graph.input_shapes, graph.name)[0].pruned()
 
@@ -194,14 +186,11 @@ def _backward(
         for step in graph.instructions:
             if type(step.op) is CheckpointName and id(step.results[0]) in known:
                 known[id(step.operands[0])] = known[id(step.results[0])]  # it is the same value
-        trace = ReverseTrace(_Recalling(_state.trace))
-        flags = [flag and has_tangent(x) for flag, x in zip(active, primals, strict=True)]
-        inputs = [trace.add_input(x) if f else x for x, f in zip(primals, flags, strict=True)]
-        with tracing(trace):
-            outputs = _recorded(graph, inputs, known, trace)
-        cotangents = spread(map(has_tangent, outputs), given)
-        tracers = [each for each, flag in zip(inputs, flags, strict=True) if flag]
-        found = spread(flags, trace.pull(outputs, cotangents, tracers))
+        recorded = _Recorded(graph, primals, active, known)
+        cotangents = spread(map(has_tangent, recorded.outputs), given)
+        tracers = list(compress(recorded.inputs, recorded.flags))
+        pulled = recorded.trace.pull(recorded.outputs, cotangents, tracers)
+        found = spread(recorded.flags, pulled)
         wanted.extend([each is not None for each in found])
         return [each for each in found if each is not None]
 
@@ -236,38 +225,22 @@ def dots_with_no_batch_dims_saveable(operation: Operation, *shapes: Any, **attri
 
 def save_only_these_names(*names: str) -> Policy:
     """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
-
-    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return type(operation) is CheckpointName and attributes["label"] in names
-
-    return policy
+    return lambda op, *shapes, **given: type(op) is CheckpointName and op.label in names
 
 
 def save_anything_except_these_names(*names: str) -> Policy:
     """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
-
-    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return type(operation) is not CheckpointName or attributes["label"] not in names
-
-    return policy
+    return lambda op, *shapes, **given: type(op) is not CheckpointName or op.label not in names
 
 
 def save_any_names_but_these(*names: str) -> Policy:
     """A policy that keeps values that `checkpoint_name` gave a name which is none of `names`."""
-
-    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return type(operation) is CheckpointName and attributes["label"] not in names
-
-    return policy
+    return lambda op, *shapes, **given: type(op) is CheckpointName and op.label not in names
 
 
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:
     """A policy that keeps what either of two keeps."""
-
-    def policy(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-        return first(operation, *shapes, **attributes) or second(operation, *shapes, **attributes)
-
-    return policy
+    return lambda *args, **given: first(*args, **given) or second(*args, **given)
 
 
 #: The policies (JAX: checkpoint_policies).
@@ -315,21 +288,11 @@ def checkpoint(
     """
     checked_function(fun, "checkpoint")
 
-    @hiding_frames
+    @in_place_of(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        dynamic, rebuild = split_static(args, static_argnums)
-        leaves, tree = flatten((dynamic, kwargs))
-        shapes = leaf_shapes(
-            "checkpoint", leaves, lambda: argument_places(fun, args, kwargs, static_argnums)
-        )
-
-        def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
-            return fun(*rebuild(positional), **named)
-
-        name = getattr(fun, "__name__", "checkpoint")
-        staged = stage(rebuilt, tree, shapes, [weak_type_of(leaf) for leaf in leaves], name)
+        given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
+        staged = stage(given.apply, given.tree, given.shapes(), given.weak(), given.name)
         operation = CheckpointCall(staged.graph, policy or nothing_saveable, prevent_cse)
-        results = operation(*staged.read, *leaves)
-        return staged.results(results)
+        return staged.results(operation(*staged.read, *given.leaves))
 
-    return named_after(checkpointed, fun)
+    return checkpointed

@@ -1,4 +1,4 @@
-"""cond, switch, while_loop, fori_loop, scan, map: control flow that programs hold."""
+"""cond, switch, while_loop, fori_loop: branches and loops that programs hold."""
 
 from __future__ import annotations
 
@@ -6,48 +6,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.tree_util import tree_map, tree_structure, tree_unflatten
+from jax.tree_util import tree_unflatten
 
-from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
+import minixla_ops as ops
+from minixla.core.errors import ShapeError, explain
+from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, shape_of, weak_type_of
-from minixla.engine.float0 import flatten, with_axis
-from minixla.engine.random_keys import shapes_of_members
-from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import checked_function
+from minixla.engine.float0 import flatten
+from minixla.transforms.arguments import Arguments, checked_function, misfit
 from minixla.transforms.loop_bodies import (
     carry_places,
     check_structure,
     converted_to,
-    fitted,
+    lifted,
     stable_body,
+    steps_at_a_time,
 )
-from minixla.transforms.places import (
-    Places,
-    argument_places,
-    difference,
-    leaf_shapes,
-    lifted_leaves,
-    places,
-    structure_places,
-)
+from minixla.transforms.places import Places, difference, lifted_leaves, structure_places
 from minixla.transforms.staging import Staged, reading_all, stage
-from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
-from minixla_ops.control_flow.scan import scan_all
-from minixla_ops.elementwise.binary import max as maximum
-from minixla_ops.elementwise.binary import min as minimum
-from minixla_ops.elementwise.conversion import convert_element_type
 
 
 @api_boundary
 def cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
     """The result of one of two functions (JAX: lax.cond).
 
@@ -88,43 +73,33 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     for function in branches:
         checked_function(function, "switch")
     if not branches:
-        raise explain(TransformError, "switch", "there are no branches", advice="Give one or more.")
+        raise misfit("switch", "there are no branches", advice="Give one or more.")
     shape = _scalar("switch", "index", index)
     if not shape.element_type.is_integer:
-        raise explain(
-            ShapeError,
-            "switch",
-            "the index is not an integer",
-            [f"index {shape}"],
-            "Use cond for a boolean; convert other numbers.",
-        )
+        problem = "the index is not an integer"
+        advice = "Use cond for a boolean; convert other numbers."
+        raise explain(ShapeError, "switch", problem, [f"index {shape}"], advice)
     if len(branches) == 1:
         return branches[0](*operands)
-    lifted = _state.trace.lift(index, "switch")
+    number = _state.trace.lift(index, "switch")
     last = np.asarray(len(branches) - 1).astype(shape.dtype)
-    clamped = minimum(maximum(lifted, np.zeros((), shape.dtype)), last)
-    return _branches("switch", convert_element_type(clamped, "s32"), branches, operands)
+    clamped = ops.min(ops.max(number, np.zeros((), shape.dtype)), last)
+    return _branches("switch", ops.convert_element_type(clamped, "s32"), branches, operands)
 
 
 def _scalar(subject: str, name: str, value: Any) -> Shape:
     shape = shape_of(value, subject)
     if isinstance(shape, Shape) and not shape.rank:
         return shape
-    raise explain(
-        ShapeError,
-        subject,
-        f"{name} is not a scalar",
-        [f"{name} {shape}"],
-        "It chooses for the whole call; use mx.numpy.where to choose element by element.",
-    )
+    advice = "It chooses for the whole call; use mx.numpy.where to choose element by element."
+    raise explain(ShapeError, subject, f"{name} is not a scalar", [f"{name} {shape}"], advice)
 
 
 def _branches(
     subject: str, choice: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
-    leaves, tree = flatten(tuple(operands))
-    shapes = leaf_shapes(subject, leaves, lambda: argument_places(functions[0], operands))
-    weak = [weak_type_of(leaf) for leaf in leaves]
+    given = Arguments(subject, functions[0], operands)
+    shapes, tree, weak = given.shapes(), given.tree, given.weak()
     staged = [stage(function, tree, shapes, weak) for function in functions]
     names = ["true_fun", "false_fun"] if subject == "cond" else None
     _check_alike(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
@@ -132,7 +107,7 @@ def _branches(
     if any(list(each.graph.output_shapes) != types for each in staged):
         staged = [stage(_converting(function, types), tree, shapes, weak) for function in functions]
     graphs, read = reading_all(staged)
-    results = Conditional(tuple(graphs))(choice, *read, *leaves)
+    results = Conditional(tuple(graphs))(choice, *read, *given.leaves)
     flags = [all(column) for column in zip(*[each.weak for each in staged], strict=True)]
     return staged[0]._replace(weak=flags).results(results)
 
@@ -152,8 +127,7 @@ def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -
     first = staged[0]
     for each, name in zip(staged[1:], names[1:], strict=True):
         if each.result_tree != first.result_tree:
-            raise explain(
-                TransformError,
+            raise misfit(
                 subject,
                 f"{names[0]} and {name} return other structures",
                 [
@@ -198,7 +172,7 @@ def while_loop(
         val = init_val;  while cond_fun(val): val = body_fun(val)
 
     Unlike JAX's it has a reverse derivative, whose memory does not grow with the number of
-    iterations, see `minixla_ops.control_flow.loop_reverse`.
+    iterations, see `minixla_ops.loop_reverse`.
 
     Args:
         cond_fun: from the value to a scalar boolean; may read other values, traced ones too.
@@ -224,27 +198,26 @@ def _while_loop(
     where: Places,
 ) -> Any:
     """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
-    body, leaves, tree = stable_body(subject, "body_fun", body_fun, init_val, where)
+    leaves, tree = flatten((init_val,))
+
+    def check(returned: Any) -> None:
+        check_structure(subject, body_fun, 0, tree.children()[0], returned)
+
+    lifted = lifted_leaves(subject, leaves, where)
+    body, leaves = stable_body(subject, "body_fun", body_fun, tree, lifted, where, check)
     shapes = [shape_of(leaf) for leaf in leaves]
     test = stage(cond_fun, tree, shapes, body.weak)
     if test.graph.output_shapes != (Shape("pred"),):
-        raise explain(
-            ShapeError,
-            "while_loop",
-            "cond_fun does not give one boolean scalar",
-            [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"],
-            "Return a comparison of scalars, such as i < 10.",
-        )
+        problem = "cond_fun does not give one boolean scalar"
+        shown = [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"]
+        advice = "Return a comparison of scalars, such as i < 10."
+        raise explain(ShapeError, "while_loop", problem, shown, advice)
     graphs, read = reading_all([test, body])
-    carried = _returning(graphs[1], len(read))
-    results = While(graphs[0], carried)(*read, *leaves)
-    return body.results(results[len(read) :])
-
-
-def _returning(graph: Any, count: int) -> Any:
-    """The program that returns its first `count` inputs, too, in front."""
-    outputs = [*graph.inputs[:count], *graph.outputs]
-    return type(graph)(graph.inputs, graph.instructions, outputs, graph.name)
+    step, count = graphs[1], len(read)
+    # What is read goes through the loop.
+    outputs = [*step.inputs[:count], *step.outputs]
+    carried = Graph(step.inputs, step.instructions, outputs, step.name)
+    return body.results(While(graphs[0], carried)(*read, *leaves)[count:])
 
 
 @api_boundary
@@ -276,21 +249,17 @@ def fori_loop(
     for name, bound in (("lower", lower), ("upper", upper)):
         shape = _scalar("fori_loop", name, bound)
         if not shape.element_type.is_integer:
-            raise explain(
-                ShapeError,
-                "fori_loop",
-                f"{name} is not an integer",
-                [f"{name} {shape}"],
-                "Give an integer scalar.",
-            )
-    size = 1 if unroll is None else _steps_at_a_time("fori_loop", unroll)
+            problem = f"{name} is not an integer"
+            shown = [f"{name} {shape}"]
+            raise explain(ShapeError, "fori_loop", problem, shown, "Give an integer scalar.")
+    size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
     dtype = _index_type(lower, upper)
     start, stop = lower, upper
     if not (weak_type_of(lower) and weak_type_of(upper)):
         start, stop = (
-            np.asarray(x, dtype) if isinstance(x, int) else convert_element_type(x, dtype)
+            np.asarray(x, dtype) if isinstance(x, int) else ops.convert_element_type(x, dtype)
             for x in (lower, upper)
         )
 
@@ -314,44 +283,14 @@ def _index_type(lower: Any, upper: Any) -> Any:
     return np.result_type(*(types or [shape_of(0).dtype]))  # type: ignore[union-attr]
 
 
-def _lifted(subject: str, values: Any) -> Any:
-    """A pytree whose leaves are values of the current trace."""
-    leaves, tree = flatten(values)
-    return tree_unflatten(tree, [_state.trace.lift(leaf, subject) for leaf in leaves])
-
-
-def _steps_at_a_time(subject: str, unroll: Any) -> int | None:
-    """How many steps are straight code: 0 and False mean one, True all, which is None here.
-
-    Raises:
-        AttributeValueError: `unroll` is no number of steps.
-    """
-    if unroll is True:
-        return None
-    size = static_int(unroll, subject, "unroll")
-    if size < 0:
-        raise explain(
-            AttributeValueError,
-            subject,
-            "unroll is negative",
-            [f"unroll = {unroll}"],
-            "Give the number of steps at a time, or True for all.",
-        )
-    return max(size, 1)
-
-
 def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:
     if not isinstance(lower, int) or not isinstance(upper, int):
-        raise explain(
-            TransformError,
-            "fori_loop",
-            "unroll takes bounds that are known while tracing",
-            [f"lower = {lower!r}, upper = {upper!r}"],
-            "Give Python integers, or leave unroll out.",
-        )
+        problem = "unroll takes bounds that are known while tracing"
+        shown = [f"lower = {lower!r}, upper = {upper!r}"]
+        raise misfit("fori_loop", problem, shown, "Give Python integers, or leave unroll out.")
     count = max(upper - lower, 0)
     size = count if unroll is None else unroll
-    init_val = _lifted("fori_loop", init_val)
+    init_val = lifted("fori_loop", init_val)
 
     def several(start: Any, value: Any) -> Any:
         for offset in range(size):
@@ -366,217 +305,3 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int 
     for index in range(lower + whole * size, upper):
         value = body_fun(index, value)
     return value
-
-
-@api_boundary
-def scan(
-    f: Callable[[Any, Any], Any],
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-    unroll: int | bool = 1,
-) -> tuple[Any, Any]:
-    """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
-
-        for x in xs: carry, y = f(carry, x)
-
-    Args:
-        f: from the carry and one element to the next carry, which is like it, and a result; may
-            read other values, traced ones too.
-        init: the first carry, a pytree of arrays.
-        xs: a pytree of arrays, whose first axes count the steps; or None.
-        length: the number of steps, where there are no arrays in `xs`.
-        reverse: whether to begin at the end; the results stand where the elements do.
-        unroll: how many steps at a time are straight code; True: all.
-
-    Returns:
-        The last carry, and the results, one array for each array of a result of `f`.
-
-    Raises:
-        TransformError: a carry whose structure changes, `f` that returns no pair, unknown length.
-        ShapeError: a carry whose shapes change, arrays of different lengths.
-    """
-    checked_function(f, "scan")
-    elements, xs_tree = flatten(xs)
-    elements = lifted_leaves("scan", elements, lambda: places("xs", xs))
-    count = _length("scan", xs, elements, xs_tree, length)
-    size = _steps_at_a_time("scan", unroll) or count
-    if size > 1 and count:
-        return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
-    leaves, carry_tree = flatten(init)
-    where = carry_places(f, 0, init)
-    leaves = lifted_leaves("scan", leaves, where)
-    weak = [weak_type_of(leaf) for leaf in leaves]
-    _, tree = flatten((init, xs))
-    rows = [shape_of(each).without_dimension(0) for each in elements]  # type: ignore[union-attr]
-    row_weak = [weak_type_of(each) for each in elements]
-    while True:
-        shapes = [*[shape_of(leaf) for leaf in leaves], *rows]
-        staged = stage(f, tree, shapes, [*weak, *row_weak])
-        _check_pair(staged, carry_tree, len(leaves))
-        staged, found = fitted("scan", "f", staged, leaves, weak, where, len(leaves))
-        if found is None:
-            break
-        leaves, weak = found
-    return _bound_scan(staged, leaves, elements, count, reverse)
-
-
-def _bound_scan(
-    staged: Staged, leaves: Sequence[Any], elements: Sequence[Any], length: int, reverse: bool
-) -> Any:
-    graph, read, carries = staged.graph, staged.read, len(leaves)
-    # The function takes (read, carry, elements); Scan has the elements first, and carries what is
-    # read along.
-    first = len(read) + carries
-    inputs = [*graph.inputs[first:], *graph.inputs[:first]]
-    outputs = [*graph.outputs[carries:], *graph.inputs[: len(read)], *graph.outputs[:carries]]
-    step = type(graph)(inputs, graph.instructions, outputs, graph.name)
-    stacked, carried = scan_all(step, elements, [*read, *leaves], length, is_reverse=reverse)
-    carry, ys = staged.results([*carried[len(read) :], *stacked])
-    return carry, with_axis(ys, length)
-
-
-def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: int | None) -> int:
-    """The number of steps over `xs`, whose arrays are `elements` and whose structure is `tree`."""
-    shapes = shapes_of_members(tree, [shape_of(each) for each in elements])
-    for index, shape in enumerate(shapes):
-        if not isinstance(shape, Shape) or not shape.rank:
-            raise explain(
-                ShapeError,
-                subject,
-                f"{places('xs', xs)[index]} has no leading axis",
-                [f"it is {shape}"],
-                "Arrays of xs are scanned along their first axes; let f read other values.",
-            )
-    sizes = {shape.dimensions[0] for shape in shapes if isinstance(shape, Shape)}
-    if length is not None:
-        sizes.add(int(length))
-    if len(sizes) == 1:
-        return sizes.pop()
-    if not sizes:
-        raise explain(
-            TransformError,
-            "scan",
-            "the number of steps is unknown",
-            ["xs has no arrays", "length = None"],
-            "Give length, or arrays to scan along.",
-        )
-    raise explain(
-        ShapeError,
-        subject,
-        "the arrays of xs differ in length",
-        [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
-        + [f"length = {length}"],
-        "All first axes must have one size, which is also length, where that is given.",
-    )
-
-
-def _check_pair(staged: Staged, carry_tree: Any, count: int) -> None:
-    children = staged.result_tree.children()
-    is_pair = len(children) == 2 and staged.result_tree.node_data() is not None
-    if not is_pair:
-        raise _no_pair(staged.result_tree, carry_tree)
-    if children[0] != carry_tree:
-        raise explain(
-            TransformError,
-            "scan",
-            "f returns a carry of another structure than it takes",
-            [
-                f"it returned {staged.result_tree}",
-                f"the carry is {carry_tree} of {count} arrays",
-                *difference("the carry", "it takes", carry_tree, "it returns", children[0]),
-            ],
-            "Return a pair (carry, result); the result may be None.",
-        )
-
-
-def _no_pair(returned: Any, carry: Any) -> TransformError:
-    return explain(
-        TransformError,
-        "scan",
-        "f does not return the next carry and a result",
-        [f"it returned {returned}", f"the carry is {carry}"],
-        "Return a pair (carry, result); the result may be None.",
-    )
-
-
-def _scan_unrolled(
-    f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool, size: int
-) -> tuple[Any, Any]:
-    from minixla.numpy import concatenate, stack
-
-    def step(carry: Any, row: Any) -> Any:
-        pair = f(carry, row)
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise _no_pair(tree_structure(pair), tree_structure(carry))
-        return pair
-
-    def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
-        results: list[Any] = [None] * number
-        for index in reversed(range(number)) if reverse else range(number):
-            carry, results[index] = step(carry, tree_map(lambda row, i=index: row[i], rows))
-        return carry, _combined(stack, results)
-
-    whole, rest = count // size, count % size
-    # In reverse the steps that do not fill a block are the first ones of xs, done last.
-    cut = rest if reverse else whole * size
-    main = tree_map(lambda x: x[cut:] if reverse else x[:cut], xs)
-    odd = tree_map(lambda x: x[:cut] if reverse else x[cut:], xs)
-    blocks = tree_map(lambda x: x.reshape((whole, size, *x.shape[1:])), main)
-    carry, ys = scan(lambda c, b: several(c, b, size), init, blocks, whole, reverse)
-    ys = tree_map(lambda y: y.reshape((whole * size, *y.shape[2:])), ys)
-    if not rest:
-        return carry, ys
-    carry, more = several(carry, odd, rest)
-    return carry, _combined(concatenate, [more, ys] if reverse else [ys, more])
-
-
-def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
-    """Pytrees that are alike as one, the arrays of each place put together by `combine`."""
-    taken = [flatten(each) for each in values]
-    columns = zip(*[leaves for leaves, _ in taken], strict=True)
-    return tree_unflatten(taken[0][1], [combine(column) for column in columns])
-
-
-@api_boundary
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """The results of a function for each element along leading axes, one by one (JAX: lax.map).
-
-    Args:
-        f: from one element to a result.
-        xs: a pytree of arrays, whose first axes are of one size.
-        batch_size: how many elements to take at a time, by `vmap`; default: one.
-
-    Returns:
-        The results, one array for each array of a result of `f`.
-
-    Raises:
-        ShapeError: arrays of different lengths.
-        AttributeValueError: `batch_size` is no positive integer.
-    """
-    checked_function(f, "map")
-    if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    size = static_int(batch_size, "map", "batch_size")
-    if size < 1:
-        raise explain(
-            AttributeValueError,
-            "map",
-            "batch_size is less than 1",
-            [f"batch_size = {batch_size}"],
-            "Give the number of elements to take at a time, or leave it out.",
-        )
-    from minixla.numpy import concatenate
-
-    lifted = _lifted("map", xs)
-    count = _length("map", xs, *flatten(lifted), None)
-    whole = count // size
-    cut = whole * size
-    blocks = tree_map(lambda x: x[:cut].reshape((whole, size, *x.shape[1:])), lifted)
-    ys = scan(lambda _, block: ((), vmap(f)(block)), (), blocks)[1]
-    ys = tree_map(lambda y: y.reshape((cut, *y.shape[2:])), ys)
-    if cut == count:
-        return ys
-    rest = vmap(f)(tree_map(lambda x: x[cut:], lifted))
-    return _combined(concatenate, [ys, rest])

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, cast
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import Function, Instance, Integer, attribute
 from minixla.core.batching import BatchTrace, BatchTracer
-from minixla.core.errors import DerivativeError, TransformError, explain
+from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import (
-    current_trace,
-    evaluate_graph,
-    shape_of,
-    trace_to_graph,
-    under,
-)
+from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph, under
 from minixla.engine import stage_for_jax
 from minixla.engine.random_keys import flatten
+from minixla.transforms.arguments import misfit
 from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import sum_over
@@ -31,12 +27,10 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import move_batch
 
 
-class StopGradient(Unary):
-    """The operand itself, as a constant for derivatives; it prints as HLO's copy."""
+class Unchanged(Unary):
+    """Base class of operations that give the operand itself."""
 
-    hlo_name = "copy"
     element_types = ALL
-    zero_derivative = "it is what stop_gradient is for"
 
     def reference(self, operand):
         return operand
@@ -45,41 +39,11 @@ class StopGradient(Unary):
         return operands
 
 
-class FlatFunction(Protocol):
-    """A function of a flat sequence of values that returns another.
+class StopGradient(Unchanged):
+    """The operand itself, as a constant for derivatives; it prints as HLO's copy."""
 
-    Each call of the user's has one of its own, and an operation of its own.
-    """
-
-    name: str
-
-    def __call__(self, *operands: Any) -> Sequence[Any]:
-        """The results."""
-        ...
-
-
-class JvpFunction(FlatFunction, Protocol):
-    """A function with a forward derivative rule of the user's; None stands for zero."""
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Results, and a tangent for each."""
-        ...
-
-
-class VjpFunction(FlatFunction, Protocol):
-    """A function with a reverse derivative rule of the user's; None stands for zero."""
-
-    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
-        """Results, and a pytree of what `backward` needs."""
-        ...
-
-    def backward(
-        self, residuals: Any, cotangents: Sequence[Any], shapes: Sequence[AnyShape]
-    ) -> Sequence[Any]:
-        """A cotangent for each operand; `shapes` are those of the results."""
-        ...
+    hlo_name = "copy"
+    zero_derivative = "it is what stop_gradient is for"
 
 
 class CustomDerivativeCall(Operation):
@@ -88,15 +52,18 @@ class CustomDerivativeCall(Operation):
     Where the current trace evaluates, the function runs in Python; in a graph it is a computation.
 
     Attributes:
-        function: the function with its rules. It takes all operands; its rules only those that
-            are not captured.
+        function: from all operands to a sequence of results, with a `name`; each call of the user's
+            has one of its own. Its rules take only what is not captured, and None is zero in them:
+            `jvp(primals, tangents)` gives results and tangents; `forward(operands, active)` results
+            and a pytree of residuals, of which `backward(residuals, cotangents, result shapes)`
+            gives a cotangent for each operand.
         computation: the Graph of the function, once staged.
         captured: how many leading operands are values that the function reads from outside.
     """
 
     hlo_name = "call"
     operands = ("operands...",)
-    function: FlatFunction = attribute(Function(), hlo=None)
+    function: Any = attribute(Function(), hlo=None)
     computation: Graph | None = attribute(Instance(Graph), default=None, hlo="to_apply")
     captured: int = attribute(Integer(0), default=0, hlo=None)
     #: The class of batched functions: (call, trace, dimensions of operands).
@@ -147,12 +114,9 @@ class CustomDerivativeCall(Operation):
 
     def _refuse_captured(self, active: Sequence[bool]) -> None:
         if any(active[: self.captured]):
-            raise explain(
-                DerivativeError,
-                self.builder_name,
-                "the function reads a value that is being differentiated",
-                advice="A custom rule only knows the arguments: pass the value as an argument.",
-            )
+            problem = "the function reads a value that is being differentiated"
+            advice = "A custom rule only knows the arguments: pass the value as an argument."
+            raise explain(DerivativeError, self.builder_name, problem, advice=advice)
 
     def _checked_results(self, results: Sequence[Any]) -> tuple[Any, ...]:
         """What a rule gave for the function's results, which must have the function's shapes."""
@@ -161,29 +125,25 @@ class CustomDerivativeCall(Operation):
         lifted = tuple([lift(result, name) for result in results])
         shapes = tuple([shape_of(result) for result in lifted])
         if self.computation is not None and shapes != self.computation.output_shapes:
-            raise explain(
-                TransformError,
-                name,
-                "the rule's result has other shapes than the function's",
-                [f"rule: {shapes}", f"function: {self.computation.output_shapes}"],
-                "The rule must return what the function returns, next to its derivative.",
-            )
+            problem = "the rule's result has other shapes than the function's"
+            shown = [f"rule: {shapes}", f"function: {self.computation.output_shapes}"]
+            advice = "The rule must return what the function returns, next to its derivative."
+            raise misfit(name, problem, shown, advice)
         return lifted
 
-    def _checked_derivative(self, what: str, index: int, given: Any, shape: AnyShape) -> Any:
-        """A tangent or cotangent of a rule, which must be like the value that it belongs to."""
-        if given is None:
-            return None
-        lifted = current_trace().lift(given, self.builder_name)
-        if shape_of(lifted) is not shape:
-            raise explain(
-                TransformError,
-                self.builder_name,
-                f"the rule's {what} {index} does not fit the value that it belongs to",
-                [f"{what} {index}: {shape_of(lifted)}", f"value: {shape}"],
-                f"A {what} has the shape and element type of its value.",
-            )
-        return lifted
+    def _checked(self, what: str, given: Sequence[Any], shapes: Sequence[AnyShape]) -> list[Any]:
+        """Tangents or cotangents of a rule, which must be like the values that they belong to."""
+        lift, found = current_trace().lift, list(given)
+        for index, (each, shape) in enumerate(zip(given, shapes, strict=True)):
+            if each is None:
+                continue
+            found[index] = lift(each, self.builder_name)
+            if shape_of(found[index]) is not shape:
+                problem = f"the rule's {what} {index} does not fit the value that it belongs to"
+                shown = [f"{what} {index}: {shape_of(found[index])}", f"value: {shape}"]
+                advice = f"A {what} has the shape and element type of its value."
+                raise misfit(self.builder_name, problem, shown, advice)
+        return found
 
 
 class CustomJvpCall(CustomDerivativeCall):
@@ -194,15 +154,10 @@ class CustomJvpCall(CustomDerivativeCall):
 
     def forward(self, primals, tangents):
         self._refuse_captured([tangent is not None for tangent in tangents])
-        captured, function = self.captured, cast(JvpFunction, self.function)
+        captured, function = self.captured, self.function
         results, moving = function.jvp(primals[captured:], tangents[captured:])
         results = self._checked_results(results)
-        return results, tuple(
-            [
-                self._checked_derivative("tangent", index, tangent, shape_of(result))
-                for index, (tangent, result) in enumerate(zip(moving, results, strict=True))
-            ]
-        )
+        return results, tuple(self._checked("tangent", moving, list(map(shape_of, results))))
 
 
 class CustomVjpCall(CustomDerivativeCall):
@@ -212,16 +167,13 @@ class CustomVjpCall(CustomDerivativeCall):
     hlo_name = "call"
 
     def forward(self, primals, tangents):
-        raise explain(
-            DerivativeError,
-            self.builder_name,
-            "a function with a custom_vjp rule cannot be differentiated forwards",
-            advice="Use grad or vjp, or define the rule with mx.custom_jvp, which serves both.",
-        )
+        problem = "a function with a custom_vjp rule cannot be differentiated forwards"
+        advice = "Use grad or vjp, or define the rule with mx.custom_jvp, which serves both."
+        raise explain(DerivativeError, self.builder_name, problem, advice=advice)
 
     def linearize(self, operands, active):
         self._refuse_captured(active)
-        captured, function = self.captured, cast(VjpFunction, self.function)
+        captured, function = self.captured, self.function
         results, residuals = function.forward(operands[captured:], active[captured:])
         results = self._checked_results(results)
         result_shapes = [shape_of(result) for result in results]
@@ -230,13 +182,9 @@ class CustomVjpCall(CustomDerivativeCall):
         def pullback(cotangents: Any) -> Sequence[Any]:
             given = [cotangents.get(index) for index in range(len(results))]
             found = function.backward(residuals, given, result_shapes)
-            pairs = enumerate(zip(found, shapes, strict=True))
-            return [None] * captured + [
-                self._checked_derivative("cotangent", index, each, shape)
-                if has_tangent(shape)
-                else None
-                for index, (each, shape) in pairs
-            ]
+            pairs = zip(found, shapes, strict=True)
+            wanted = [each if has_tangent(shape) else None for each, shape in pairs]
+            return [None] * captured + self._checked("cotangent", wanted, shapes)
 
         return results, pullback
 
@@ -348,7 +296,9 @@ class _BatchedVjp(_Batched):
         found = self._run(flat, operands, self.own_dimensions)
         kept = found[count:]
         values = [value for value, _ in kept]
-        return self._in_front(found[:count]), (values, _Layout(tree, [at for _, at in kept]))
+        # How they are laid out is a leaf of the batch's residuals.
+        layout = SimpleNamespace(tree=tree, dimensions=[at for _, at in kept])
+        return self._in_front(found[:count]), (values, layout)
 
     def backward(
         self, residuals: Any, cotangents: Sequence[Any], shapes: Sequence[AnyShape]
@@ -364,14 +314,6 @@ class _BatchedVjp(_Batched):
         found = self._in_front(self._run(flat, [*values, *cotangents], at))
         dimensions = self.own_dimensions
         return [_from_front(each, d) for each, d in zip(found, dimensions, strict=True)]
-
-
-class _Layout:
-    """How residuals of one member are laid out; a leaf of the batch's residuals."""
-
-    def __init__(self, tree: Any, dimensions: Sequence[int | None]) -> None:
-        self.tree = tree
-        self.dimensions = dimensions
 
 
 def _without_front(shape: AnyShape) -> AnyShape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 from jax.custom_derivatives import CustomVJPPrimal
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
-from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.errors import MinixlaError
 from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.nesting import nested
@@ -21,7 +21,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms.arguments import checked_function, is_single, named_after, positions
+from minixla.transforms.arguments import checked_function, is_single, misfit, named_after, positions
 from minixla.transforms.custom_calls import (
     CustomDerivativeCall,
     CustomJvpCall,
@@ -50,6 +50,7 @@ class _Custom:
     """What custom_jvp and custom_vjp share: argument handling."""
 
     __name__: str
+    symbolic_zeros = False
 
     def __init__(
         self,
@@ -95,22 +96,14 @@ class _Custom:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise explain(
-                TransformError,
-                name,
-                f"the arguments do not fit {self.fun.__name__}{signature}",
-                [str(error)],
-            ) from None
+            problem = f"the arguments do not fit {self.fun.__name__}{signature}"
+            raise misfit(name, problem, [str(error)]) from None
         bound.apply_defaults()
         given = [key for key in bound.kwargs if key in kwargs]
         if given:
-            raise explain(
-                TransformError,
-                name,
-                "keyword-only arguments are not supported",
-                [f"{key} = {kwargs[key]!r}" for key in given],
-                "Make them positional, or close over them.",
-            )
+            problem = "keyword-only arguments are not supported"
+            shown = [f"{key} = {kwargs[key]!r}" for key in given]
+            raise misfit(name, problem, shown, "Make them positional, or close over them.")
         return bound.args
 
 
@@ -129,13 +122,9 @@ def _positions_of(
     positional = [name for name, each in parameters.items() if each.kind <= each.VAR_POSITIONAL]
     for name in listed:
         if name not in positional:
-            raise explain(
-                TransformError,
-                subject,
-                f"nondiff_argnames names {name!r}, which is no positional parameter",
-                [f"the function takes {inspect.signature(fun)}"],
-                "Name a parameter that can be given by position.",
-            )
+            problem = f"nondiff_argnames names {name!r}, which is no positional parameter"
+            shown = [f"the function takes {inspect.signature(fun)}"]
+            raise misfit(subject, problem, shown, "Name a parameter that can be given by position.")
     return tuple([positional.index(name) for name in listed])
 
 
@@ -169,6 +158,18 @@ class _Flat:
         outputs, self.result_tree = flatten(result)
         return outputs
 
+    def _instantiated(self, derivatives: Sequence[Any], shapes: Iterable[AnyShape]) -> list[Any]:
+        """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
+        given = list(derivatives)
+        for index, (each, shape) in enumerate(zip(derivatives, shapes, strict=True)):
+            if each is None and not self.custom.symbolic_zeros:
+                if has_tangent(shape):
+                    given[index] = current_trace().lift(zeros_like(shape))
+                else:
+                    assert isinstance(shape, Shape), f"{shape} has no tangent"
+                    given[index] = float0_zeros(shape.dimensions)
+        return given
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -201,15 +202,7 @@ class custom_jvp(_Custom):
         nondiff_argnames: names of such arguments.
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: Sequence[int] | int = (),
-        nondiff_argnames: Sequence[str] | str = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+    jvp: Callable[..., Any] | None = None
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
@@ -227,13 +220,9 @@ class custom_jvp(_Custom):
             TransformError: the function has nondiff_argnums; use `defjvp`.
         """
         if self.nondiff_argnums:
-            raise explain(
-                TransformError,
-                "custom_jvp",
-                "defjvps does not go with nondiff_argnums",
-                [f"nondiff_argnums = {self.nondiff_argnums}"],
-                "Define one rule with defjvp.",
-            )
+            problem = "defjvps does not go with nondiff_argnums"
+            shown = [f"nondiff_argnums = {self.nondiff_argnums}"]
+            raise misfit("custom_jvp", problem, shown, "Define one rule with defjvp.")
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             result = self(*primals)
@@ -261,19 +250,16 @@ class _FlatJvp(_Flat):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        keep = self.custom.symbolic_zeros
-        shapes = map(shape_of, primals)
-        given = [_instantiated(t, shape, keep) for t, shape in zip(tangents, shapes, strict=True)]
+        given = self._instantiated(tangents, map(shape_of, primals))
         with at_own_lines():
             pair = self.custom.jvp(
                 *self.nondiff.values(),
                 tuple(tree_unflatten(self.tree, primals)),
                 tuple(tree_unflatten(self.tree, given)),
             )
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise _wrong_rule("custom_jvp", "a pair (result, tangent)", pair)
-        outputs = self._flat_result(pair[0])
-        return outputs, _matching("custom_jvp", "tangent", pair[1], self.result_tree)
+        result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
+        outputs = self._flat_result(result)
+        return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
 
 
 class custom_vjp(_Custom):
@@ -286,16 +272,8 @@ class custom_vjp(_Custom):
         nondiff_argnames: names of such arguments.
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: Sequence[int] | int = (),
-        nondiff_argnames: Sequence[str] | str = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
 
     def defvjp(
         self,
@@ -332,37 +310,21 @@ class _FlatVjp(_Flat):
             operands = list(map(CustomVJPPrimal, operands, active))
         with at_own_lines():
             pair = self.custom.fwd(*self._arguments(operands))
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise _wrong_rule("custom_vjp", "a pair (result, residuals) from fwd", pair)
-        return self._flat_result(pair[0]), pair[1]
+        wanted = "a pair (result, residuals) from fwd"
+        result, residuals = _several("custom_vjp", 2, wanted, pair)
+        return self._flat_result(result), residuals
 
     def backward(
         self, residuals: Any, cotangents: Sequence[Any], shapes: Sequence[AnyShape]
     ) -> Sequence[Any]:
-        keep = self.custom.symbolic_zeros
-        given = [_instantiated(c, shape, keep) for c, shape in zip(cotangents, shapes, strict=True)]
-        cotangent = tree_unflatten(self.result_tree, given)
+        cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
         with at_own_lines():
             found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
         arguments = self.tree.children()
-        if not isinstance(found, (tuple, list)) or len(found) != len(arguments):
-            wanted = f"a tuple of {len(arguments)} cotangents from bwd"
-            raise _wrong_rule("custom_vjp", wanted, found)
-        return [
-            leaf
-            for each, tree in zip(found, arguments, strict=True)
-            for leaf in _matching("custom_vjp", "cotangent", each, tree)
-        ]
-
-
-def _instantiated(derivative: Any, shape: AnyShape, keep_zero: bool) -> Any:
-    """A tangent or cotangent as a user's rule gets it: zeros are arrays unless `keep_zero`."""
-    if derivative is not None or keep_zero:
-        return derivative
-    if has_tangent(shape):
-        return current_trace().lift(zeros_like(shape))
-    assert isinstance(shape, Shape), f"{shape} has no tangent"
-    return float0_zeros(shape.dimensions)
+        wanted = f"a tuple of {len(arguments)} cotangents from bwd"
+        given = _several("custom_vjp", len(arguments), wanted, found)
+        pairs = zip(given, arguments, strict=True)
+        return [leaf for pair in pairs for leaf in _matching("custom_vjp", "cotangent", *pair)]
 
 
 def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
@@ -376,13 +338,10 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
             if leaf is not None and structure != tree_structure(0):
                 raise ValueError(f"an array stands where the value has {structure}")
     except ValueError as error:
-        raise explain(
-            TransformError,
-            subject,
-            f"the rule returned a {what} of another structure",
-            [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]],
-            f"Return a {what} like the value that it belongs to (None for zero).",
-        ) from None
+        problem = f"the rule returned a {what} of another structure"
+        shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
+        advice = f"Return a {what} like the value that it belongs to (None for zero)."
+        raise misfit(subject, problem, shown, advice) from None
     return [
         None if is_float0(leaf) else leaf
         for leaf, structure in zip(leaves, structures, strict=True)
@@ -390,20 +349,14 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
     ]
 
 
-def _no_rule(subject: str, fun: Callable[..., Any], call: str) -> TransformError:
-    return explain(
-        TransformError,
-        subject,
-        f"{getattr(fun, '__name__', fun)!r} has no derivative rule",
-        advice=f"Define it with {call}.",
-    )
+def _no_rule(subject: str, fun: Callable[..., Any], call: str) -> MinixlaError:
+    problem = f"{getattr(fun, '__name__', fun)!r} has no derivative rule"
+    return misfit(subject, problem, advice=f"Define it with {call}.")
 
 
-def _wrong_rule(subject: str, wanted: str, given: Any) -> TransformError:
-    return explain(
-        TransformError,
-        subject,
-        "the rule returned something else than it should",
-        [f"it returned {type(given).__name__}"],
-        f"Return {wanted}.",
-    )
+def _several(subject: str, count: int, wanted: str, given: Any) -> Sequence[Any]:
+    """What a rule returned, which must be so many values."""
+    if isinstance(given, (tuple, list)) and len(given) == count:
+        return given
+    problem, shown = "the rule returned something else than it should", type(given).__name__
+    raise misfit(subject, problem, [f"it returned {shown}"], f"Return {wanted}.")

@@ -10,7 +10,7 @@ from typing import Any
 from minixla.core.errors import MinixlaError, explain
 from minixla.core.operation import Operation
 from minixla.core.source import ReverseSource, Source, find_source, is_user_file
-from minixla.core.tracing import Trace, _state, default_trace, under
+from minixla.core.tracing import _state, default_trace, under
 from minixla.transforms.number_search import CONSTANT, Maker, maker_in
 from minixla.transforms.number_watch import (
     INFS,
@@ -21,7 +21,7 @@ from minixla.transforms.number_watch import (
     shown,
     without_jax_checks,
 )
-from minixla.transforms.watching import WatchTrace
+from minixla.transforms.watching import WatchTrace, enclosing
 
 
 class CheckTrace(WatchTrace):
@@ -82,18 +82,13 @@ class CheckTrace(WatchTrace):
         )
 
 
-def _is_checked(trace: Trace | None) -> bool:
-    while trace is not None and not isinstance(trace, CheckTrace):
-        trace = trace.parent
-    return trace is not None
-
-
 @contextmanager
 def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
     previous = _state.watch
     _state.watch = (previous or NumberWatch()).with_kind(kind, enabled)
-    trace = _state.trace if _is_checked(_state.trace) else CheckTrace(_state.trace)
+    is_checked = any(isinstance(each, CheckTrace) for each in enclosing(_state.trace))
+    trace = _state.trace if is_checked else CheckTrace(_state.trace)
     try:
         with under(trace, is_level=False), kind.jax_check(enabled):
             yield

@@ -16,7 +16,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.attributes import Attribute, Boolean, Function, Integer, attribute
 from minixla.core.batching import BatchTrace
-from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.errors import AttributeValueError, explain
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TokenShape, TupleShape, shape_of_data
@@ -24,7 +24,9 @@ from minixla.core.stablehlo_text import quoted
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import stage_for_jax
+from minixla.transforms.arguments import misfit
 from minixla.transforms.named_axes import BatchAxis
+from minixla.transforms.watching import enclosing
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
 
@@ -136,12 +138,10 @@ def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[S
 def _numbers() -> list[Any]:
     """The number of the member in each batch for which a program is being made, innermost first."""
     found, is_staged = [], False
-    trace: Any = current_trace()
-    while trace is not None:
+    for trace in enclosing(current_trace()):
         if isinstance(trace, BatchTrace) and is_staged:
             found.append(BatchAxis(trace).index())
         is_staged = is_staged or type(trace) is GraphTrace
-        trace = trace.parent
     return found
 
 
@@ -157,54 +157,47 @@ def _opened(value: Any) -> Any:
     return tuple([_opened(get_tuple_element(value, i)) for i in range(len(shape.elements))])
 
 
-def _call(make: Callable[[_Arguments], Any], args: Any, kwargs: Any, ordered: bool) -> None:
+def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
     leaves, tree = tree_flatten(tree_map(_opened, (args, kwargs)))
     is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
     held = tuple([None if flag else x for x, flag in zip(leaves, is_value, strict=True)])
     values = [x for x, flag in zip(leaves, is_value, strict=True) if flag]
-    callback = make(_Arguments(tree, tuple(is_value), held))
+    callback = _OfArrays(function, tree, tuple(is_value), held)
     DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
 
 
 @dataclass(frozen=True, eq=False)
-class _Arguments:
-    """How the arguments of a function are made of arrays.
+class _OfArrays:
+    """A user's function, as one of arrays.
 
     Attributes:
-        tree: the structure of (args, kwargs).
-        is_value: which of its leaves are arrays.
+        function: takes pytrees.
+        tree: the structure of its (args, kwargs).
+        is_value: which of the leaves are arrays.
         held: the others.
     """
 
+    function: Callable[..., Any]
     tree: Any
     is_value: tuple[bool, ...]
     held: tuple[Any, ...]
 
-    def __call__(self, *values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return tree_unflatten(self.tree, spread(self.is_value, values, self.held))
+    def __call__(self, *values: Any) -> None:
+        args, kwargs = tree_unflatten(self.tree, spread(self.is_value, values, self.held))
+        self.function(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Arguments) or self.is_value != other.is_value:
+        if not isinstance(other, _OfArrays) or self._key != other._key:
             return False
         pairs = zip(self.held, other.held, strict=True)
-        return self.tree == other.tree and all(
-            x is y or (type(x) is type(y) is str and x == y) for x, y in pairs
-        )
+        return all(x is y or (type(x) is type(y) is str and x == y) for x, y in pairs)
 
     def __hash__(self) -> int:
-        return hash((self.tree, self.is_value))
+        return hash(self._key)
 
-
-@dataclass(frozen=True)
-class _Function:
-    """A user's function of arrays."""
-
-    function: Callable[..., Any]
-    arguments: _Arguments
-
-    def __call__(self, *values: Any) -> None:
-        args, kwargs = self.arguments(*values)
-        self.function(*args, **kwargs)
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.function, self.tree, self.is_value
 
 
 @dataclass(frozen=True)
@@ -212,17 +205,15 @@ class _Print:
     """Prints arrays; NumPy's printing options are those of the line that asked for it."""
 
     fmt: str
-    arguments: _Arguments
     options: tuple[tuple[str, Any], ...]
 
-    def __call__(self, *values: Any) -> None:
-        args, kwargs = self.arguments(*values)
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
         with np.printoptions(**dict(self.options)):
             # One call, so that lines of several threads stay whole.
             sys.stdout.write(self.fmt.format(*args, **kwargs) + "\n")
 
     def __hash__(self) -> int:
-        return hash((self.fmt, self.arguments))
+        return hash(self.fmt)
 
 
 class _Checker(string.Formatter):
@@ -279,7 +270,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     """
     _check_format(fmt, args, kwargs)
     options = tuple(np.get_printoptions().items())
-    _call(lambda arguments: _Print(fmt, arguments, options), args, kwargs, ordered)
+    _call(_Print(fmt, options), args, kwargs, ordered)
 
 
 def debug_callback(
@@ -300,10 +291,7 @@ def debug_callback(
         TransformError: `callback` is no function.
     """
     if not callable(callback):
-        raise explain(
-            TransformError,
-            "debug_callback",
-            f"it was given {type(callback).__name__} instead of a function",
-            advice="Give the function first, then its arguments: debug_callback(f, x).",
-        )
-    _call(lambda arguments: _Function(callback, arguments), args, kwargs, ordered)
+        problem = f"it was given {type(callback).__name__} instead of a function"
+        advice = "Give the function first, then its arguments: debug_callback(f, x)."
+        raise misfit("debug_callback", problem, advice=advice)
+    _call(callback, args, kwargs, ordered)

@@ -10,24 +10,14 @@ from jax import ShapeDtypeStruct
 from jax.core import Tracer as JaxTracer
 from jax.tree_util import tree_map, tree_unflatten
 
-from minixla.core.errors import ConcretizationError, ShapeError, TransformError, explain, too_large
-from minixla.core.graph import Graph
+from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
 from minixla.core.shapes import Shape, shape_of_data
-from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import (
-    Tracer,
-    _state,
-    shape_of,
-    trace_to_graph,
-    under,
-    weak_type_of,
-)
+from minixla.core.tracing import Tracer, _state, shape_of, under
 from minixla.core.tuples import TupleValue
 from minixla.engine import random_keys
-from minixla.engine.float0 import flatten
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.transforms.arguments import checked_function, named_after, split_static
-from minixla.transforms.places import argument_places, leaf_shapes, structure_places
+from minixla.transforms.arguments import Arguments, checked_function, in_place_of, misfit
+from minixla.transforms.staging import Staged, traced
 from minixla.transforms.watching import watched
 
 
@@ -55,11 +45,11 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
 
     checked_function(fun, "reference")
 
-    @hiding_frames
+    @in_place_of(fun)
     def evaluated(*args: Any, **kwargs: Any) -> Any:
         return evaluate_in_numpy(fun, args, kwargs, precision)
 
-    return named_after(evaluated, fun)
+    return evaluated
 
 
 def evaluate_in_numpy(
@@ -110,10 +100,7 @@ def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
 
 
 def make_graph(
-    fun: Callable[..., Any],
-    static_argnums: int | Sequence[int] = (),
-    *,
-    return_shape: bool = False,
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool = False
 ) -> Callable[..., Any]:
     """A function that returns the graph of `fun` for given arguments (JAX: make_jaxpr).
 
@@ -129,56 +116,39 @@ def make_graph(
     """
     checked_function(fun, "make_graph")
 
-    @hiding_frames
+    @in_place_of(fun)
     def graph_of(*args: Any, **kwargs: Any) -> Any:
-        dynamic, rebuild = split_static(args, static_argnums)
-        leaves, tree = flatten((dynamic, kwargs))
-        trees: list[Any] = []
+        found = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
+        return (found.graph, _described(found)) if return_shape else found.graph
 
-        def flat(*tracers: Any) -> list[Any]:
-            for tracer, leaf in zip(tracers, leaves, strict=True):
-                if weak_type_of(leaf):
-                    tracer._mark_weak()
-            positional, named = tree_unflatten(tree, tracers)
-            results, result_tree = flatten(fun(*rebuild(positional), **named))
-            trees.append((result_tree, list(map(weak_type_of, results))))
-            return results
-
-        name = getattr(fun, "__name__", "main")
-        shapes = leaf_shapes(
-            "make_graph", leaves, lambda: argument_places(fun, args, kwargs, static_argnums)
-        )
-
-        def where() -> list[str]:
-            return structure_places("the result", trees[0][0])
-
-        graph, captured = trace_to_graph(flat, shapes, name, open_inputs=True, where=where)
-        if captured:
-            raise explain(
-                TransformError,
-                "make_graph",
-                "the function reads traced values of an enclosing function",
-                [repr(tracer) for tracer in captured],
-                "A graph is closed: pass the values as arguments.",
-            )
-        return (graph, _described(graph, *trees[0])) if return_shape else graph
-
-    return named_after(graph_of, fun)
+    return graph_of
 
 
-def _described(graph: Graph, tree: Any, weak: Sequence[bool]) -> Any:
+def closed(given: Arguments, apply: Callable[..., Any] | None = None) -> Staged:
+    """A function traced for arguments, which reads no values besides.
+
+    Args:
+        given: the arguments.
+        apply: the function in the form of `given.apply`, which is the default.
+    """
+    fun = apply or given.apply
+    found = traced(fun, given.tree, given.shapes(), given.weak(), given.name, open_inputs=True)
+    if found.read:
+        problem = "the function reads traced values of an enclosing function"
+        advice = "A graph is closed: pass the values as arguments."
+        raise misfit("make_graph", problem, [repr(tracer) for tracer in found.read], advice)
+    return found
+
+
+def _described(found: Staged) -> Any:
     """A tree like a function's result with JAX's descriptions of arrays."""
-    pairs = zip(graph.output_shapes, weak, strict=True)
-    return tree_unflatten(tree, [_description(shape, flag) for shape, flag in pairs])
+    pairs = zip(found.graph.output_shapes, found.weak, strict=True)
+    return tree_unflatten(found.result_tree, [_description(*pair) for pair in pairs])
 
 
 def _description(shape: Any, weak: bool) -> ShapeDtypeStruct:
     if isinstance(shape, Shape):
         return ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
-    raise explain(
-        ShapeError,
-        "make_graph",
-        "return_shape describes arrays, and a result is none",
-        [f"result {shape}"],
-        "Take the members out of a tuple with get_tuple_element.",
-    )
+    problem = "return_shape describes arrays, and a result is none"
+    advice = "Take the members out of a tuple with get_tuple_element."
+    raise explain(ShapeError, "make_graph", problem, [f"result {shape}"], advice)

@@ -3,119 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
-from minixla.core.errors import DerivativeError, TransformError, explain
+from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.linear import zeros_like
-from minixla.core.reverse import ReverseTrace, ReverseTracer
+from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import Shape
-from minixla.core.tracebacks import api_boundary, hiding_frames
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
+    Arguments,
     checked_function,
-    is_single,
+    in_place_of,
     leaving,
     leaving_all,
-    named_after,
-    positions,
+    misfit,
 )
-from minixla.transforms.places import (
-    Places,
-    argument_places,
-    chosen_places,
-    difference,
-    leaf_shapes,
-    lifted_leaves,
-    structure_places,
-)
+from minixla.transforms.places import Places, difference, lifted_leaves, structure_places
 from minixla_ops.vocabulary.shorthand import ones_like
 
 
-class _Recorded:
-    """A function run under a reverse trace: its outputs and the way back to chosen leaves."""
+class Outcome:
+    """What a function gives under a trace, as values of the trace that was current before.
+
+    Attributes:
+        outputs: the leaves of the result, as the function returned them.
+        values: the same without the derivatives that the trace knows of them.
+        tree: the structure of the result.
+        aux: the auxiliary data, None without `has_aux`.
+    """
 
     def __init__(
-        self,
-        subject: str,
-        fun: Callable[..., Any],
-        leaves: Sequence[Any],
-        has_aux: bool,
-        where: Places,
+        self, subject: str, trace: Trace, call: Callable[[], Any], has_aux: bool = False
     ) -> None:
-        parent = _state.trace
-        self.trace = trace = ReverseTrace(parent)
-        self.leaves = lifted_leaves(subject, leaves, where)
-        self.inputs = [trace.add_input(x) if _is_inexact(x) else None for x in self.leaves]
-        tracers = [x if t is None else t for x, t in zip(self.leaves, self.inputs, strict=True)]
+        self.trace, parent = trace, _state.trace
         try:
             with under(trace):
-                out = fun(*tracers)
+                out = call()
         finally:
             trace.alive = False
+
         self.aux = None
         if has_aux:
-            out, aux = _split_aux(subject, out)
-            self.aux = _leaving_aux(self._value, aux, parent, subject)
-        self.outputs, self.tree = flatten(out)
-        self.values = leaving_all(list(map(self._value, self.outputs)), parent, subject, out)
+            if not isinstance(out, (tuple, list)) or len(out) != 2:
+                problem = "the function did not return a pair, as has_aux=True wants"
+                shown = [f"it returned {type(out).__name__}"]
+                raise misfit(subject, problem, shown, "Return (result, auxiliary data).")
+            out, aux = out
 
-    def _value(self, output: Any) -> Any:
-        is_mine = type(output) is ReverseTracer and output._trace is self.trace
-        return output.value if is_mine else output
+            def leave(leaf: Any) -> Any:
+                value = self.value_of(leaf)
+                if not isinstance(value, Tracer):
+                    return value  # what is no tracer passes as it is
+                return leaving(value, parent, subject, lambda: "auxiliary data")
+
+            self.aux = tree_map(leave, aux)
+        self.outputs, self.tree = flatten(out)
+        self.values = leaving_all(list(map(self.value_of, self.outputs)), parent, subject, out)
+
+    def is_own(self, output: Any) -> bool:
+        """Whether the trace knows a derivative of an output."""
+        return isinstance(output, WrappingTracer) and output._trace is self.trace
+
+    def value_of(self, output: Any) -> Any:
+        """An output without its derivative."""
+        is_own = isinstance(output, WrappingTracer) and output._trace is self.trace
+        return output.value if is_own else output
+
+    def result(self, leaves: Sequence[Any] | None = None) -> Any:
+        """The function's result, or others in its structure."""
+        return tree_unflatten(self.tree, self.values if leaves is None else leaves)
+
+
+class _Recorded:
+    """A function run under a reverse trace: its outcome and the way back to its arguments."""
+
+    def __init__(self, subject: str, given: Arguments, has_aux: bool) -> None:
+        trace = ReverseTrace(_state.trace)
+        self.leaves = given.lifted()
+        self.inputs = [trace.add_input(x) if is_inexact(x) else None for x in self.leaves]
+        tracers = [x if t is None else t for x, t in zip(self.leaves, self.inputs, strict=True)]
+        self.out = Outcome(subject, trace, lambda: given.call(*tracers), has_aux)
 
     def pull(self, cotangents: Sequence[Any]) -> list[Any]:
         """A cotangent for each leaf; float0 zeros for leaves that have none."""
         tracers = [tracer for tracer in self.inputs if tracer is not None]
-        found = iter(self.trace.pull(self.outputs, cotangents, tracers))
-        lift = _state.trace.lift
-        results = []
-        for leaf, tracer in zip(self.leaves, self.inputs, strict=True):
-            if tracer is None:
-                results.append(float0_zeros(leaf.shape))
-            else:
-                cotangent = next(found)
-                value = lift(zeros_like(leaf) if cotangent is None else cotangent)
-                results.append(as_weak_as(leaf, value))
-        return results
+        trace: Any = self.out.trace
+        found = iter(trace.pull(self.out.outputs, cotangents, tracers))
+        pairs = zip(self.leaves, self.inputs, strict=True)
+        return [derivative_of(x, None if tracer is None else next(found)) for x, tracer in pairs]
 
 
-def _is_inexact(value: Any) -> bool:
+def is_inexact(value: Any) -> bool:
+    """Whether a value is an array of floats or complex numbers."""
     shape = shape_of(value)
     return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
-def as_weak_as(primal: Any, derivative: Any) -> Any:
-    """A derivative, weakly typed where the value that it belongs to is."""
-    return _state.trace.weakly(derivative) if weak_type_of(primal) else derivative
+def derivative_of(primal: Any, derivative: Any) -> Any:
+    """A derivative as the user gets it, weakly typed like its primal; None is zero.
 
-
-def _split_aux(subject: str, out: Any) -> tuple[Any, Any]:
-    if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise explain(
-            TransformError,
-            subject,
-            "the function did not return a pair, as has_aux=True wants",
-            [f"it returned {type(out).__name__}"],
-            "Return (result, auxiliary data).",
-        )
-    return out[0], out[1]
-
-
-def _leaving_aux(value_of: Callable[[Any], Any], aux: Any, parent: Trace, subject: str) -> Any:
-    """Auxiliary data with the parent's values; what is no tracer passes as it is."""
-
-    def leave(leaf: Any) -> Any:
-        value = value_of(leaf)
-        if not isinstance(value, Tracer):
-            return value
-        return leaving(value, parent, subject, lambda: "auxiliary data")
-
-    return tree_map(leave, aux)
+    The zeros of what has no derivative are of float0.
+    """
+    if derivative is None:
+        if not is_inexact(primal):
+            return float0_zeros(primal.shape)
+        derivative = zeros_like(primal)
+    found = _state.trace.lift(derivative)
+    return _state.trace.weakly(found) if weak_type_of(primal) else found
 
 
 @api_boundary
@@ -136,80 +138,76 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
     checked_function(fun, "vjp")
-    leaves, tree = flatten(primals)
-    recorded = _Recorded(
-        "vjp",
-        lambda *flat: fun(*tree_unflatten(tree, flat)),
-        leaves,
-        has_aux,
-        lambda: argument_places(fun, primals),
-    )
+    given = Arguments("vjp", fun, primals)
+    recorded = _Recorded("vjp", given, has_aux)
+    out = recorded.out
 
     @api_boundary
     def pullback(cotangent: Any) -> Any:
-        given, given_tree = tree_flatten(cotangent)
-        if given_tree != without_keys(recorded.tree):
-            raise _wrong_structure("vjp", "cotangent", given_tree, "result", recorded.tree)
-        checked = _checked_tangents(
-            "vjp",
-            "cotangent",
-            given,
-            recorded.values,
-            lambda: structure_places("the result", recorded.tree),
-        )
-        return tree_unflatten(tree, recorded.pull(checked))
+        names = "cotangent", "result"
+        where = lambda: structure_places("the result", out.tree)  # noqa: E731
+        cotangents = checked_tangents("vjp", names, cotangent, out.tree, out.values, where)
+        return given.alike(recorded.pull(cotangents))
 
-    result = tree_unflatten(recorded.tree, recorded.values)
-    return (result, pullback, recorded.aux) if has_aux else (result, pullback)
+    return (out.result(), pullback, out.aux) if has_aux else (out.result(), pullback)
 
 
-def _wrong_structure(
-    subject: str, what: str, given: Any, other: str, wanted: Any
-) -> TransformError:
-    return explain(
-        TransformError,
-        subject,
-        f"the {what} has another structure than the {other}",
-        [
-            f"{what}: {given}",
-            f"{other}: {wanted}",
-            *difference("", f"{what} has", given, f"{other} has", wanted),
-        ],
-        f"Give a {what} with one array for each array of the {other}.",
-    )
-
-
-def _checked_tangents(
-    subject: str, what: str, tangents: Sequence[Any], primals: Sequence[Any], where: Places
+def checked_tangents(
+    subject: str,
+    names: tuple[str, str],
+    given: Any,
+    tree: Any,
+    primals: Sequence[Any],
+    where: Places,
 ) -> list[Any]:
-    """Tangents or cotangents as values, None for float0 zeros."""
+    """The leaves of tangents or cotangents as values, None for float0 zeros.
+
+    Args:
+        subject: the transformation, for messages.
+        names: what they are called, and what they belong to.
+        given: a pytree of them.
+        tree: the structure that it must have.
+        primals: the leaves of what they belong to.
+        where: gives the places of these.
+    """
+    (what, other), (leaves, own) = names, tree_flatten(given)
+    known, wanted = tree_flatten(tree_unflatten(without_keys(tree), range(tree.num_leaves)))
+    empty = list(map(is_float0, known))
+    if own != wanted or not all(map(is_float0, compress(leaves, empty))):
+        raise misfit(
+            subject,
+            f"the {what} has another structure than the {other}",
+            [
+                f"{what}: {own}",
+                f"{other}: {tree}",
+                *difference("", f"{what} has", own, f"{other} has", tree),
+            ],
+            f"Give a {what} with one array for each array of the {other}.",
+        )
+    what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
     return [
-        _checked_tangent(subject, what, tangent, primal, lambda i=index: where()[i])
-        for index, (tangent, primal) in enumerate(zip(tangents, primals, strict=True))
+        _checked_tangent(subject, what, leaf, primal, lambda i=index: where()[i])
+        for index, (leaf, primal) in enumerate(zip(leaves, primals, strict=True))
     ]
 
 
 def _checked_tangent(
     subject: str, what: str, tangent: Any, primal: Any, where: Callable[[], str]
 ) -> Any:
-    primal_shape = shape_of(primal)
+    shape = shape_of(primal)
+    wanted = shape if is_inexact(primal) else "float0, since integers have no derivative"
     if is_float0(tangent):
-        if not _is_inexact(primal):
+        found: Any = f"float0{list(tangent.shape)}"
+        if wanted is not shape:
             return None
-        given: Any = f"float0{list(tangent.shape)}"
     else:
         tangent = lifted_leaves(subject, [tangent], lambda: [f"the {what} of {where()}"])[0]
-        given = shape_of(tangent)
-        if given is primal_shape and _is_inexact(primal):
+        found = shape_of(tangent)
+        if found is wanted:
             return tangent
-    wanted = primal_shape if _is_inexact(primal) else "float0, since integers have no derivative"
-    raise explain(
-        TransformError,
-        subject,
-        f"the {what} of {where()} does not fit it",
-        [f"{where()}: {primal_shape}", f"{what}: {given}"],
-        f"It must be {wanted}.",
-    )
+    problem = f"the {what} of {where()} does not fit it"
+    shown = [f"{where()}: {shape}", f"{what}: {found}"]
+    raise misfit(subject, problem, shown, f"It must be {wanted}.")
 
 
 def value_and_grad(
@@ -237,7 +235,7 @@ def value_and_grad(
         DerivativeError: integer arguments or complex values where they are not allowed.
     """
     checked_function(fun, "value_and_grad")
-    return named_after(hiding_frames(_both(fun, argnums, has_aux, holomorphic, allow_int)), fun)
+    return in_place_of(fun)(_both(fun, argnums, has_aux, holomorphic, allow_int))
 
 
 def _both(
@@ -251,82 +249,50 @@ def _both(
     name = "grad"
 
     def derived(*args: Any, **kwargs: Any) -> Any:
-        chosen = positions(argnums, len(args), name)
-        leaves, tree = flatten([args[index] for index in chosen])
-
-        def where() -> Sequence[str]:
-            return chosen_places(fun, args, chosen)
-
-        shapes = leaf_shapes(name, leaves, where)
-        for index, shape in enumerate(shapes):
-            _check_input(name, shape, holomorphic, allow_int, lambda i=index: where()[i])
-
-        def flat(*tracers: Any) -> Any:
-            full = list(args)
-            for index, value in zip(chosen, tree_unflatten(tree, tracers), strict=True):
-                full[index] = value
-            return fun(*full, **kwargs)
-
-        recorded = _Recorded(name, flat, leaves, has_aux, where)
-        value = _scalar_output(recorded, holomorphic)
-        found = tree_unflatten(tree, recorded.pull([_state.trace.lift(ones_like(value))]))
-        gradient = found[0] if is_single(argnums) else tuple(found)
-        return ((value, recorded.aux) if has_aux else value), gradient
+        given = Arguments.chosen(name, fun, args, kwargs, argnums)
+        for index, shape in enumerate(given.shapes()):
+            _check_input(shape, holomorphic, allow_int, lambda i=index: given.where()[i])
+        recorded = _Recorded(name, given, has_aux)
+        value, aux = _scalar_output(recorded.out, holomorphic), recorded.out.aux
+        gradient = given.alike(recorded.pull([_state.trace.lift(ones_like(value))]))
+        return (value, aux) if has_aux else value, gradient
 
     return derived
 
 
-def _scalar_output(recorded: _Recorded, holomorphic: bool) -> Any:
-    shapes = [shape_of(value) for value in recorded.values]
-    only = shapes[0] if recorded.tree == tree_structure(0) else None
+def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
+    shapes = [shape_of(value) for value in out.values]
+    only = shapes[0] if out.tree == tree_structure(0) else None
     if not isinstance(only, Shape) or only.rank:
-        raise explain(
-            TransformError,
+        raise misfit(
             "grad",
             "the function does not return one scalar",
-            [f"it returned {recorded.tree} of shapes {shapes}"],
+            [f"it returned {out.tree} of shapes {shapes}"],
             "Reduce the result to a scalar (for example with .sum()), use has_aux=True for more "
             "results, or mx.vjp or mx.jacrev for functions of other results.",
         )
     kind = only.element_type
     if kind.is_complex != holomorphic or not kind.is_inexact:
-        raise explain(
-            DerivativeError,
-            "grad",
-            f"the function returns {only} with holomorphic={holomorphic}",
-            advice="The result must be a real float, or complex with holomorphic=True.",
-        )
-    return recorded.values[0]
+        problem = f"the function returns {only} with holomorphic={holomorphic}"
+        advice = "The result must be a real float, or complex with holomorphic=True."
+        raise explain(DerivativeError, "grad", problem, advice=advice)
+    return out.values[0]
 
 
-def _check_input(
-    subject: str, shape: Any, holomorphic: bool, allow_int: bool, where: Callable[[], str]
-) -> None:
-    if not isinstance(shape, Shape):
-        raise explain(
-            DerivativeError,
-            subject,
-            f"{where()} is not an array",
-            [f"it is {shape}"],
-            "Give its members as a Python tuple, or differentiate with mx.vjp.",
-        )
-    kind = shape.element_type
-    if holomorphic and not kind.is_complex:
-        raise explain(
-            DerivativeError,
-            "grad",
-            f"holomorphic=True, and {where()} is of type {kind}",
-            [f"it is {shape}"],
-            "Give complex arguments.",
-        )
-    if not kind.is_inexact and not allow_int:
-        raise explain(
-            DerivativeError,
-            "grad",
-            f"{where()} of type {kind} has no gradient",
-            [f"it is {shape}"],
-            "Give floats (1.0, not 1), choose other argnums, or set allow_int=True for zeros.",
-        )
+def _check_input(shape: Any, holomorphic: bool, allow_int: bool, where: Callable[[], str]) -> None:
+    kind = shape.element_type if isinstance(shape, Shape) else None
+    if kind is None:
+        problem = f"{where()} is not an array"
+        advice = "Give its members as a Python tuple, or differentiate with mx.vjp."
+    elif holomorphic and not kind.is_complex:
+        problem = f"holomorphic=True, and {where()} is of type {kind}"
+        advice = "Give complex arguments."
+    elif not kind.is_inexact and not allow_int:
+        problem = f"{where()} of type {kind} has no gradient"
+        advice = "Give floats (1.0, not 1), choose other argnums, or set allow_int=True for zeros."
+    else:
+        return
+    raise explain(DerivativeError, "grad", problem, [f"it is {shape}"], advice)
 
 
 def grad(
@@ -344,20 +310,17 @@ def grad(
     checked_function(fun, "grad")
     both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @hiding_frames
+    @in_place_of(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return named_after(derived, fun)
+    return derived
 
 
 @api_boundary
 def jvp(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool = False,
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
     """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
 
@@ -375,55 +338,17 @@ def jvp(
     """
     checked_function(fun, "jvp")
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise explain(
-            TransformError,
-            "jvp",
-            "primals and tangents must be tuples or lists",
-            [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"],
-            "Write mx.jvp(f, (x,), (t,)).",
-        )
-    parent = _state.trace
-    leaves, tree = flatten(tuple(primals))
-    given, given_tree = tree_flatten(tuple(tangents))
-    if given_tree != without_keys(tree):
-        raise _wrong_structure("jvp", "tangents", given_tree, "primals", tree)
-    trace = ForwardTrace(parent)
-
-    def where() -> Sequence[str]:
-        return argument_places(fun, primals)
-
-    leaves = lifted_leaves("jvp", leaves, where)
-    checked = _checked_tangents("jvp", "tangent", given, leaves, where)
+        problem = "primals and tangents must be tuples or lists"
+        shown = [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"]
+        raise misfit("jvp", problem, shown, "Write mx.jvp(f, (x,), (t,)).")
+    given, trace = Arguments("jvp", fun, primals), ForwardTrace(_state.trace)
+    leaves, names = given.lifted(), ("tangents", "primals")
+    tree = given.tree
+    checked = checked_tangents("jvp", names, tuple(tangents), tree, leaves, given.where)
     pairs = zip(leaves, checked, strict=True)
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
-    try:
-        with under(trace):
-            out = fun(*tree_unflatten(tree, inputs))
-    finally:
-        trace.alive = False
-    aux = None
-    if has_aux:
-        out, aux = _split_aux("jvp", out)
-        aux = _leaving_aux(lambda leaf: _primal_of(trace, leaf), aux, parent, "jvp")
-    outputs, out_tree = flatten(out)
-    values = leaving_all([_primal_of(trace, output) for output in outputs], parent, "jvp", out)
-    tangents_out = [_tangent_of(trace, *pair) for pair in zip(outputs, values, strict=True)]
-    result = tree_unflatten(out_tree, values)
-    tangent = tree_unflatten(out_tree, tangents_out)
-    return (result, tangent, aux) if has_aux else (result, tangent)
-
-
-def _is_own(trace: ForwardTrace, value: Any) -> bool:
-    return type(value) is ForwardTracer and value._trace is trace
-
-
-def _primal_of(trace: ForwardTrace, value: Any) -> Any:
-    return value.value if _is_own(trace, value) else value
-
-
-def _tangent_of(trace: ForwardTrace, output: Any, value: Any) -> Any:
-    if not _is_own(trace, output):
-        if not _is_inexact(value):
-            return float0_zeros(value.shape)
-        return as_weak_as(value, trace.parent.lift(zeros_like(value)))
-    return as_weak_as(value, trace.parent.lift(output.tangent))
+    out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
+    pairs = zip(out.outputs, out.values, strict=True)
+    moving = [derivative_of(x, each.tangent if out.is_own(each) else None) for each, x in pairs]
+    pair = out.result(), out.result(moving)
+    return (*pair, out.aux) if has_aux else pair

@@ -10,31 +10,26 @@ from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTracer
-from minixla.core.linear import spread, zeros_like
+from minixla.core.linear import spread
 from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
-from minixla.core.tracebacks import api_boundary, hiding_frames
-from minixla.core.tracing import _state, evaluate_graph, shape_of, under
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import float0_zeros
-from minixla.engine.random_keys import flatten, without_keys
 from minixla.transforms.arguments import (
+    Arguments,
     checked_function,
-    is_single,
-    leaving_all,
-    named_after,
-    positions,
+    in_place_of,
 )
 from minixla.transforms.gradients import (
-    _checked_tangents,
-    _is_inexact,
-    _leaving_aux,
-    _split_aux,
-    _wrong_structure,
-    as_weak_as,
+    Outcome,
+    checked_tangents,
+    derivative_of,
+    is_inexact,
     jvp,
     vjp,
 )
-from minixla.transforms.places import argument_places, chosen_places, lifted_leaves, places
+from minixla.transforms.places import Places, places
 from minixla.transforms.vmap import vmap
 
 
@@ -57,63 +52,29 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         TransformError: from the linear function, where the tangents do not fit the primals.
     """
     checked_function(fun, "linearize")
-    parent = _state.trace
-    leaves, tree = flatten(primals)
-    leaves = lifted_leaves("linearize", leaves, lambda: argument_places(fun, primals))
-    trace = LinearizeTrace(parent)
-    recorder = trace.recorder
+    given, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
+    leaves, recorder = given.lifted(), trace.recorder
     inputs = [
-        ForwardTracer(trace, leaf, recorder.add_input(shape_of(leaf)))
-        if _is_inexact(leaf)
-        else leaf
-        for leaf in leaves
+        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if is_inexact(x) else x
+        for x in leaves
     ]
-
-    def value_of(output: Any) -> Any:
-        is_mine = type(output) is ForwardTracer and output._trace is trace
-        return output.value if is_mine else output
-
-    aux = None
     try:
-        with under(trace):
-            out = fun(*tree_unflatten(tree, inputs))
-        if has_aux:
-            out, aux = _split_aux("linearize", out)
-            aux = _leaving_aux(value_of, aux, parent, "linearize")
-        outputs, out_tree = flatten(out)
-        values = leaving_all(list(map(value_of, outputs)), parent, "linearize", out)
-        moving = [output.tangent if value_of(output) is not output else None for output in outputs]
-        kept = [each for each in moving if each is not None]
-        graph = recorder.graph(kept, "linearized").silent().pruned()
+        out = Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
+        moving = [each.tangent for each in out.outputs if out.is_own(each)]
+        graph = recorder.graph(moving, "linearized").silent().pruned()
     finally:
-        trace.alive = recorder.alive = False
-    captured = recorder.captured
+        recorder.alive = False
+    captured, flags = recorder.captured, list(map(out.is_own, out.outputs))
 
     @api_boundary
     def linear(*tangents: Any) -> Any:
-        given, given_tree = tree_flatten(tangents)
-        if given_tree != without_keys(tree):
-            raise _wrong_structure("linearize", "tangents", given_tree, "primals", tree)
-        lift = _state.trace.lift
-        checked = _checked_tangents(
-            "linearize", "tangent", given, leaves, lambda: argument_places(fun, primals)
-        )
-        operands = [each for each, leaf in zip(checked, leaves, strict=True) if _is_inexact(leaf)]
-        found = iter(evaluate_graph(graph, [*captured, *operands]))
-        results = [
-            _zero_tangent(value, lift) if each is None else as_weak_as(value, lift(next(found)))
-            for each, value in zip(moving, values, strict=True)
-        ]
-        return tree_unflatten(out_tree, results)
+        names, tree = ("tangents", "primals"), given.tree
+        checked = checked_tangents("linearize", names, tangents, tree, leaves, given.where)
+        operands = [each for each, leaf in zip(checked, leaves, strict=True) if is_inexact(leaf)]
+        found = spread(flags, evaluate_graph(graph, [*captured, *operands]))
+        return out.result(list(map(derivative_of, out.values, found)))
 
-    result = tree_unflatten(out_tree, values)
-    return (result, linear, aux) if has_aux else (result, linear)
-
-
-def _zero_tangent(value: Any, lift: Callable[[Any], Any]) -> Any:
-    if not _is_inexact(value):
-        return float0_zeros(value.shape)
-    return as_weak_as(value, lift(zeros_like(value)))
+    return (out.result(), linear, out.aux) if has_aux else (out.result(), linear)
 
 
 def jacfwd(
@@ -140,21 +101,23 @@ def jacfwd(
     """
     checked_function(fun, "jacfwd")
 
-    @hiding_frames
+    @in_place_of(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        flat, leaves, rebuild = _chosen("jacfwd", fun, argnums, args, kwargs, holomorphic)
+        given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
+        leaves = given.lifted()
+        _check_kinds("jacfwd", leaves, given.where, holomorphic)
 
         def push(*tangents: Any) -> Any:
-            outcome = jvp(flat, tuple(leaves), tangents, has_aux)
+            outcome = jvp(given.call, tuple(leaves), tangents, has_aux)
             _check_results("jacfwd", outcome[0], holomorphic)
             return outcome[1:]
 
         bases = _basis(leaves)
         out = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(*bases)
-        jacobian = tree_map(lambda each: rebuild(_split(each, leaves, -1)), out[0])
+        jacobian = tree_map(lambda each: given.alike(_split(each, leaves, -1)), out[0])
         return (jacobian, out[1]) if has_aux else jacobian
 
-    return named_after(derived, fun)
+    return derived
 
 
 def jacrev(
@@ -171,15 +134,15 @@ def jacrev(
     """
     checked_function(fun, "jacrev")
 
-    @hiding_frames
+    @in_place_of(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        flat, leaves, rebuild = _chosen(
-            "jacrev", fun, argnums, args, kwargs, holomorphic, allow_int
-        )
-        moving = [_is_inexact(leaf) for leaf in leaves]
+        given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
+        leaves = given.lifted()
+        _check_kinds("jacrev", leaves, given.where, holomorphic, allow_int)
+        moving = [is_inexact(leaf) for leaf in leaves]
 
         def of_moving(*tracers: Any) -> Any:
-            return flat(*spread(moving, tracers, leaves))
+            return given.call(*spread(moving, tracers, leaves))
 
         inexact = [leaf for leaf, flag in zip(leaves, moving, strict=True) if flag]
         result, pull, *aux = vjp(of_moving, *inexact, has_aux=has_aux)
@@ -193,11 +156,11 @@ def jacrev(
             else [float0_zeros((*out.shape, *leaf.shape)) for out in outputs]
             for leaf, flag in zip(leaves, moving, strict=True)
         ]
-        columns = [rebuild(list(column)) for column in zip(*parts, strict=True)]
+        columns = [given.alike(list(column)) for column in zip(*parts, strict=True)]
         jacobian = tree_unflatten(tree, columns)
         return (jacobian, *aux) if has_aux else jacobian
 
-    return named_after(derived, fun)
+    return derived
 
 
 def hessian(
@@ -211,62 +174,24 @@ def hessian(
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 
-def _chosen(
-    subject: str,
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    holomorphic: bool,
-    allow_int: bool = False,
-) -> tuple[Callable[..., Any], list[Any], Callable[[Sequence[Any]], Any]]:
-    """`fun` of the leaves of the chosen arguments, these, and how to put such leaves together."""
-    chosen = positions(argnums, len(args), subject)
-    leaves, tree = tree_flatten([args[index] for index in chosen])
-
-    def where() -> Sequence[str]:
-        return chosen_places(fun, args, chosen)
-
-    leaves = lifted_leaves(subject, leaves, where)
-    for index, leaf in enumerate(leaves):
-        _check_kind(subject, lambda i=index: where()[i], leaf, holomorphic, allow_int)
-
-    def flat(*tracers: Any) -> Any:
-        full = list(args)
-        for index, value in zip(chosen, tree_unflatten(tree, tracers), strict=True):
-            full[index] = value
-        return fun(*full, **kwargs)
-
-    def rebuild(found: Sequence[Any]) -> Any:
-        parts = tree_unflatten(tree, found)
-        return parts[0] if is_single(argnums) else tuple(parts)
-
-    return flat, leaves, rebuild
-
-
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
-    for index, result in enumerate(tree_flatten(results)[0]):
-        _check_kind(
-            subject, lambda i=index: places("the result", results)[i], result, holomorphic, False
-        )
+    where = lambda: places("the result", results)  # noqa: E731
+    _check_kinds(subject, tree_flatten(results)[0], where, holomorphic)
 
 
-def _check_kind(
-    subject: str, where: Callable[[], str], value: Any, holomorphic: bool, allow_int: bool
+def _check_kinds(
+    subject: str, values: Sequence[Any], where: Places, holomorphic: bool, allow_int: bool = False
 ) -> None:
-    shape = shape_of(value)
-    kind = shape.element_type if isinstance(shape, Shape) else None
-    if kind is not None and (
-        (kind.is_complex if holomorphic else kind.is_float) or (allow_int and not kind.is_inexact)
-    ):
-        return
-    raise explain(
-        DerivativeError,
-        subject,
-        f"{where()} has no Jacobian with holomorphic={holomorphic}",
-        [f"it is {shape}"],
-        "Arguments and results must be real floats, or complex with holomorphic=True.",
-    )
+    for index, shape in enumerate(map(shape_of, values)):
+        kind = shape.element_type if isinstance(shape, Shape) else None
+        if kind is not None and (
+            (kind.is_complex if holomorphic else kind.is_float)
+            or (allow_int and not kind.is_inexact)
+        ):
+            continue
+        problem = f"{where()[index]} has no Jacobian with holomorphic={holomorphic}"
+        advice = "Arguments and results must be real floats, or complex with holomorphic=True."
+        raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,25 +12,19 @@ from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
 from minixla.core.state import restore_state
 from minixla.core.tracebacks import hide_frames, hiding_frames
-from minixla.core.tracing import (
-    _state,
-    default_trace,
-    not_a_value,
-    shape_of,
-    weak_type_of,
-)
+from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.core.tuples import TupleValue
-from minixla.engine.float0 import flatten
+from minixla.engine import raise_ours, stage_for_jax
 from minixla.transforms.arguments import (
+    Arguments,
     Cache,
     StaticArguments,
     checked_function,
     named_after,
-    split_static,
 )
-from minixla.transforms.evaluation import make_graph
+from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import Layouts
-from minixla.transforms.places import argument_places, check_leaves
+from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.programs.call import call
 
@@ -54,8 +48,6 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     checked_function(fun, "jit")
-    from minixla.engine import check_memory, raise_interrupt
-
     evaluator = default_trace()
     compiled = _Compiled(fun, options)
     nested = _Nested(fun, options)
@@ -72,10 +64,9 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
                 restore_state(evaluator, 0)
             raise
         except Exception as error:
-            raise_interrupt(error)
             try:
+                raise_ours(error, "jit")
                 nested.check_arguments(args, kwargs)
-                check_memory(error, "jit")
             except MinixlaError as refusal:
                 hide_frames(refusal)
                 raise
@@ -101,8 +92,6 @@ class _Compiled:
     __slots__ = ("_made_of", "call")
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
-        from minixla.engine import stage_for_jax
-
         self._made_of = fun, options
         self.call: Any = jax.jit(named_after(stage_for_jax(fun), fun), **options)
 
@@ -130,18 +119,12 @@ class _Nested:
         self._cache: dict[Any, Staged] = Cache()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        fun, dynamic, kwargs, static = self._of_dynamic(args, kwargs)
-        leaves, tree = flatten((dynamic, kwargs))
+        given, static = self._taken_apart("jit", args, kwargs)
+        leaves, apply = given.leaves, self._layouts.around(given.apply)
         shapes = [shape_of(leaf, "jit") for leaf in leaves]
-        weak = [weak_type_of(leaf) for leaf in leaves]
-
-        def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
-            return fun(*positional, **named)
-
-        name = getattr(self._fun, "__name__", "main")
-        found = stage_once(self._cache, "jit", rebuilt, tree, shapes, weak, static, name)
-        results = call(found.graph, *found.read, *leaves)
-        return found.results(results)
+        traced = apply, given.tree, shapes, given.weak(), given.name
+        found = stage_once(self._cache, "jit", static, *traced)
+        return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Checks that all arguments are arrays, or numbers that fit an element type.
@@ -150,33 +133,25 @@ class _Nested:
             ShapeError: one is no array; the message names its place.
             IntegerRangeError: one is a Python int that is too large.
         """
-        _, kwargs = self._static.split_names(kwargs)
-        numbers = self._static.numbers(args)
-        leaves, _ = flatten((split_static(args, numbers)[0], kwargs))
-        names = argument_places(self._fun, args, kwargs, numbers)
+        given, _ = self._taken_apart("jit", args, kwargs)
+        names = given.where()
         if _state.trace is default_trace():
-            for leaf, place in zip(leaves, names, strict=True):
+            for leaf, place in zip(given.leaves, names, strict=True):
                 if isinstance(leaf, TupleValue):
                     raise not_a_value(leaf, "jit", place)
-        check_leaves("jit", leaves, names)
+        check_leaves("jit", given.leaves, names)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the function for these arguments."""
-        fun, _, kwargs, _ = self._of_dynamic(args, kwargs)
-        numbers = self._static.numbers(args)
-        whole = named_after(lambda *a, **k: fun(*split_static(a, numbers)[0], **k), self._fun)
-        return make_graph(whole, numbers)(*args, **kwargs)
+        given, _ = self._taken_apart("make_graph", args, kwargs)
+        return closed(given, self._layouts.around(given.apply)).graph
 
-    def _of_dynamic(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], list[tuple[Any, Any]]]:
-        """The function of the arguments that are not static, these, and the static ones."""
+    def _taken_apart(
+        self, subject: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Arguments, list[tuple[Any, Any]]]:
+        """The arguments that are not static, and the static ones."""
         by_name, named = self._static.split_names(kwargs)
         numbers = self._static.numbers(args)
-        dynamic, rebuild = split_static(args, numbers)
-
-        def fun(*positional: Any, **others: Any) -> Any:
-            return self._fun(*rebuild(positional), **others, **by_name)
-
+        dynamic = [n for n in range(len(args)) if n not in numbers] if numbers else None
         static = [*((number, args[number]) for number in numbers), *sorted(by_name.items())]
-        return self._layouts.around(fun), dynamic, named, static
+        return Arguments(subject, self._fun, args, named, dynamic, by_name), static

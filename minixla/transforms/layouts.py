@@ -10,12 +10,12 @@ from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import Attribute, attribute
-from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, current_trace, weak_type_of
 from minixla.engine.random_keys import flatten
 from minixla.reference_evaluator.trace import ReferenceTrace
+from minixla.transforms.arguments import flatten_prefix, misfit
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -49,13 +49,9 @@ class ShardingConstraint(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
-            raise explain(
-                TransformError,
-                "jit",
-                "a loop or branch on one device cannot hold a function with a layout",
-                [f"the layout is {self.sharding}"],
-                "Give in_shardings and out_shardings to the jit around the loop or branch.",
-            )
+            problem = "a loop or branch on one device cannot hold a function with a layout"
+            advice = "Give in_shardings and out_shardings to the jit around the loop or branch."
+            raise misfit("jit", problem, [f"the layout is {self.sharding}"], advice)
         name, text = emit.name(), self._shardy(shapes[0])
         emit.line(f"{name} = sdy.sharding_constraint {operands[0]} {text} : {shapes[0].stablehlo}")
         return [name]
@@ -123,21 +119,20 @@ class Layouts:
         self._results = options.get("out_shardings", place)
 
     def around(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with its arguments and results laid out; itself where nothing is said."""
+        """A function of arguments by position and by name, these and its results laid out.
+
+        It is the function itself where nothing is said.
+        """
         if self._arguments is None and self._results is None:
             return fun
 
-        def laid_out(*args: Any, **kwargs: Any) -> Any:
+        def laid_out(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if kwargs and self._arguments is not None:
-                raise explain(
-                    TransformError,
-                    "jit",
-                    "in_shardings and arguments by name do not go together",
-                    [f"by name: {', '.join(kwargs)}", f"in_shardings = {self._arguments}"],
-                    "Give the arguments by position.",
-                )
+                problem = "in_shardings and arguments by name do not go together"
+                shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {self._arguments}"]
+                raise misfit("jit", problem, shown, "Give the arguments by position.")
             args = _constrained("in_shardings", args, self._arguments)
-            return _constrained("out_shardings", fun(*args, **kwargs), self._results)
+            return _constrained("out_shardings", fun(args, kwargs), self._results)
 
         return laid_out
 
@@ -149,17 +144,7 @@ def _constrained(name: str, values: Any, shardings: Any) -> Any:
     leaves, tree = flatten(values)
     whole = tree_unflatten(tree, range(len(leaves)))
     is_said = lambda x: x is None or isinstance(x, PartitionSpec)  # noqa: E731
-    try:
-        listed = jax.tree.broadcast(shardings, whole, is_leaf=is_said)
-    except ValueError as error:
-        raise explain(
-            TransformError,
-            "jit",
-            f"{name} does not fit the structure that it describes",
-            [f"{name} = {shardings}", f"structure: {tree}", str(error).splitlines()[0]],
-            f"{name} is a sharding, None, or a tree of these that is a prefix of the structure.",
-        ) from None
-    found = jax.tree.leaves(listed, is_leaf=is_said)
+    found = flatten_prefix("jit", name, whole, shardings, "a sharding", is_said)
     pairs = zip(leaves, found, strict=True)
     placed = [x if each is None else _placed(x, _known(name, each)) for x, each in pairs]
     return tree_unflatten(tree, placed)
@@ -178,8 +163,7 @@ def _known(name: str, sharding: Any) -> Any:
             return NamedSharding(mesh, sharding)
     elif isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
         return sharding
-    raise explain(
-        TransformError,
+    raise misfit(
         "jit",
         f"{name} inside another transformation is no layout that a program here can keep",
         [f"{name} holds {sharding!r}"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import traceback
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from minixla.core.source import Source, find_source, is_user_file
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_trace, under
 from minixla.transforms.number_watch import NumberWatch
-from minixla.transforms.watching import WatchTrace
+from minixla.transforms.watching import WatchTrace, enclosing
 
 # More leaks are not described, nor holders of one, nor steps on the way to a holder.
 _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
@@ -89,7 +90,7 @@ def _raise_leaks(trace: RecordTrace) -> None:
     gc.collect()
     # Not isinstance, which asks objects that stand for others.
     tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer)]
-    leaks = [x for x in tracers if not x._trace.alive and _is_under(x._trace, trace)]
+    leaks = [x for x in tracers if not x._trace.alive and trace in enclosing(x._trace)]
     held = [(each, _holders(each, tracers, leaks)) for each in leaks]
     # What only a pullback or the like holds is no leak.
     described = [_described(each, holders, trace) for each, holders in held if holders]
@@ -97,27 +98,17 @@ def _raise_leaks(trace: RecordTrace) -> None:
         raise _error(described)
 
 
-def _is_under(trace: Any, other: Trace) -> bool:
-    while trace is not None and trace is not other:
-        trace = trace.parent
-    return trace is other
-
-
 def _error(described: Sequence[Sequence[str]]) -> LeakedTracerError:
     count = len(described)
     lines = [line for each in described[:_MOST_LEAKS] for line in each]
     if count > _MOST_LEAKS:
         lines.append(f"and {count - _MOST_LEAKS} more")
-    return explain(
-        LeakedTracerError,
-        "checking_leaks",
-        "a tracer outlives its transformation"
-        if count == 1
-        else f"{count} tracers outlive their transformations",
-        lines,
-        "Return the value from the transformed function instead of storing it where it lives "
-        "longer than the call.",
-    )
+    problem = f"{count} tracers outlive their transformations"
+    if count == 1:
+        problem = "a tracer outlives its transformation"
+    advice = "Return the value from the transformed function instead of storing it where it lives "
+    advice += "longer than the call."
+    return explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
 
 
 def _described(tracer: Tracer, holders: Sequence[str], trace: RecordTrace) -> list[str]:
@@ -215,8 +206,7 @@ def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Found:
 
 
 def _of_object(holder: Any, key: str, path: str) -> list[str]:
-    name = type(holder).__qualname__
-    return [f"{key}{path}, an attribute of an object of class {name}"]
+    return [f"{key}{path}, an attribute of an object of class {type(holder).__qualname__}"]
 
 
 def _is_ours(value: Any) -> bool:
@@ -243,11 +233,9 @@ def _closures(cell: CellType) -> list[tuple[str, str]]:
 def _running(value: Any, path: str) -> list[str]:
     """The variables bound to a value of the user's functions that are running in this thread."""
     found = []
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
+    for frame, _ in traceback.walk_stack(sys._getframe()):
         code = frame.f_code
         if is_user_file(code.co_filename) and code.co_name != "<module>":
             names = [name for name, each in frame.f_locals.items() if each is value]
             found += [f"{name}{path}, a variable of {code.co_qualname}" for name in names]
-        frame = frame.f_back
     return found

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minixla.core.errors import ShapeError, TransformError, explain
+from jax.tree_util import tree_unflatten
+
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, weak_type_of
 from minixla.engine.float0 import flatten
-from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names, places
+from minixla.numpy.operands import static_int
+from minixla.transforms.arguments import misfit
+from minixla.transforms.places import Places, difference, parameter_names, places
 from minixla.transforms.staging import Staged, stage
 from minixla_ops.elementwise.conversion import convert_element_type
 
@@ -20,23 +24,56 @@ def carry_places(fun: Callable[..., Any], number: int, init: Any) -> Places:
 
 
 def stable_body(
-    subject: str, name: str, body_fun: Callable[..., Any], init: Any, where: Places
-) -> tuple[Staged, list[Any], Any]:
-    """The body of a loop, the leaves of the first value and the structure of the arguments.
+    subject: str,
+    name: str,
+    body: Callable[..., Any],
+    tree: Any,
+    leaves: Sequence[Any],
+    where: Places,
+    check: Callable[[Any], None],
+    rows: Sequence[Any] = (),
+) -> tuple[Staged, list[Any]]:
+    """The body of a loop, and the first value in the types that the body settles on.
 
     Weakly typed leaves take the type that the body gives them.
+
+    Args:
+        subject: the function of the user's call, for messages.
+        name: the parameter that is the body.
+        body: takes what goes through the loop, and what it gets in each step.
+        tree: the structure of its arguments.
+        leaves: the first value.
+        where: gives the places of these.
+        check: checks the structure of the body's result, of which the next value is first.
+        rows: arrays whose entries the steps get.
     """
-    leaves, tree = flatten((init,))
-    leaves = lifted_leaves(subject, leaves, where)
-    weak = [weak_type_of(leaf) for leaf in leaves]
+    leaves, weak = list(leaves), list(map(weak_type_of, leaves))
+    shapes_of_rows: list[Any] = [shape_of(each).without_dimension(0) for each in rows]  # type: ignore[union-attr]
+    weak_rows = list(map(weak_type_of, rows))
     while True:
-        shapes = [shape_of(leaf) for leaf in leaves]
-        staged = stage(body_fun, tree, shapes, weak)
-        check_structure(subject, body_fun, 0, flatten(init)[1], staged.result_tree)
-        stable, found = fitted(subject, name, staged, leaves, weak, where)
-        if found is None:
-            return stable, leaves, tree
-        leaves, weak = found
+        shapes = [*map(shape_of, leaves), *shapes_of_rows]
+        staged = stage(body, tree, shapes, [*weak, *weak_rows])
+        check(staged.result_tree)
+        fitted = []
+        given = zip(leaves, weak, staged.graph.output_shapes, staged.weak, strict=False)
+        for index, (leaf, is_weak, shape, stays_weak) in enumerate(given):
+            known: Any = shape_of(leaf)
+            if shape is known:
+                fitted.append((leaf, is_weak and stays_weak))
+                continue
+            if not is_weak or not isinstance(shape, Shape) or shape.dimensions != known.dimensions:
+                raise explain(
+                    ShapeError,
+                    subject,
+                    f"{name} returns another shape for {where()[index]} than it takes",
+                    [f"it takes {known}", f"it returns {shape}"],
+                    "What goes through a loop keeps its shape and element type: convert it in the "
+                    "loop, or before.",
+                )
+            fitted.append((converted_to(leaf, shape), False))
+        if [flag for _, flag in fitted] == weak:
+            return staged, leaves
+        leaves, weak = [leaf for leaf, _ in fitted], [flag for _, flag in fitted]
 
 
 def check_structure(
@@ -46,8 +83,7 @@ def check_structure(
     if returned == taken:
         return
     name = parameter_names(body_fun, number + 1)[number]
-    raise explain(
-        TransformError,
+    raise misfit(
         subject,
         "body_fun returns another structure than it takes",
         [
@@ -59,47 +95,30 @@ def check_structure(
     )
 
 
-def fitted(
-    subject: str,
-    name: str,
-    staged: Staged,
-    leaves: Sequence[Any],
-    weak: Sequence[bool],
-    where: Places,
-    carries: int | None = None,
-) -> tuple[Staged, tuple[list[Any], list[bool]] | None]:
-    """What a loop's body gives compared with what it takes.
-
-    Returns:
-        The body; and, where weakly typed leaves must be of other types, the leaves to stage it
-        with again.
-    """
-    given = staged.graph.output_shapes[:carries]
-    if all(shape_of(x) is s for x, s in zip(leaves, given, strict=True)):
-        flags = [a and b for a, b in zip(weak, staged.weak, strict=False)]
-        if flags == list(weak):
-            return staged, None
-        return staged, (list(leaves), flags)
-    changed, flags = [], []
-    for index, (leaf, shape, is_weak) in enumerate(zip(leaves, given, weak, strict=True)):
-        known = shape_of(leaf)
-        assert isinstance(shape, Shape) and isinstance(known, Shape)
-        if shape is not known and (not is_weak or shape.dimensions != known.dimensions):
-            raise explain(
-                ShapeError,
-                subject,
-                f"{name} returns another shape for {where()[index]} than it takes",
-                [f"it takes {known}", f"it returns {shape}"],
-                "What goes through a loop keeps its shape and element type: convert it in the "
-                "loop, or before.",
-            )
-        changed.append(converted_to(leaf, shape))
-        flags.append(is_weak and shape is known)
-    return staged, (changed, flags)
-
-
 def converted_to(value: Any, shape: Any) -> Any:
     """A value of the element type of `shape`."""
     if shape_of(value) is shape:
         return value
     return convert_element_type(_state.trace.lift(value), shape.element_type)
+
+
+def lifted(subject: str, values: Any) -> Any:
+    """A pytree whose leaves are values of the current trace."""
+    leaves, tree = flatten(values)
+    return tree_unflatten(tree, [_state.trace.lift(leaf, subject) for leaf in leaves])
+
+
+def steps_at_a_time(subject: str, unroll: Any) -> int | None:
+    """How many steps are straight code: 0 and False mean one, True all, which is None here.
+
+    Raises:
+        AttributeValueError: `unroll` is no number of steps.
+    """
+    if unroll is True:
+        return None
+    size = static_int(unroll, subject, "unroll")
+    if size < 0:
+        problem = "unroll is negative"
+        advice = "Give the number of steps at a time, or True for all."
+        raise explain(AttributeValueError, subject, problem, [f"unroll = {unroll}"], advice)
+    return max(size, 1)

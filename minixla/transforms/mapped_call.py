@@ -10,13 +10,13 @@ import numpy as np
 
 from minixla.core.attributes import Attribute, Instance, attribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
-from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.linear import pullback_by
 from minixla.core.tracing import current_trace, evaluate_graph
 from minixla.engine.devices import own_count, run_mapped
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.reference_evaluator.trace import ReferenceTrace
+from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import DeviceAxis
 from minixla_ops.elementwise.comparisons import eq
@@ -85,8 +85,7 @@ class MappedCall(RunsPrograms):
     def reference(self, *operands):
         own, size = own_count(self.devices), len(self.devices)
         if own < size:
-            raise explain(
-                TransformError,
+            raise misfit(
                 "pmap",
                 "the reference has no members of other processes",
                 [f"{size} devices, {own} of this process"],
@@ -95,12 +94,8 @@ class MappedCall(RunsPrograms):
         return tuple(_simulated(self.computation, operands, self.in_axes, self.out_axes, size))
 
     def stablehlo(self, emit, operands, shapes, results):
-        raise explain(
-            TransformError,
-            "pmap",
-            "it cannot run inside a loop, a branch or another computation on one device",
-            advice="Put the loop or branch inside the mapped function.",
-        )
+        problem = "it cannot run inside a loop, a branch or another computation on one device"
+        raise misfit("pmap", problem, advice="Put the loop or branch inside the mapped function.")
 
     def of_derived(
         self, computation: Graph, in_axes: Sequence[int | None], out_axes: Sequence[int | None]
@@ -155,24 +150,14 @@ class MappedCall(RunsPrograms):
 def _backward(
     graphs: ReverseGraphs, given: Sequence[int | None], wanted: Sequence[int | None], size: int
 ) -> Graph:
-    """The second half of a reverse derivative, on one of the devices.
+    """The second half of a reverse derivative, on one of so many devices.
 
     A result without a mapped axis is that of the first device: the others' cotangents are zero.
-    An operand without one went to all devices: its cotangent is the sum of theirs.
-
-    Args:
-        graphs: made by `vjp_graphs`.
-        given: the axis of each cotangent.
-        wanted: the axis of each cotangent of an operand.
-        size: the number of devices.
+    An operand without one went to all devices: its cotangent is the sum of theirs. `given` and
+    `wanted` have the axis of each cotangent that the second half takes and gives.
     """
-    if None not in (*given, *wanted):
-        return graphs.backward
-    key = ("mapped", *given, "to", *wanted, size)
-    made = graphs.backward.memo.get(key)
-    if made is not None:
-        return made
-    kept = len(graphs.backward.inputs) - len(given)
+    half = graphs.backward
+    kept = len(half.inputs) - len(given)
 
     def backward(*values: Any) -> list[Any]:
         devices = DeviceAxis(size)
@@ -181,25 +166,20 @@ def _backward(
             select(is_first, value, zeros_like(value)) if axis is None else value
             for value, axis in zip(values[kept:], given, strict=True)
         ]
-        found = evaluate_graph(graphs.backward, [*values[:kept], *cotangents])
-        return [
-            devices.apply(AxisSum, value) if axis is None else value
-            for value, axis in zip(found, wanted, strict=True)
-        ]
+        found = evaluate_graph(half, [*values[:kept], *cotangents])
+        pairs = zip(found, wanted, strict=True)
+        return [devices.apply(AxisSum, x) if axis is None else x for x, axis in pairs]
 
-    made = program(backward, graphs.backward.input_shapes, graphs.backward.name)
-    graphs.backward.memo[key] = made
-    return made
+    if None not in (*given, *wanted):
+        return half
+    key = ("mapped", *given, "to", *wanted, size)
+    return half.remembered(key, program, backward, half.input_shapes, half.name)
 
 
 def _batched(
     computation: Graph, places: tuple[int | None, ...], size: int
 ) -> tuple[Graph, tuple[int | None, ...]]:
     """The computation over a batch, which is last in what has one; where it would have been."""
-    key = ("mapped batch", places, size)
-    made = computation.memo.get(key)
-    if made is not None:
-        return made
     graph, found = batched_graph(computation, places, size)
 
     def last(*values: Any) -> list[Any]:
@@ -208,8 +188,8 @@ def _batched(
             x if at is None else move_batch(x, at, array_shape(x).rank - 1, size) for x, at in pairs
         ]
 
-    made = computation.memo[key] = program(last, graph.input_shapes, graph.name), found
-    return made
+    key = ("mapped batch", places, size)
+    return graph.remembered(key, program, last, graph.input_shapes, graph.name), found
 
 
 def _simulated(

@@ -13,10 +13,10 @@ from jax.tree_util import tree_map
 
 import minixla_ops as ops
 from minixla.core.batching import BatchTrace, BatchTracer
-from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
+from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import (
     AxisAllGather,
     AxisAllToAll,
@@ -132,13 +132,9 @@ def _axes(subject: str, axis_name: Any) -> list[Axis]:
         if not known:
             own = [each for each, _ in _state.axes if each is not UNNAMED]
             listed = ", ".join(map(repr, [*own, *bound]))
-            raise explain(
-                TransformError,
-                subject,
-                f"the axis name {name!r} is not bound",
-                [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"],
-                f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map.",
-            )
+            shown = [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"]
+            advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
+            raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
         found.append(known[-1])
     return found
 
@@ -146,13 +142,9 @@ def _axes(subject: str, axis_name: Any) -> list[Axis]:
 def _one_axis(subject: str, axis_name: Any) -> Axis:
     axes = _axes(subject, axis_name)
     if len(axes) != 1:
-        raise explain(
-            TransformError,
-            subject,
-            f"it works on one axis, not on {len(axes)}",
-            [f"axis_name = {axis_name!r}"],
-            "Call it once for each axis.",
-        )
+        problem = f"it works on one axis, not on {len(axes)}"
+        shown = [f"axis_name = {axis_name!r}"]
+        raise misfit(subject, problem, shown, "Call it once for each axis.")
     return axes[0]
 
 
@@ -162,31 +154,40 @@ def _groups(subject: str, axis: Axis, given: Sequence[Sequence[int]] | None) -> 
     groups = tuple([tuple(map(int, group)) for group in given])
     members = sorted([number for group in groups for number in group])
     if members != list(range(axis.size)) or len({len(group) for group in groups}) != 1:
-        raise explain(
-            TransformError,
-            subject,
-            "axis_index_groups do not divide the axis into groups of one size",
-            [f"axis_index_groups = {given}", f"the axis has {axis.size} members"],
-            "Name each member once, in groups of equal size.",
-        )
+        problem = "axis_index_groups do not divide the axis into groups of one size"
+        shown = [f"axis_index_groups = {given}", f"the axis has {axis.size} members"]
+        raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
     return groups
 
 
 def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
     if -rank <= axis < rank:
         return axis % rank
-    raise explain(
-        TransformError,
-        subject,
-        f"{what} = {axis} is no dimension of an array of rank {rank}",
-        advice=f"Give one in [{-rank}, {rank}).",
-    )
+    problem = f"{what} = {axis} is no dimension of an array of rank {rank}"
+    raise misfit(subject, problem, advice=f"Give one in [{-rank}, {rank}).")
 
 
-def _rank(x: Any, subject: str) -> int:
-    shape = shape_of(x, subject)
-    assert isinstance(shape, Shape), "a leaf of arrays is an array"
-    return shape.rank
+def _rearranged(
+    subject: str,
+    operation: type[AxisOperation],
+    x: Any,
+    axis_name: Any,
+    axis_index_groups: Sequence[Sequence[int]] | None,
+    tiled: bool,
+    **dimensions: tuple[str, int],
+) -> Any:
+    """An operation on each array; `dimensions` are attributes with what the user calls them."""
+    mapped = _one_axis(subject, axis_name)
+    groups = _groups(subject, mapped, axis_index_groups)
+
+    def of_leaf(leaf: Any) -> Any:
+        shape = shape_of(leaf, subject)
+        assert isinstance(shape, Shape), "a leaf of arrays is an array"
+        rank = shape.rank + (operation is AxisAllGather and not tiled)  # there one is new
+        own = {each: _dimension(subject, *at, rank) for each, at in dimensions.items()}
+        return mapped.apply(operation, leaf, groups, tiled=tiled, **own)
+
+    return tree_map(of_leaf, x)
 
 
 def _reduced(
@@ -280,13 +281,10 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
-            raise explain(
-                TransformError,
-                "ppermute",
-                f"a {what} is named twice, or is no member of the axis",
-                [f"perm = {pairs}", f"the axis has {axis.size} members"],
-                "Each member sends once and receives once at most.",
-            )
+            problem = f"a {what} is named twice, or is no member of the axis"
+            shown = [f"perm = {pairs}", f"the axis has {axis.size} members"]
+            advice = "Each member sends once and receives once at most."
+            raise misfit("ppermute", problem, shown, advice)
     return tree_map(lambda leaf: axis.apply(AxisPermute, leaf, pairs=pairs), x)
 
 
@@ -307,14 +305,8 @@ def all_gather(
         axis: the dimension along which the values come.
         tiled: whether they are joined along a dimension that is there, instead of a new one.
     """
-    mapped = _one_axis("all_gather", axis_name)
-    groups = _groups("all_gather", mapped, axis_index_groups)
-
-    def gather(leaf: Any) -> Any:
-        at = _dimension("all_gather", "axis", axis, _rank(leaf, "all_gather") + (not tiled))
-        return mapped.apply(AxisAllGather, leaf, groups, axis=at, tiled=tiled)
-
-    return tree_map(gather, x)
+    at = "axis", axis
+    return _rearranged("all_gather", AxisAllGather, x, axis_name, axis_index_groups, tiled, axis=at)
 
 
 def psum_scatter(
@@ -334,15 +326,8 @@ def psum_scatter(
         axis_index_groups: see `psum`.
         tiled: whether a part keeps the dimension; else its size must be that of the axis.
     """
-    mapped = _one_axis("psum_scatter", axis_name)
-    groups = _groups("psum_scatter", mapped, axis_index_groups)
-
-    def scatter(leaf: Any) -> Any:
-        rank = _rank(leaf, "psum_scatter")
-        at = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, rank)
-        return mapped.apply(AxisReduceScatter, leaf, groups, axis=at, tiled=tiled)
-
-    return tree_map(scatter, x)
+    at, groups = ("scatter_dimension", scatter_dimension), axis_index_groups
+    return _rearranged("psum_scatter", AxisReduceScatter, x, axis_name, groups, tiled, axis=at)
 
 
 def all_to_all(
@@ -364,18 +349,8 @@ def all_to_all(
         axis_index_groups: see `psum`.
         tiled: whether both dimensions stay; else the first goes and the second is new.
     """
-    mapped = _one_axis("all_to_all", axis_name)
-    groups = _groups("all_to_all", mapped, axis_index_groups)
-
-    def exchange(leaf: Any) -> Any:
-        rank = _rank(leaf, "all_to_all")
-        ends = {
-            "split_axis": _dimension("all_to_all", "split_axis", split_axis, rank),
-            "concat_axis": _dimension("all_to_all", "concat_axis", concat_axis, rank),
-        }
-        return mapped.apply(AxisAllToAll, leaf, groups, tiled=tiled, **ends)
-
-    return tree_map(exchange, x)
+    ends = {"split_axis": ("split_axis", split_axis), "concat_axis": ("concat_axis", concat_axis)}
+    return _rearranged("all_to_all", AxisAllToAll, x, axis_name, axis_index_groups, tiled, **ends)
 
 
 def axis_index(axis_name: Any) -> Any:

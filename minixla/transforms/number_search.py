@@ -15,8 +15,6 @@ from minixla.core.source import Source
 from minixla.core.tracing import default_trace
 from minixla.transforms.number_watch import Kind
 
-Apply = Callable[[Operation, Sequence[Any]], Any]
-
 
 class Maker(NamedTuple):
     """An operation that gave what is looked for, of operands without it.
@@ -43,31 +41,20 @@ CONSTANT: Any = object()
 def maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
     """The Maker in a program that an operation runs, or CONSTANT.
 
-    It is looked for in NumPy, and where nothing shows there, on the engine.
-
-    Args:
-        kind: what is looked for.
-        operation: what runs the program.
-        operands: NumPy arrays that do not hold it.
-
-    Returns:
-        None where the operation runs no program that can be looked into, or where computed step by
-        step its results do not hold it.
+    It is looked for in NumPy, and where nothing shows there, on the engine. None where the
+    operation runs no program that can be looked into, or where computed step by step its results
+    do not hold it.
     """
     programs = operation.computations
     if not programs or any(program.silent().has_side_effect for program in programs):
         return None  # a side effect must not come twice
-    for apply in (_in_numpy, _on_the_engine):
+    for apply in (lambda op, given: op.reference(*given), _on_the_engine):
         # What needs other processes, or tuples on the engine, is not computed there.
         with suppress(MinixlaError):
             found = _Search(kind, apply).inside(operation, operands)
             if found is not None:
                 return found
     return None
-
-
-def _in_numpy(operation: Operation, operands: Sequence[Any]) -> Any:
-    return operation.reference(*operands)
 
 
 def _on_the_engine(operation: Operation, operands: Sequence[Any]) -> Any:
@@ -81,7 +68,7 @@ class _Search:
     Methods return a Maker, CONSTANT, or None where nothing shows.
     """
 
-    def __init__(self, kind: Kind, apply: Apply) -> None:
+    def __init__(self, kind: Kind, apply: Callable[[Operation, Sequence[Any]], Any]) -> None:
         self.kind = kind
         self.apply = apply
 
@@ -89,7 +76,7 @@ class _Search:
         """The maker in the programs that an operation runs."""
         look = _LOOKS.get(operation.name)
         if look is not None:
-            return look(self, operands, **operation.values)
+            return look(self, operation, operands)
         program = operation.values.get("computation")
         if type(program) is not Graph or len(program.inputs) != len(operands):
             return None
@@ -146,46 +133,36 @@ class _Search:
                 found.add(id(step))
         return [step for step in program.instructions if id(step) in found]
 
-    def loop(self, operands: Sequence[Any], *, condition: Graph, body: Graph) -> Any:
+    def loop(self, op: Any, operands: Sequence[Any]) -> Any:
         """The maker in an iteration of a While."""
         values, number = list(operands), 0
-        while self.program(condition, values, "")[1][0]:
-            found, values = self.program(body, values, f"in iteration {number} of the loop")
+        while self.program(op.condition, values, "")[1][0]:
+            found, values = self.program(op.body, values, f"in iteration {number} of the loop")
             if found is not None:
                 return found
             number += 1
         return None
 
-    def branch(self, operands: Sequence[Any], *, branches: tuple[Graph, ...]) -> Any:
+    def branch(self, op: Any, operands: Sequence[Any]) -> Any:
         """The maker in the branch that a Conditional takes."""
-        index, last = np.asarray(operands[0]), len(branches) - 1
+        index, last = np.asarray(operands[0]), len(op.branches) - 1
         if index.dtype == np.bool_:
             number = 1 - int(index)
         else:
             number = int(index) if 0 <= index <= last else last
-        return self.program(branches[number], operands[1:], f"in branch {number}")[0]
+        return self.program(op.branches[number], operands[1:], f"in branch {number}")[0]
 
-    def scan(
-        self,
-        operands: Sequence[Any],
-        *,
-        to_apply: Graph,
-        carries: int,
-        length: int,
-        scan_dimension: int,
-        is_reverse: bool,
-        **_: Any,
-    ) -> Any:
+    def scan(self, op: Any, operands: Sequence[Any]) -> Any:
         """The maker in a step of a Scan."""
-        count = len(operands) - carries
+        count = len(operands) - op.carries
         carried = list(operands[count:])
-        for number in reversed(range(length)) if is_reverse else range(length):
-            rows = [np.take(each, number, scan_dimension) for each in operands[:count]]
+        for number in reversed(range(op.length)) if op.is_reverse else range(op.length):
+            rows = [np.take(each, number, op.scan_dimension) for each in operands[:count]]
             where = f"in step {number} of the scan"
-            found, outputs = self.program(to_apply, [*rows, *carried], where)
+            found, outputs = self.program(op.to_apply, [*rows, *carried], where)
             if found is not None:
                 return found
-            carried = outputs[len(outputs) - carries :]
+            carried = outputs[len(outputs) - op.carries :]
         return None
 
 

@@ -156,16 +156,11 @@ class NumberWatch:
             results, given = _all(after), _all(before)
             if not kind.is_in(results) or kind.is_in([*given, *_all(read())]):
                 continue
-            raise explain(
-                kind.error,
-                operation.builder_name,
-                f"its {way} derivative makes {kind.noun} of a {what} that has none",
-                [
-                    *(f"{what} {each}" for each in map(_summary, given) if each),
-                    *(f"result {each}" for each in map(_marked(kind), results) if each),
-                ],
-                kind.advice(way == "reverse"),
-            )
+            problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
+            lines = [f"{what} {each}" for each in map(_summary, given) if each]
+            lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
+            advice = kind.advice(way == "reverse")
+            raise explain(kind.error, operation.builder_name, problem, lines, advice)
 
 
 def _read(node: Any) -> list[Any]:
@@ -209,33 +204,24 @@ def shown(
     bad = next((x for x in results if isinstance(x, np.ndarray) and kind.is_in(x)), None)
     if bad is None:
         return lines
-    lines.append(f"result {_marked(kind)(bad)}")
+    lines.append(f"result {_summary(bad, kind)}")
     at = tuple(np.argwhere(kind.test(bad))[0])
     alike = [f"{name} = {x[at]}" for name, x in pairs if x.shape == bad.shape]
     return [*lines, f"there {', '.join(alike)}"] if alike and bad.size > 1 else lines
 
 
-def _summary(array: Any) -> str:
-    """The shape of an array and between which values its elements are."""
-    if not isinstance(array, np.ndarray):
+def _summary(array: Any, kind: Kind | None = None) -> str:
+    """The shape of an array and between which values its elements are, or where those of a kind."""
+    if not isinstance(array, np.ndarray) or (kind is not None and not kind.is_in(array)):
         return ""
     shape = str(shape_of_data(array))
-    if not array.size or array.dtype.kind == "c":
+    if kind is None and (not array.size or array.dtype.kind == "c"):
         return shape
     if array.size == 1:
         return f"{shape}: {array.reshape(())[()]}"
-    return f"{shape}: from {array.min()} to {array.max()}"
-
-
-def _marked(kind: Kind) -> Callable[[Any], str]:
-    def summary(array: Any) -> str:
-        if not isinstance(array, np.ndarray) or not kind.is_in(array):
-            return ""
-        shape, marked = shape_of_data(array), kind.test(array)
-        if array.size == 1:
-            return f"{shape}: {array.reshape(())[()]}"
-        at = list(map(int, np.argwhere(marked)[0]))
-        count = f"{int(marked.sum())} of {array.size} elements"
-        return f"{shape}: {kind.noun} in {count}, first at {at}"
-
-    return summary
+    if kind is None:
+        return f"{shape}: from {array.min()} to {array.max()}"
+    marked = kind.test(array)
+    at = list(map(int, np.argwhere(marked)[0]))
+    count = f"{int(marked.sum())} of {array.size} elements"
+    return f"{shape}: {kind.noun} in {count}, first at {at}"

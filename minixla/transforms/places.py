@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-
-from jax.tree_util import keystr, tree_unflatten
 
 from minixla.core.errors import MinixlaError
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import _state, check_value, shape_of
-from minixla.engine.float0 import of_values
-from minixla.engine.random_keys import leaf_paths
+from minixla.engine.float0 import places, structure_places
 
 #: Gives the place of each leaf, in their order.
 Places = Callable[[], Sequence[str]]
 
 
-def places(name: str, tree: Any) -> list[str]:
-    """The places of the leaves of a pytree that the user calls `name`."""
-    return [name + keystr(path) for path in leaf_paths(of_values(tree))]
-
-
-def structure_places(name: str, structure: Any) -> list[str]:
-    """The places of the leaves of pytrees of a structure."""
-    return places(name, tree_unflatten(structure, range(structure.num_leaves)))
+def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; none where Python does not know them."""
+    try:
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return []
 
 
 def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
     """What a function calls the first `count` of its positional arguments."""
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
+    parameters = parameters_of(fun)
     names = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
     rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "argument")
     first = len(names)
     return [*names, *(f"{rest}[{i - first}]" for i in range(first, count))][:count]
+
+
+def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
+    """Which of `count` positional arguments are named, in order, counted from the front."""
+    if type(argnums) is tuple and not argnums:
+        return ()
+    listed = argnums if isinstance(argnums, Iterable) else (argnums,)
+    return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
 
 def chosen_places(
@@ -55,13 +55,10 @@ def argument_places(
     static: int | Sequence[int] = (),
 ) -> list[str]:
     """The places of the leaves of `(args, kwargs)`, without the static positional arguments."""
-    count = len(args)
-    listed = (static,) if isinstance(static, int) else static
-    skipped = {number % count for number in listed if -count <= number < count}
-    found = chosen_places(fun, args, [n for n in range(count) if n not in skipped])
-    for name in sorted(kwargs or ()):
-        found += places(f"argument {name}", kwargs[name])  # type: ignore[index]  # it has names
-    return found
+    skipped = numbers_among(static, len(args))
+    found = chosen_places(fun, args, [n for n in range(len(args)) if n not in skipped])
+    named = sorted((kwargs or {}).items())
+    return found + [each for name, value in named for each in places(f"argument {name}", value)]
 
 
 def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
@@ -76,13 +73,13 @@ def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> N
             check_value(leaf, subject, place)
 
 
-def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyShape]:
-    """The shapes of the leaves of a pytree.
+def _check_each(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
+    for leaf, place in zip(leaves, where, strict=True):
+        check_value(leaf, subject, place)
 
-    Raises:
-        ShapeError: one is no array; the message names its place.
-        IntegerRangeError: one is a Python int that is too large.
-    """
+
+def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyShape]:
+    """The shapes of the leaves of a pytree; errors as from `check_leaves`."""
     try:
         shapes = [shape_of(leaf, subject) for leaf in leaves]
         if int in map(type, leaves):
@@ -90,24 +87,17 @@ def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyS
                 check_value(leaf, subject)
         return shapes
     except MinixlaError:
-        for leaf, place in zip(leaves, where(), strict=True):
-            check_value(leaf, subject, place)
+        _check_each(subject, leaves, where())
         raise
 
 
 def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
-    """The leaves of a pytree as values of the current trace.
-
-    Raises:
-        ShapeError: one is no array; the message names its place.
-        IntegerRangeError: one is a Python int that is too large.
-    """
+    """The leaves of a pytree as values of the current trace; errors as from `check_leaves`."""
     lift = _state.trace.lift
     try:
         return [lift(leaf, subject) for leaf in leaves]
     except MinixlaError:
-        for leaf, place in zip(leaves, where(), strict=True):
-            check_value(leaf, subject, place)
+        _check_each(subject, leaves, where())
         raise
 
 

@@ -6,28 +6,25 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
-from minixla.core.errors import TransformError, explain
-from minixla.core.shapes import Shape
-from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import _state, weak_type_of
+from minixla.core.tracing import _state
 from minixla.engine.devices import chosen_devices, own_share
-from minixla.engine.float0 import of_values, with_axis
-from minixla.engine.random_keys import flatten, shapes_of_members
+from minixla.engine.float0 import is_float0, of_values, places, with_axis
+from minixla.engine.random_keys import shapes_of_members
 from minixla.transforms.arguments import (
+    Arguments,
     Cache,
     checked_function,
     flatten_axes,
-    is_single,
-    named_after,
+    in_place_of,
     split_static,
 )
 from minixla.transforms.mapped_call import Axes, MappedCall
 from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
-from minixla.transforms.places import argument_places, leaf_shapes
+from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once
-from minixla.transforms.vmap import checked_axes, common_size, vmap
+from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 
 
 def pmap(
@@ -70,84 +67,55 @@ def pmap(
         TransformError: fewer devices than members; axes that do not fit.
     """
     if fun is None:
-        return functools.partial(
-            pmap,
-            axis_name=axis_name,
-            in_axes=in_axes,
-            out_axes=out_axes,
-            static_broadcasted_argnums=static_broadcasted_argnums,
-            devices=devices,
-            backend=backend,
-            axis_size=axis_size,
-            donate_argnums=donate_argnums,
-        )
+        options = locals()
+        return functools.partial(pmap, **{n: v for n, v in options.items() if n != "fun"})
     checked_function(fun, "pmap")
-    name = getattr(fun, "__name__", "pmap")
     cache: dict[Any, Staged] = Cache()
 
-    @hiding_frames
+    @in_place_of(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        static = _positions(static_broadcasted_argnums, len(args))
-        dynamic, rebuild = split_static(args, static)
+        static = numbers_among(static_broadcasted_argnums, len(args))
+        given = Arguments.besides("pmap", fun, args, kwargs, static)
         axes = in_axes
         if isinstance(axes, (list, tuple)):
             axes, _ = split_static(tuple(axes), static)
-
-        def on_member(*positional: Any, **named: Any) -> Any:
-            return fun(*rebuild(positional), **named)
-
         if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
-            return vmap(on_member, axes, out_axes, axis_name, axis_size)(*dynamic, **kwargs)
-        leaves, tree = flatten((dynamic, kwargs))
-        flat_axes = flatten_axes("pmap", "in_axes", dynamic, axes)
-        flat_axes += [0] * (len(leaves) - len(flat_axes))
 
-        def where() -> Sequence[str]:
-            return argument_places(fun, args, kwargs, static)
+            def on_member(*positional: Any, **named: Any) -> Any:
+                return given.apply(positional, named)
 
-        shapes = leaf_shapes("pmap", leaves, where)
-        seen = shapes_of_members(tree, shapes)
-        flat_axes = checked_axes("pmap", seen, flat_axes, where)
+            inner = vmap(on_member, axes, out_axes, axis_name, axis_size)
+            return inner(*given.given, **kwargs)
+        leaves = tree_leaves(whole := (given.given, kwargs))
+        if any(map(is_float0, leaves)):
+            check_leaves("pmap", leaves, places("argument", whole, True))
         share = None if axis_size is None else own_share(axis_size, devices)
-        size = common_size("pmap", seen, flat_axes, share, where)
+        shapes, flat_axes, size = mapped_shapes("pmap", given, axes, share)
         chosen = chosen_devices(size, devices, backend)
-        members = [
-            shape if axis is None else shape.without_dimension(axis)  # type: ignore[union-attr]
-            for shape, axis in zip(shapes, flat_axes, strict=True)
-        ]
-        weak = [weak_type_of(leaf) for leaf in leaves]
-
-        def rebuilt(positional: Sequence[Any], named: dict[str, Any]) -> Any:
-            return on_member(*positional, **named)
-
+        pairs = zip(shapes, flat_axes, strict=True)
+        members = [x if axis is None else x.without_dimension(axis) for x, axis in pairs]
+        traced = given.apply, given.tree, members, given.weak(), given.name
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
             values = [(number, args[number]) for number in static]
-            staged = stage_once(cache, "pmap", rebuilt, tree, members, weak, values, name)
-        first = len(staged.read)
+            staged = stage_once(cache, "pmap", values, *traced)
+        read, donated = staged.read, _donated(args, static, donate_argnums)
         operation = MappedCall(
             staged.graph,
             chosen,
-            (*[None] * first, *flat_axes),
+            (*[None] * len(read), *flat_axes),
             _out_axes(staged, out_axes),
-            tuple([first + n for n in _donated(args, static, donate_argnums)]),
+            tuple([len(read) + n for n in donated]),
         )
-        results = operation(*staged.read, *leaves)
-        return with_axis(staged.results(results), size)
+        return with_axis(staged.results(operation(*read, *given.leaves)), size)
 
-    return named_after(mapped, fun)
-
-
-def _positions(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """Those of `count` arguments that are named, from the front."""
-    listed: Any = [argnums] if is_single(argnums) else argnums
-    return tuple(sorted({number % count for number in listed if -count <= number < count}))
+    return mapped
 
 
 def _donated(
     args: Sequence[Any], static: Sequence[int], donate_argnums: int | Sequence[int]
 ) -> list[int]:
     """The numbers of the arrays of donated arguments, among those of all that are not static."""
-    chosen = _positions(donate_argnums, len(args))
+    chosen = numbers_among(donate_argnums, len(args))
     dynamic = [number for number in range(len(args)) if number not in static]
     owners = [number for number in dynamic for _ in tree_flatten(args[number])[0]]
     return [index for index, number in enumerate(owners) if number in chosen]
@@ -157,25 +125,8 @@ def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     """The axis of each result, counted from the front."""
     shapes = shapes_of_members(staged.result_tree, list(staged.graph.output_shapes))
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
-    found = []
     axes = flatten_axes("pmap", "out_axes", of_values(tree), out_axes)
-    for shape, axis in zip(shapes, axes, strict=True):
-        if not isinstance(shape, Shape):
-            raise explain(
-                TransformError,
-                "pmap",
-                "a result is not an array",
-                [f"result on each device: {shape}"],
-                "Take the members out of a tuple with get_tuple_element.",
-            )
-        rank = shape.rank + 1
-        if axis is not None and not -rank <= axis < rank:
-            raise explain(
-                TransformError,
-                "pmap",
-                f"out_axes asks for axis {axis} of a result of rank {rank}",
-                [f"result on each device: {shape}"],
-                f"Give an axis in [{-rank}, {rank}), or None.",
-            )
-        found.append(None if axis is None else axis % rank)
-    return tuple(found)
+    pairs = zip(shapes, axes, strict=True)
+    return tuple(
+        [out_axis("pmap", x, at, lambda x=x: f"result on each device: {x}") for x, at in pairs]
+    )

@@ -8,10 +8,9 @@ from typing import Any
 import jax
 
 from minixla.core.element_types import F64, canonical_element_type
-from minixla.core.errors import TransformError, explain
 from minixla.core.tracebacks import api_boundary
 from minixla.reference_evaluator.simulation import Simulation
-from minixla.transforms.arguments import checked_function
+from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.evaluation import evaluate_in_numpy
 
 Program = Callable[..., Any]
@@ -104,11 +103,11 @@ def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) ->
         if sizes:
             problem = f"{name} has not the nesting of arguments"
             found += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
-        raise explain(TransformError, "simulate", problem, [f"{name}: {found}"], _NESTING)
+        raise misfit("simulate", problem, [f"{name}: {found}"], _NESTING)
     if name == "arguments" and not all(isinstance(each, Sequence) for row in grid for each in row):
         problem = "the arguments of a process are not a tuple"
         given = [f"{each!r}"[:200] for row in grid for each in row]
-        raise explain(TransformError, "simulate", problem, given, "Write (x,) for one argument.")
+        raise misfit("simulate", problem, given, "Write (x,) for one argument.")
     return grid
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jax.core import Tracer as JaxTracer
@@ -10,11 +10,11 @@ from jax.tree_util import tree_unflatten
 
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
-from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
 from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten
+from minixla.transforms.arguments import misfit
 from minixla.transforms.places import structure_places
 
 
@@ -33,6 +33,11 @@ class Staged(NamedTuple):
     result_tree: Any
     weak: list[bool]
 
+    @property
+    def pairs(self) -> Iterator[tuple[Any, Value]]:
+        """What is read, and the input that stands for it."""
+        return zip(self.read, self.graph.inputs, strict=False)
+
     def results(self, leaves: Sequence[Any]) -> Any:
         """The function's result for the outputs of the graph."""
         if any(self.weak):
@@ -42,14 +47,15 @@ class Staged(NamedTuple):
         return tree_unflatten(self.result_tree, leaves)
 
 
-def stage(
+def traced(
     fun: Callable[..., Any],
     tree: Any,
     shapes: Sequence[Any],
     weak: Sequence[bool],
     name: str | None = None,
+    open_inputs: bool = False,
 ) -> Staged:
-    """`fun` traced for positional arguments of a structure.
+    """`fun` traced for positional arguments of a structure, all of it.
 
     Args:
         fun: takes the arguments.
@@ -57,6 +63,7 @@ def stage(
         shapes: the shapes of its leaves.
         weak: for each leaf whether it is weakly typed.
         name: of the graph; default: that of the function.
+        open_inputs: whether it may declare more inputs, by `parameter`.
     """
     trees: list[Any] = []
     weak_results: list[bool] = []
@@ -67,42 +74,46 @@ def stage(
                 tracer._mark_weak()
         leaves, result_tree = flatten(fun(*tree_unflatten(tree, tracers)))
         trees.append(result_tree)
-        weak_results.extend([weak_type_of(leaf) for leaf in leaves])
+        weak_results.extend(map(weak_type_of, leaves))
         return leaves
 
-    def where() -> list[str]:
-        return structure_places("the result", trees[0])
+    called = name or getattr(fun, "__name__", "main")
+    where = lambda: structure_places("the result", trees[0])  # noqa: E731
+    graph, read = trace_to_graph(flat, shapes, called, open_inputs=open_inputs, where=where)
+    return Staged(graph, list(read), trees[0], weak_results)
 
-    graph, captured = trace_to_graph(
-        flat, shapes, name or getattr(fun, "__name__", "main"), where=where
-    )
-    # Arrays that live in JAX, and large ones, enter as operands: the program holds none.
-    graph, constants = hoist_constants(graph.pruned())
-    read = [*(literal.data for literal in constants), *captured]
-    return Staged(graph, read, trees[0], weak_results)
+
+def stage(
+    fun: Callable[..., Any],
+    tree: Any,
+    shapes: Sequence[Any],
+    weak: Sequence[bool],
+    name: str | None = None,
+) -> Staged:
+    """What `traced` gives, of which the program is what its results need.
+
+    Arrays that live in JAX, and large ones, enter as operands: the program holds none.
+    """
+    found = traced(fun, tree, shapes, weak, name)
+    graph, constants = hoist_constants(found.graph.pruned())
+    read = [*(literal.data for literal in constants), *found.read]
+    return Staged(graph, read, found.result_tree, found.weak)
 
 
 def stage_once(
     cache: dict[Any, Staged],
     subject: str,
+    static: Sequence[tuple[Any, Any]],
     fun: Callable[..., Any],
     tree: Any,
     shapes: Sequence[Any],
     weak: Sequence[bool],
-    static: Sequence[tuple[Any, Any]],
     name: str,
 ) -> Staged:
     """`stage`; what it gave before, where all is the same that a trace depends on.
 
-    Args:
-        cache: what was staged before.
-        subject: the transformation, for messages.
-        fun: takes the arguments.
-        tree: the structure of the tuple of arguments.
-        shapes: the shapes of its leaves.
-        weak: for each leaf whether it is weakly typed.
-        static: names or positions of static arguments, and their values.
-        name: of the graph.
+    `cache` holds that; `static` has names or positions of static arguments, and their values;
+    `subject` is the transformation, for messages.
 
     Raises:
         TransformError: a static argument cannot be hashed.
@@ -129,13 +140,9 @@ def _static_key(subject: str, name: Any, value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        raise explain(
-            TransformError,
-            subject,
-            f"static argument {name} is not hashable",
-            [f"it is of type {type(value).__name__}"],
-            "Give a hashable object (a tuple, not a list), or make the argument not static.",
-        ) from None
+        problem = f"static argument {name} is not hashable"
+        advice = "Give a hashable object (a tuple, not a list), or make the argument not static."
+        raise misfit(subject, problem, [f"it is of type {type(value).__name__}"], advice) from None
     return name, spelling(value), value
 
 
@@ -144,22 +151,12 @@ def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Any]]:
 
     What several read is there once.
     """
-    read: list[Any] = []
-    number: dict[int, int] = {}
-    for each in functions:
-        for value in each.read:
-            if id(value) not in number:
-                number[id(value)] = len(read)
-                read.append(value)
+    read = list({id(value): value for each in functions for value in each.read}.values())
+    shapes = {id(v): x.shape for each in functions for v, x in each.pairs}
     graphs = []
-    shapes: dict[int, Any] = {}
     for each in functions:
-        for value, given in zip(each.read, each.graph.inputs, strict=False):
-            shapes[number[id(value)]] = given.shape
-    for each in functions:
-        own = {number[id(v)]: x for v, x in zip(each.read, each.graph.inputs, strict=False)}
-        first = [own.get(i) or Value(shapes[i], None, i) for i in range(len(read))]
-        graph = each.graph
+        own, graph = {id(v): x for v, x in each.pairs}, each.graph
+        first = [own.get(id(v)) or Value(shapes[id(v)], None, i) for i, v in enumerate(read)]
         inputs = [*first, *graph.inputs[len(each.read) :]]
         graphs.append(Graph(inputs, graph.instructions, graph.outputs, graph.name))
     return graphs, read

@@ -8,16 +8,21 @@ from typing import Any
 from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.batching import BatchTrace, BatchTracer
-from minixla.core.errors import TransformError, explain
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
-from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
-from minixla.transforms.arguments import checked_function, flatten_axes, leaving, named_after
+from minixla.transforms.arguments import (
+    Arguments,
+    checked_function,
+    flatten_axes,
+    in_place_of,
+    leaving,
+    misfit,
+)
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
-from minixla.transforms.places import Places, argument_places, leaf_shapes, places
+from minixla.transforms.places import Places, leaf_shapes, places
 
 
 def vmap(
@@ -43,46 +48,56 @@ def vmap(
     """
     checked_function(fun, "vmap")
 
-    @hiding_frames
+    @in_place_of(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-        args, kwargs = tree_map(stand_in, (args, kwargs))
-        leaves, tree = flatten((args, kwargs))
-        flat_axes = flatten_axes("vmap", "in_axes", args, axes)
-        flat_axes += [0] * (len(leaves) - len(flat_axes))
-        parent = _state.trace
-        pairs = zip(leaves, flat_axes, strict=True)
+        given = Arguments("vmap", fun, *tree_map(stand_in, (args, kwargs)))
         # What is not mapped may be anything: a flag, a string.
-        mapped_leaves = [0 if axis is None else leaf for leaf, axis in pairs]
-
-        def where() -> Sequence[str]:
-            return argument_places(fun, args, kwargs)
-
-        shapes = leaf_shapes("vmap", mapped_leaves, where)
-        shapes = shapes_of_members(tree, shapes)
-        flat_axes = checked_axes("vmap", shapes, flat_axes, where)
-        size = common_size("vmap", shapes, flat_axes, axis_size, where)
-        trace = BatchTrace(parent, size, axis_name)
-        inputs = [_input(trace, *pair) for pair in zip(leaves, flat_axes, strict=True)]
-        positional, named = tree_unflatten(tree, inputs)
+        _, axes, size = mapped_shapes("vmap", given, in_axes, axis_size, only_mapped=True)
+        trace = BatchTrace(_state.trace, size, axis_name)
+        inputs = [_input(trace, *pair) for pair in zip(given.leaves, axes, strict=True)]
         try:
             with under(trace), mapped_axis(axis_name, BatchAxis(trace)):
-                out = fun(*positional, **named)
+                out = given.call(*inputs)
         finally:
             trace.alive = False
         outputs, out_tree = flatten(out)
         wanted = flatten_axes("vmap", "out_axes", out, out_axes)
         ranks = key_ranks(out_tree) or [0] * len(outputs)
         results = [
-            _unbatch(trace, *given, lambda i=index: places("the result", out)[i])
-            for index, given in enumerate(zip(outputs, wanted, ranks, strict=True))
+            _unbatch(trace, *each, lambda i=index: places("the result", out, True)[i])
+            for index, each in enumerate(zip(outputs, wanted, ranks, strict=True))
         ]
         return tree_unflatten(out_tree, results)
 
-    return named_after(mapped, fun)
+    return mapped
 
 
-def checked_axes(
+def mapped_shapes(
+    subject: str, given: Arguments, in_axes: Any, size: int | None, only_mapped: bool = False
+) -> tuple[list[Any], list[int | None], int]:
+    """The shapes of a call's leaves, their mapped axes, and the size of these.
+
+    Args:
+        subject: the transformation, for messages.
+        given: the arguments.
+        in_axes: a prefix tree of axes; those given by name are mapped over axis 0.
+        size: that of the axis, where it is given.
+        only_mapped: whether the others may be anything; they have no shapes then.
+    """
+    axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    listed = flatten_axes(subject, "in_axes", given.given, axes)
+    listed += [0] * (len(given.leaves) - len(listed))
+    leaves = given.leaves
+    if only_mapped:
+        pairs = zip(leaves, listed, strict=True)
+        leaves = [0 if axis is None else leaf for leaf, axis in pairs]
+    shapes = leaf_shapes(subject, leaves, given.where)
+    seen = shapes_of_members(given.tree, shapes)
+    found = _from_the_front(subject, seen, listed, given.where)
+    return shapes, found, _common_size(subject, seen, found, size, given.where)
+
+
+def _from_the_front(
     subject: str, shapes: Sequence[Any], axes: Sequence[int | None], where: Places
 ) -> list[int | None]:
     """The axes of arguments, counted from the front; None for those that are not mapped."""
@@ -91,18 +106,14 @@ def checked_axes(
         if axis is not None and (
             not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank
         ):
-            raise explain(
-                TransformError,
-                subject,
-                f"in_axes maps axis {axis} of an argument that has no such axis",
-                [f"{where()[index]} is {shape}"],
-                "Give an axis of the array, or None to pass the argument on unmapped.",
-            )
+            problem = f"in_axes maps axis {axis} of an argument that has no such axis"
+            advice = "Give an axis of the array, or None to pass the argument on unmapped."
+            raise misfit(subject, problem, [f"{where()[index]} is {shape}"], advice)
         found.append(None if axis is None else axis % shape.rank)
     return found
 
 
-def common_size(
+def _common_size(
     subject: str,
     shapes: Sequence[Any],
     axes: Sequence[int | None],
@@ -110,31 +121,20 @@ def common_size(
     where: Places,
 ) -> int:
     """The size of the mapped axis."""
-    sizes = {
-        index: shape.dimensions[axis]
-        for index, (shape, axis) in enumerate(zip(shapes, axes, strict=True))
-        if axis is not None
-    }
-    found = set(sizes.values()) | ({given} if given is not None else set())
+    triples = enumerate(zip(shapes, axes, strict=True))
+    sizes = {i: shape.dimensions[axis] for i, (shape, axis) in triples if axis is not None}
+    found = {*sizes.values(), *([] if given is None else [given])}
+    if len(found) == 1:
+        return found.pop()
     if not found:
-        raise explain(
-            TransformError,
-            subject,
-            "no argument is mapped, so the size of the axis is unknown",
-            [f"in_axes of the arrays: {list(axes)}"],
-            "Map at least one argument, or give axis_size.",
-        )
-    if len(found) > 1:
-        names = where()
-        lines = [f"{names[i]}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
-        raise explain(
-            TransformError,
-            subject,
-            "the mapped axes have different sizes",
-            lines + ([f"axis_size = {given}"] if given is not None else []),
-            "All mapped axes must have one size.",
-        )
-    return found.pop()
+        problem = "no argument is mapped, so the size of the axis is unknown"
+        shown = [f"in_axes of the arrays: {list(axes)}"]
+        raise misfit(subject, problem, shown, "Map at least one argument, or give axis_size.")
+    names = where()
+    lines = [f"{names[i]}: {shapes[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
+    lines += [] if given is None else [f"axis_size = {given}"]
+    problem = "the mapped axes have different sizes"
+    raise misfit(subject, problem, lines, "All mapped axes must have one size.")
 
 
 def _input(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
@@ -144,41 +144,49 @@ def _input(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
     return leaf if axis is None else BatchTracer(trace, leaf, axis)
 
 
+def out_axis(
+    subject: str,
+    shape: Any,
+    axis: int | None,
+    shown: Callable[[], str],
+    where: Callable[[], str] = lambda: "a result",
+    hidden: int = 0,
+) -> int | None:
+    """Where the mapped axis is in a result, counted from the front.
+
+    Args:
+        subject: the transformation, for messages.
+        shape: that of one member.
+        axis: what the user wants.
+        shown: gives a line that shows the result.
+        where: gives its place.
+        hidden: how many last dimensions are none for the user.
+    """
+    if not isinstance(shape, Shape):
+        advice = "Take the members out of a tuple with get_tuple_element."
+        raise misfit(subject, f"{where()} is not an array", [shown()], advice)
+    rank = shape.rank + 1 - hidden
+    if axis is None or -rank <= axis < rank:
+        return None if axis is None else axis % rank
+    problem = f"out_axes asks for axis {axis} of a result of rank {rank}"
+    raise misfit(subject, problem, [shown()], f"Give an axis in [{-rank}, {rank}), or None.")
+
+
 def _unbatch(
     trace: BatchTrace, output: Any, axis: int | None, key_rank: int, where: Callable[[], str]
 ) -> Any:
     if is_float0(output):
         return output if axis is None else with_axis(output, trace.size, axis)
     is_mine = type(output) is BatchTracer and output._trace is trace
-    if axis is None:
-        if is_mine:
-            raise explain(
-                TransformError,
-                "vmap",
-                "out_axes is None for a result that differs over the batch",
-                [f"{where()} is {output!r}"],
-                "Give the axis at which the batch is wanted, or reduce over it.",
-            )
-        return leaving(output, trace.parent, "vmap", where)
+    if axis is None and is_mine:
+        problem = "out_axes is None for a result that differs over the batch"
+        advice = "Give the axis at which the batch is wanted, or reduce over it."
+        raise misfit("vmap", problem, [f"{where()} is {output!r}"], advice)
     value = leaving(output.value if is_mine else output, trace.parent, "vmap", where)
-    shape = shape_of(output)
-    if not isinstance(shape, Shape):
-        raise explain(
-            TransformError,
-            "vmap",
-            f"{where()} is not an array",
-            [f"it is {shape}"],
-            "Take the members out of a tuple with get_tuple_element.",
-        )
+    if axis is None:
+        return value
+    shown = lambda: f"{where()} is {output!r}"  # noqa: E731
+    at = out_axis("vmap", shape_of(output), axis, shown, where, key_rank)
     source = output.dimension if is_mine else None
-    rank = shape.rank + 1 - key_rank
-    if not -rank <= axis < rank:
-        raise explain(
-            TransformError,
-            "vmap",
-            f"out_axes asks for axis {axis} of a result of rank {rank}",
-            [f"{where()} is {output!r}"],
-            f"Give an axis in [{-rank}, {rank}).",
-        )
-    batch = trace.parent.lift(role("move_batch")(value, source, axis % rank, trace.size))
+    batch = trace.parent.lift(role("move_batch")(value, source, at, trace.size))
     return trace.parent.weakly(batch) if weak_type_of(value) else batch

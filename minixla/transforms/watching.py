@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from minixla.core.tracing import Trace, _state
 
 
@@ -25,14 +27,16 @@ class WatchTrace(Trace):
         return type(self)(parent)
 
 
+def enclosing(trace: Trace | None) -> Iterator[Trace]:
+    """A trace and those around it, the innermost first."""
+    while trace is not None:
+        yield trace
+        trace = trace.parent
+
+
 def watched(evaluator: Trace) -> Trace:
     """An evaluator, watched as the current trace is."""
-    watching = []
-    trace: Trace | None = _state.trace
-    while trace is not None:
-        if isinstance(trace, WatchTrace):
-            watching.append(trace)
-        trace = trace.parent
+    watching = [each for each in enclosing(_state.trace) if isinstance(each, WatchTrace)]
     for each in reversed(watching):
         evaluator = each.over(evaluator)
     return evaluator

@@ -53,6 +53,9 @@ CASES = {
     "vmap takes them": lambda mx: mx.vmap(lambda z, x: (z, x))(ZEROS, X),
     "vmap takes them whole": lambda mx: mx.vmap(lambda z, x: (z, x), in_axes=(None, 0))(ZEROS, X),
     "jit of vmap": lambda mx: mx.jit(mx.vmap(tangents(mx, 2, np.zeros((), float0))))(X),
+    "jvp takes them": lambda mx: mx.jvp(lambda z, x: x * 2, (ZEROS, X), (ZEROS, X)),
+    "vjp takes them": lambda mx: mx.vjp(lambda z, x: x * 2, ZEROS, X)[1](X),
+    "linearize takes them": lambda mx: mx.linearize(lambda z, x: x * 2, ZEROS, X)[1](ZEROS, X),
     "cond": lambda mx: mx.jit(
         lambda x: mx.cond(x[0] > 0, lambda z, y: (z, y), lambda z, y: tangents(mx)(y), ZEROS, x)
     )(X),

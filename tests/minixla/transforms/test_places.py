@@ -13,6 +13,7 @@ import minixla as mx
 from minixla.transforms.places import argument_places, difference, parameter_names, places
 
 X = np.ones(3, np.float32)
+FLOAT0 = np.zeros((), jax.dtypes.float0)
 XS = np.ones((2, 3), np.float32)
 
 
@@ -264,6 +265,14 @@ MESSAGES = {
     "vmap, out_axes": (
         lambda: mx.vmap(lambda x: {"a": [1.0, x]}, out_axes=None)(X),
         "  the result['a'][1] is BatchTracer<f32[]>\n",
+    ),
+    "vmap, out_axes beside float0": (
+        lambda: mx.vmap(lambda x: {"a": [FLOAT0, x]}, out_axes=None)(X),
+        "  the result['a'][1] is BatchTracer<f32[]>\n",
+    ),
+    "pmap, float0": (
+        lambda: mx.pmap(lambda z, x: x)(np.zeros(1, jax.dtypes.float0), XS[:1]),
+        "pmap: argument[0][0] has elements of type",
     ),
     "pmap, sizes": (
         lambda: mx.pmap(function)({"w": [X, XS]}),

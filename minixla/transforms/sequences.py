@@ -1,0 +1,311 @@
+"""scan, map, associative_scan: functions of the entries of arrays along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
+
+import minixla.numpy as mxnp
+import minixla_ops as ops
+from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
+from minixla.core.graph import Graph
+from minixla.core.nesting import nested
+from minixla.core.shapes import Shape
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import shape_of
+from minixla.engine.float0 import flatten, with_axis
+from minixla.engine.random_keys import shapes_of_members
+from minixla.numpy.operands import static_int
+from minixla.transforms.arguments import checked_function, misfit
+from minixla.transforms.loop_bodies import carry_places, lifted, stable_body, steps_at_a_time
+from minixla.transforms.places import difference, lifted_leaves, places, structure_places
+from minixla.transforms.staging import Staged
+from minixla.transforms.vmap import vmap
+from minixla_ops.control_flow.scan import scan_all
+from minixla_ops.vocabulary.shorthand import array_shape
+
+
+@api_boundary
+def scan(
+    f: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
+
+        for x in xs: carry, y = f(carry, x)
+
+    Args:
+        f: from the carry and one element to the next carry, which is like it, and a result; may
+            read other values, traced ones too.
+        init: the first carry, a pytree of arrays.
+        xs: a pytree of arrays, whose first axes count the steps; or None.
+        length: the number of steps, where there are no arrays in `xs`.
+        reverse: whether to begin at the end; the results stand where the elements do.
+        unroll: how many steps at a time are straight code; True: all.
+
+    Returns:
+        The last carry, and the results, one array for each array of a result of `f`.
+
+    Raises:
+        TransformError: a carry whose structure changes, `f` that returns no pair, unknown length.
+        ShapeError: a carry whose shapes change, arrays of different lengths.
+    """
+    checked_function(f, "scan")
+    elements, xs_tree = flatten(xs)
+    elements = lifted_leaves("scan", elements, lambda: places("xs", xs))
+    count = _length("scan", xs, elements, xs_tree, length)
+    size = steps_at_a_time("scan", unroll) or count
+    if size > 1 and count:
+        return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
+    leaves, carry_tree = flatten(init)
+    where = carry_places(f, 0, init)
+    leaves = lifted_leaves("scan", leaves, where)
+
+    def check(returned: Any) -> None:
+        _check_pair(returned, carry_tree)
+
+    _, tree = flatten((init, xs))
+    staged, leaves = stable_body("scan", "f", f, tree, leaves, where, check, elements)
+    return _bound_scan(staged, leaves, elements, count, reverse)
+
+
+def _bound_scan(
+    staged: Staged, leaves: Sequence[Any], elements: Sequence[Any], length: int, reverse: bool
+) -> Any:
+    graph, read, carries = staged.graph, staged.read, len(leaves)
+    # The function takes (read, carry, elements); Scan has the elements first, and carries what is
+    # read along.
+    first = len(read) + carries
+    inputs = [*graph.inputs[first:], *graph.inputs[:first]]
+    outputs = [*graph.outputs[carries:], *graph.inputs[: len(read)], *graph.outputs[:carries]]
+    step = Graph(inputs, graph.instructions, outputs, graph.name)
+    stacked, carried = scan_all(step, elements, [*read, *leaves], length, is_reverse=reverse)
+    carry, ys = staged.results([*carried[len(read) :], *stacked])
+    return carry, with_axis(ys, length)
+
+
+def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: int | None) -> int:
+    """The number of steps over `xs`, whose arrays are `elements` and whose structure is `tree`."""
+    shapes = shapes_of_members(tree, [shape_of(each) for each in elements])
+    for index, shape in enumerate(shapes):
+        if not isinstance(shape, Shape) or not shape.rank:
+            problem = f"{places('xs', xs)[index]} has no leading axis"
+            advice = "Arrays of xs are scanned along their first axes; let f read other values."
+            raise explain(ShapeError, subject, problem, [f"it is {shape}"], advice)
+    sizes = {shape.dimensions[0] for shape in shapes if isinstance(shape, Shape)}
+    if length is not None:
+        sizes.add(int(length))
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        problem = "the number of steps is unknown"
+        shown = ["xs has no arrays", "length = None"]
+        raise misfit("scan", problem, shown, "Give length, or arrays to scan along.")
+    raise explain(
+        ShapeError,
+        subject,
+        "the arrays of xs differ in length",
+        [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
+        + [f"length = {length}"],
+        "All first axes must have one size, which is also length, where that is given.",
+    )
+
+
+def _check_pair(returned: Any, carry_tree: Any) -> None:
+    children = returned.children()
+    if len(children) != 2 or returned.node_data() is None:
+        raise _wrong_pair("f does not return the next carry and a result", returned, carry_tree)
+    if children[0] != carry_tree:
+        problem = "f returns a carry of another structure than it takes"
+        more = difference("the carry", "it takes", carry_tree, "it returns", children[0])
+        raise _wrong_pair(problem, returned, carry_tree, more)
+
+
+def _wrong_pair(problem: str, returned: Any, carry: Any, more: Sequence[str] = ()) -> MinixlaError:
+    known = f"the carry is {carry} of {carry.num_leaves} arrays"
+    given = [f"it returned {returned}", known, *more]
+    return misfit("scan", problem, given, "Return a pair (carry, result); the result may be None.")
+
+
+#: Steps for several entries of arrays at once: from the carry, these, and their number.
+Several = Callable[[Any, Any, int], tuple[Any, Any]]
+
+
+def _in_blocks(
+    several: Several, init: Any, xs: Any, count: int, size: int, reverse: bool = False
+) -> tuple[Any, Any]:
+    """A scan that takes `size` of `count` steps at a time, and those that are left at the end."""
+    whole, rest = divmod(count, size)
+    # In reverse the steps that do not fill a block are the first ones of xs, done last.
+    cut = rest if reverse else whole * size
+    main = tree_map(lambda x: x[cut:] if reverse else x[:cut], xs)
+    blocks = tree_map(lambda x: x.reshape((whole, size, *x.shape[1:])), main)
+    carry, ys = scan(lambda c, block: several(c, block, size), init, blocks, whole, reverse)
+    ys = tree_map(lambda y: y.reshape((whole * size, *y.shape[2:])), ys)
+    if not rest:
+        return carry, ys
+    odd = tree_map(lambda x: x[:cut] if reverse else x[cut:], xs)
+    carry, more = several(carry, odd, rest)
+    return carry, _combined(mxnp.concatenate, [more, ys] if reverse else [ys, more])
+
+
+def _scan_unrolled(
+    f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool, size: int
+) -> tuple[Any, Any]:
+    def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
+        results: list[Any] = [None] * number
+        for index in reversed(range(number)) if reverse else range(number):
+            pair = f(carry, tree_map(lambda row, i=index: row[i], rows))
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                problem = "f does not return the next carry and a result"
+                raise _wrong_pair(problem, tree_structure(pair), tree_structure(carry))
+            carry, results[index] = pair
+        return carry, _combined(mxnp.stack, results)
+
+    return _in_blocks(several, init, xs, count, size, reverse)
+
+
+def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
+    """Pytrees that are alike as one, the arrays of each place put together by `combine`."""
+    taken = [flatten(each) for each in values]
+    columns = zip(*[leaves for leaves, _ in taken], strict=True)
+    return tree_unflatten(taken[0][1], [combine(column) for column in columns])
+
+
+@api_boundary
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """The results of a function for each element along leading axes, one by one (JAX: lax.map).
+
+    Args:
+        f: from one element to a result.
+        xs: a pytree of arrays, whose first axes are of one size.
+        batch_size: how many elements to take at a time, by `vmap`; default: one.
+
+    Returns:
+        The results, one array for each array of a result of `f`.
+
+    Raises:
+        ShapeError: arrays of different lengths.
+        AttributeValueError: `batch_size` is no positive integer.
+    """
+    checked_function(f, "map")
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    size = static_int(batch_size, "map", "batch_size")
+    if size < 1:
+        problem = "batch_size is less than 1"
+        advice = "Give the number of elements to take at a time, or leave it out."
+        raise explain(AttributeValueError, "map", problem, [f"batch_size = {batch_size}"], advice)
+    arrays = lifted("map", xs)
+    count = _length("map", xs, *flatten(arrays), None)
+    return _in_blocks(lambda _, rows, number: ((), vmap(f)(rows)), (), arrays, count, size)[1]
+
+
+@api_boundary
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All prefixes of `elems` combined by an associative function (JAX: lax.associative_scan).
+
+    Works on the whole arrays in about 2 log2(N) calls of `fn` (Blelloch, Prefix sums and their
+    applications, 1990), so derivatives and batches are those of what `fn` does.
+
+    Args:
+        fn: from two pytrees like `elems` to one, element by element along `axis`; associative.
+        elems: a pytree of arrays of one size along `axis`.
+        reverse: whether suffixes are wanted instead.
+        axis: the axis of the elements.
+
+    Raises:
+        ShapeError: arrays without the axis, of different sizes, or a result of `fn` unlike them.
+    """
+    checked_function(fn, "associative_scan")
+    leaves, tree = tree_flatten(elems)
+    leaves = lifted_leaves("associative_scan", leaves, lambda: places("elems", elems))
+    axes = [_axis(leaf, axis) for leaf in leaves]
+    sizes = {array_shape(leaf).dimensions[at] for leaf, at in zip(leaves, axes, strict=True)}
+    if len(sizes) > 1:
+        problem = "the arrays differ in size along the axis"
+        advice = "All arrays must have one size along the axis."
+        raise explain(ShapeError, "associative_scan", problem, [_described(tree, leaves)], advice)
+    if not sizes:
+        return elems
+
+    def combine(first: list[Any], second: list[Any]) -> list[Any]:
+        with nested():
+            combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
+        found, given = tree_flatten(combined)
+        if given != tree or [shape_of(x) for x in found] != [shape_of(x) for x in first]:
+            raise explain(
+                ShapeError,
+                "associative_scan",
+                "fn returns something else than it takes",
+                [f"it takes {_described(tree, first)}", f"it returns {_described(given, found)}"],
+                "It combines arrays element by element and keeps their structure and shapes.",
+            )
+        return found
+
+    if reverse:
+        leaves = [ops.rev(leaf, [at]) for leaf, at in zip(leaves, axes, strict=True)]
+    found = _prefixes(combine, leaves, axes, sizes.pop())
+    if reverse:
+        found = [ops.rev(leaf, [at]) for leaf, at in zip(found, axes, strict=True)]
+    return tree_unflatten(tree, found)
+
+
+def _described(structure: Any, leaves: Sequence[Any]) -> str:
+    """The shapes of arrays, each with its place in the elements."""
+    named = zip(structure_places("elems", structure), leaves, strict=True)
+    return ", ".join([f"{place} {shape_of(leaf)}" for place, leaf in named])
+
+
+def _axis(leaf: Any, axis: int) -> int:
+    shape = shape_of(leaf)
+    if isinstance(shape, Shape) and -shape.rank <= axis < shape.rank:
+        return axis % shape.rank
+    problem = f"an array has no axis {axis}"
+    advice = "Give an axis that all arrays have."
+    raise explain(ShapeError, "associative_scan", problem, [f"array {shape}"], advice)
+
+
+Combine = Callable[[list[Any], list[Any]], list[Any]]
+
+
+def _prefixes(combine: Combine, leaves: list[Any], axes: list[int], size: int) -> list[Any]:
+    if size < 2:
+        return leaves
+
+    def part(values: list[Any], start: int, stop: int, stride: int = 1) -> list[Any]:
+        pairs = zip(values, axes, strict=True)
+        return [ops.slice_in_dim(x, start, stop, at, stride) for x, at in pairs]
+
+    # Prefixes of pairs are those that end at odd places; those at even ones need one more element.
+    pairs = combine(part(leaves, 0, size - 1, 2), part(leaves, 1, size, 2))
+    half = size // 2
+    odd = _prefixes(combine, pairs, axes, half)
+    before = part(odd, 0, half - 1) if size % 2 == 0 else odd
+    rest = part(leaves, 2, size, 2)
+    even = combine(before, rest) if size > 2 else []
+    first = part(leaves, 0, 1)
+    if even:
+        joined = zip(first, even, axes, strict=True)
+        first = [ops.concat_in_dim([a, b], at) for a, b, at in joined]
+    return [_interleaved(a, b, at) for a, b, at in zip(first, odd, axes, strict=True)]
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """The elements of two arrays in turn; the first may have one more."""
+    shape, other = array_shape(even), array_shape(odd)
+    both = other.dimensions[axis]
+    rest = ops.slice_in_dim(even, both, shape.dimensions[axis], axis)
+    even = ops.slice_in_dim(even, 0, both, axis)
+    sizes = (*other.dimensions[: axis + 1], 1, *other.dimensions[axis + 1 :])
+    merged = (*other.dimensions[:axis], 2 * both, *other.dimensions[axis + 1 :])
+    pairs = ops.concat_in_dim([ops.reshape(even, sizes), ops.reshape(odd, sizes)], axis + 1)
+    return ops.concat_in_dim([ops.reshape(pairs, merged), rest], axis)
