@@ -216,10 +216,7 @@ def not_a_sum(operation: Operation, computation: Graph) -> DerivativeError:
 
 
 def fold_arguments(
-    operation: type[Fold],
-    operands: Any,
-    init_values: Any,
-    computation: Graph | Callable[..., Any],
+    operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
     """What a builder's arguments stand for.
 

@@ -167,11 +167,7 @@ def batched_numbers(
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
     pairs = list(
-        zip(
-            _shifted(numbers[4], operand_at),
-            _shifted(numbers[5], indices_at),
-            strict=True,
-        )
+        zip(_shifted(numbers[4], operand_at), _shifted(numbers[5], indices_at), strict=True)
     )
     if operand_at is not None and indices_at is not None:
         pairs = sorted([*pairs, (operand_at, indices_at)])
