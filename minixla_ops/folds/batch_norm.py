@@ -73,11 +73,9 @@ class BatchNorm(Composed):
         for index, shape in enumerate(shapes):
             wanted = operand if index in self.whole else vector
             if shape is not wanted:
-                self.refuse(
-                    "C4" if index in self.whole else "C3",
-                    f"{self.operands[index]} is not of shape {wanted}",
-                    "Arrays have the shape of operand, vectors one element for each feature.",
-                )
+                problem = f"{self.operands[index]} is not of shape {wanted}"
+                advice = "Arrays have the shape of operand, vectors one element for each feature."
+                self.refuse("C4" if index in self.whole else "C3", problem, advice)
         return operand if self.results == 1 else (operand, vector, vector)
 
     def formula(self, along: NumpyFeatures, *operands: np.ndarray) -> Sequence[np.ndarray]:

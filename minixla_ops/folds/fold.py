@@ -61,11 +61,8 @@ class Fold(Operation):
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
             if initial is not scalar:
-                self.refuse(
-                    "C3",
-                    f"init_values[{index}] is {initial}",
-                    f"It must be a scalar of its operand's element type: {scalar}.",
-                )
+                advice = f"It must be a scalar of its operand's element type: {scalar}."
+                self.refuse("C3", f"init_values[{index}] is {initial}", advice)
         check_computation(self, "C4", "computation", self.computation, scalars * 2, scalars)
         return operands
 

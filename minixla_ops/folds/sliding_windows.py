@@ -16,6 +16,7 @@ import numpy as np
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.shorthand import listed
 
 Pairs = tuple[tuple[int, int], ...]
@@ -198,19 +199,26 @@ class Windowed(Operation):
             label: the check that there is an entry for each dimension.
             positive_label: the check that entries are positive.
         """
-        for name, value in zip(_FIELD_NAMES, self.window, strict=True):
-            if len(value) != rank:
-                self.refuse_attribute(
-                    label,
-                    f"{name} has {len(value)} entries for {rank} dimensions",
-                    f"Give one entry for each dimension: {rank}.",
-                )
-            if name != "padding" and any(each < 1 for each in value):  # type: ignore[operator]
-                self.refuse_attribute(
-                    positive_label,
-                    f"{name} has an entry below 1",
-                    "Window sizes, strides and dilations must be at least 1.",
-                )
+        lists: dict[str, Any] = dict(zip(_FIELD_NAMES, self.window, strict=True))
+        check_entries(self, lists, rank, "dimensions", (label, positive_label))
+
+
+def check_entries(
+    operation: Operation, lists: dict[str, Any], count: int, named: str, labels: tuple[str, str]
+) -> None:
+    """Refuses a window's lists by name that have not `count` entries, or integers below 1."""
+    for name, value in lists.items():
+        if len(value) != count:
+            problem = f"{name} has {len(value)} entries for {count} {named}"
+            operation.refuse_attribute(labels[0], problem, "Give one entry for each.")
+        if any(type(each) is int and each < 1 for each in value):
+            advice = f"{name} must be positive: at least 1 for each."
+            operation.refuse_attribute(labels[1], f"{name} has an entry below 1", advice)
+
+
+def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
+    """The sizes of some dimensions."""
+    return [shape.dimensions[dimension] for dimension in dimensions]
 
 
 def window_of(

@@ -47,18 +47,13 @@ class AtStartIndices(Operation):
     def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
         """Raises ShapeError unless the box has the operand's rank and fits into it."""
         if len(sizes) != operand.rank:
-            self.refuse(
-                label,
-                f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
-                "The box needs one size for each dimension of the operand.",
-            )
+            problem = f"a box of {len(sizes)} dimensions in an operand of {operand.rank}"
+            self.refuse(label, problem, "The box needs one size for each dimension of the operand.")
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
-                self.refuse(
-                    label,
-                    f"the box has size {size} in dimension {at}, the operand only {limit}",
-                    "The box must fit into the operand; only its place is clamped.",
-                )
+                problem = f"the box has size {size} in dimension {at}, the operand only {limit}"
+                advice = "The box must fit into the operand; only its place is clamped."
+                self.refuse(label, problem, advice)
 
     def stablehlo(self, emit, operands, shapes, results):
         names, types = list(operands), list(shapes)
@@ -162,11 +157,8 @@ class DynamicUpdateSlice(AtStartIndices):
         operand, update, *indices = self.array_shapes([operand, update, *starts])
         self.check_starts("C1", operand, indices)
         if update.element_type is not operand.element_type:
-            self.refuse(
-                "C2",
-                "operand and update differ in element type",
-                "Convert one side with convert_element_type.",
-            )
+            problem = "operand and update differ in element type"
+            self.refuse("C2", problem, "Convert one side with convert_element_type.")
         self.check_sizes("C3", operand, update.dimensions)
         return operand
 

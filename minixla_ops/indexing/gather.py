@@ -81,27 +81,20 @@ class Gather(IndexedWindows):
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
             size = self.slice_sizes[at]
             if size > 1 or (size == 0 and result.size):
-                self.refuse_attribute(
-                    "C13",
-                    f"the result lacks dimension {at}, but its slice size is {size}",
-                    "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1.",
-                )
+                problem = f"the result lacks dimension {at}, but its slice size is {size}"
+                advice = "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1."
+                self.refuse_attribute("C13", problem, advice)
         return result
 
     def _check_slice(self, operand: Shape) -> None:
         if len(self.slice_sizes) != operand.rank:
-            self.refuse_attribute(
-                "C11",
-                f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}",
-                "Give one size for each dimension of the operand, collapsed ones too.",
-            )
+            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
+            advice = "Give one size for each dimension of the operand, collapsed ones too."
+            self.refuse_attribute("C11", problem, advice)
         for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
             if not 0 <= part <= size:
-                self.refuse_attribute(
-                    "C12",
-                    f"a slice of size {part} is not within dimension {at} of size {size}",
-                    "0 <= slice size <= operand size must hold.",
-                )
+                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
+                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
 
     def reference(self, operand, start_indices):
         numbers, slice_sizes = self.dimension_numbers, self.slice_sizes

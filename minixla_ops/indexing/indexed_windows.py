@@ -38,11 +38,8 @@ class IndexedWindows(Operation):
         numbers: IndexNumbers = self.dimension_numbers
         names, rank = numbers._fields, operand.rank
         if not indices.element_type.is_integer:
-            self.refuse(
-                "C1",
-                f"the indices are of type {indices.element_type}",
-                "Indices are of a signed or unsigned integer type: use convert_element_type.",
-            )
+            advice = "Indices are of a signed or unsigned integer type: use convert_element_type."
+            self.refuse("C1", f"the indices are of type {indices.element_type}", advice)
         self._check_index_vectors(operand, indices)
         self._check_ascending("C6", 1, rank)
         self._check_ascending("C7", 4, rank)
@@ -53,11 +50,9 @@ class IndexedWindows(Operation):
         self._check_batching(operand, indices)
         parts = [len(numbers[0]), len(numbers[1]), len(numbers[4])]
         if sum(parts) != rank:
-            self.refuse_attribute(
-                "C10",
-                f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}",
-                f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together.",
-            )
+            problem = f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}"
+            advice = f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together."
+            self.refuse_attribute("C10", problem, advice)
         outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
         self._check_ascending("C5", 0, len(numbers[0]) + len(outer))
 
@@ -90,29 +85,21 @@ class IndexedWindows(Operation):
         listed = self.dimension_numbers[field]
         if list(listed) != sorted(set(listed)) or any(not 0 <= each < rank for each in listed):
             name = self.dimension_numbers._fields[field]
-            self.refuse_attribute(
-                label,
-                f"{name} must ascend, without repeats, within [0, {rank})",
-                "Sort the dimensions; where their order matters, transpose the array.",
-            )
+            problem = f"{name} must ascend, without repeats, within [0, {rank})"
+            advice = "Sort the dimensions; where their order matters, transpose the array."
+            self.refuse_attribute(label, problem, advice)
 
     def _check_batching(self, operand: Shape, indices: Shape) -> None:
         numbers: IndexNumbers = self.dimension_numbers
         own, name, listed = numbers._fields[4], numbers._fields[5], numbers[5]
         in_range = all(0 <= each < indices.rank for each in listed)
         if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
-            self.refuse_attribute(
-                "C8",
-                f"{name} must name different dimensions of the indices, not index_vector_dim",
-                f"Entries must be in [0, {indices.rank}).",
-            )
+            problem = f"{name} must name different dimensions of the indices, not index_vector_dim"
+            self.refuse_attribute("C8", problem, f"Entries must be in [0, {indices.rank}).")
         sizes = [operand.dimensions[each] for each in numbers[4]]
         if sizes != [indices.dimensions[each] for each in listed]:
-            self.refuse(
-                "C9",
-                f"{own} and {name} differ in number or in size",
-                "Each batching dimension of the operand goes with one of the indices.",
-            )
+            advice = "Each batching dimension of the operand goes with one of the indices."
+            self.refuse("C9", f"{own} and {name} differ in number or in size", advice)
 
     def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
         """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""

@@ -115,11 +115,8 @@ class Scatter(IndexedWindows):
         check_equal_dimensions(self, "C13", "updates", updates)
         for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
             if update.element_type is not operand.element_type:
-                self.refuse(
-                    "C13",
-                    f"operands[{index}] and updates[{index}] differ in element type",
-                    "Convert one of them with convert_element_type.",
-                )
+                problem = f"operands[{index}] and updates[{index}] differ in element type"
+                self.refuse("C13", problem, "Convert one of them with convert_element_type.")
         self.check_numbers(operands[0], indices)
         self._check_updates(operands[0], indices, updates[0])
         scalars = [Shape(operand.element_type) for operand in operands]

@@ -15,10 +15,9 @@ from minixla.core.builders import named_like
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla_ops.folds.sliding_windows import Pairs, resolve_padding
+from minixla_ops.folds.sliding_windows import Pairs, resolve_padding, sizes_at
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
-from minixla_ops.products.convolution_rules import sizes_at
 from minixla_ops.vocabulary.shorthand import listed
 
 

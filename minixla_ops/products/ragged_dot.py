@@ -98,7 +98,7 @@ class RaggedDot(Composed, Dot):
     def shape(self, lhs, rhs, group_sizes):
         lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])
         numbers, ragged, groups = self.dimension_numbers
-        whole = self.dot_shape(lhs, rhs, numbers, self.preferred_element_type)
+        whole = self.dot_shape(lhs, rhs, numbers)
         if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:
             problem = "there is not one ragged dimension of lhs"
             self.refuse_attribute("C8", problem, f"It must be in [0, {lhs.rank}).")

@@ -59,7 +59,8 @@ class ScaledDot(Composed, Dot):
             if scale.rank and not _divides(scale.dimensions, whole.dimensions):
                 problem = f"the sizes of {name}_scale do not divide those of {name}"
                 self.refuse("C9", problem, "A scale is a scalar or has one element a block.")
-        return self.dot_shape(lhs, rhs, self.dimension_numbers, self._result_type(lhs.element_type))
+        product = self.dot_shape(lhs, rhs, self.dimension_numbers)
+        return product.with_element_type(self._result_type(lhs.element_type))
 
     def reference(self, *operands):
         own = element_type(operands[0].dtype)
