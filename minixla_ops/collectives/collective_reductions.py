@@ -13,6 +13,7 @@ from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import named_like
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
+from minixla.core.linear import not_linear
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
@@ -27,7 +28,6 @@ from minixla_ops.collectives.collective_groups import (
     Groups,
 )
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.folds.fold import not_a_sum
 from minixla_ops.folds.fold_programs import fold_in_order
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import check_computation, computation_of, monoid_of
@@ -146,7 +146,7 @@ class _Reducing(Collective, Composed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
-            raise not_a_sum(self, self.computation)
+            raise not_linear(self, self.computation)
         given = cotangents if type(cotangents) is tuple else (cotangents,)
         return [
             self.sum_transpose(each) if wanted and each is not None else None

@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
-from minixla.core.errors import DerivativeError, ShapeError, explain
+from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
+from minixla.core.linear import not_linear
 from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
@@ -69,12 +70,7 @@ class Fold(Operation):
     # What members give.
 
     def folded(self, operands: Sequence[Any], initials: Sequence[Any]) -> list[Any]:
-        """The N results, by a program of differentiable operations.
-
-        Args:
-            operands: N values of the current trace.
-            initials: N scalars, or values of the results' dimensions.
-        """
+        """The N results, by differentiable operations; initials may have the results' sizes."""
         raise NotImplementedError
 
     def over_batch(self, at: int) -> tuple[Self, int]:
@@ -118,7 +114,7 @@ class Fold(Operation):
             filled = [zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
-            raise not_a_sum(self, self.computation)
+            raise not_linear(self, self.computation)
         of_operand = of_initial = None
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))
@@ -201,30 +197,13 @@ def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     return values[:count], values[count:]
 
 
-def not_a_sum(operation: Operation, computation: Graph) -> DerivativeError:
-    """The error for the transpose of an operation that is linear only where it sums."""
-    return explain(
-        DerivativeError,
-        operation.builder_name,
-        "a jvp rule applies it to a tangent, but it is linear only where it sums",
-        [f"computation {computation.name}"],
-        "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
-    )
-
-
 def fold_arguments(
     operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
-    """What a builder's arguments stand for.
+    """What a builder was given: the operands' shapes, all operands, and the computation.
 
-    Args:
-        operation: the operation.
-        operands: a list or tuple of arrays, or one array.
-        init_values: a list or tuple of scalars, or one; Python numbers are converted.
-        computation: a Graph, or a function that is traced on scalars of the operands' types.
-
-    Returns:
-        The shapes of the operands; operands and initial values; the computation.
+    Arrays and scalars may be alone or in lists, Python numbers are converted, and a function is
+    traced on scalars of the operands' types.
     """
     operands, init_values = as_sequence(operands), as_sequence(init_values)
     subject = operation.builder_name

@@ -12,10 +12,10 @@ from minixla.core.builders import named_like
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
 from minixla_ops.folds.fold_programs import fold_in_order
-from minixla_ops.folds.numpy_folds import fold_windows, fold_windows_by_monoid
+from minixla_ops.folds.numpy_folds import fold_windows_by_monoid
 from minixla_ops.folds.sliding_windows import (
     PaddingPairs,
     Pairs,
@@ -33,6 +33,7 @@ from minixla_ops.programs.computations import (
     neutral_element,
     sum_over,
 )
+from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
 #: General computations over windows of up to so many elements are lowered as programs: element by
@@ -90,7 +91,8 @@ class ReduceWindow(Fold, Windowed):
         monoid = monoid_of(self.computation)
         if monoid is not None:
             return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
-        return as_results(fold_windows(self.computation, arrays, self.window, initials))
+        program = self.program(tuple(map(shape_of, operands)))
+        return as_results(reference_graph(program, operands))
 
     def stablehlo(self, emit, operands, shapes, results):
         is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
@@ -189,13 +191,8 @@ class ReduceWindow(Fold, Windowed):
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
     """For each position of the window the element of `values` where `select` picks `operand`'s.
 
-    The transpose of SelectAndScatter. Zero where the window meets no element at all.
-
-    Args:
-        values: an array of the operand's shape.
-        operand: an array.
-        select: from two scalars to pred; True keeps the first.
-        window: over all dimensions.
+    The transpose of SelectAndScatter. Both are arrays of one shape; `select` goes from two scalars
+    to pred, and True keeps the first. Zero where the window meets no element at all.
     """
     gathering = _gathering(select, array_shape(operand), window)
     return gathering(*_gather_operands(values, operand))[2]

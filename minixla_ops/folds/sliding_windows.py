@@ -51,23 +51,14 @@ def dilated_size(size: int, dilation: int) -> int:
 
 
 def window_positions(extent: int, window_extent: int, stride: int) -> int:
-    """How many positions a window takes on a base.
-
-    Args:
-        extent: the size of the dilated and padded base.
-        window_extent: the size of the dilated window.
-        stride: the distance between positions.
-    """
+    """How many positions a dilated window takes on a dilated and padded base."""
     return (extent - window_extent) // stride + 1 if extent >= window_extent else 0
 
 
 def same_padding(extent: int, window_extent: int, stride: int) -> tuple[int, int]:
     """The padding that gives ceil(extent / stride) positions; the odd element goes high.
 
-    Args:
-        extent: the size of the dilated base.
-        window_extent: the size of the dilated window.
-        stride: the distance between positions.
+    The extents are those of the dilated base and the dilated window.
     """
     total = max((-(-extent // stride) - 1) * stride + window_extent - extent, 0)
     return total // 2, total - total // 2
@@ -192,13 +183,7 @@ class Windowed(Operation):
         return {"window": self.window.hlo, **super().hlo_attributes(shapes)}
 
     def check_window(self, rank: int, label: str, positive_label: str) -> None:
-        """Refuses a window that has not `rank` entries in every field, positive but for padding.
-
-        Args:
-            rank: the number of dimensions that the window slides over.
-            label: the check that there is an entry for each dimension.
-            positive_label: the check that entries are positive.
-        """
+        """Refuses other than `rank` entries in every field (`label`), and those below 1."""
         lists: dict[str, Any] = dict(zip(_FIELD_NAMES, self.window, strict=True))
         check_entries(self, lists, rank, "dimensions", (label, positive_label))
 
@@ -319,14 +304,11 @@ def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     """The base after dilation and padding, in NumPy; holes and padding hold `fill`.
 
-    Args:
-        array: the window describes its last dimensions; those before are kept.
-        fill: a scalar of the array's dtype.
-        window: its padding and base dilations.
+    The window describes the array's last dimensions; those before are kept.
     """
     kept = array.ndim - len(window.sizes)
     base = array.shape[kept:]
-    if not _changes_base(window):
+    if not any(map(any, window.padding)) and set(window.base_dilations) <= {1}:
         return array
     result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
     targets: list[slice] = [slice(None)] * kept
@@ -348,21 +330,10 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     return result
 
 
-def _changes_base(window: Window) -> bool:
-    return any(pair != (0, 0) for pair in window.padding) or any(
-        each != 1 for each in window.base_dilations
-    )
-
-
 def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
     """All windows of a base that `padded_base` made, as a read-only view that copies nothing.
 
-    Args:
-        padded: the window describes its last dimensions.
-        window: its sizes, strides and window dilations.
-
-    Returns:
-        An array of shape (*kept dimensions, *positions, *window sizes).
+    The window describes the last dimensions: (*kept dimensions, *positions, *window sizes).
     """
     kept = padded.ndim - len(window.sizes)
     counts = tuple(map(window_positions, padded.shape[kept:], window.extents, window.strides))

@@ -50,7 +50,7 @@ def _padded(operand: Any, window: Window) -> Any:
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
-        return ops.pad(operand, splat(0, array_shape(operand).with_dimensions(())), config)
+        return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), config)
     first = ops.slice(operand, [0] * len(config), [1] * len(config))
     return ops.pad(operand, ops.reshape(first, ()), config)
 

@@ -56,6 +56,7 @@ class Gather(IndexedWindows):
 
     stablehlo_name = "gather"
     operands = "operand", "start_indices"
+    indices_name = "start_indices"
     linear_operands = (0,)
     dynamic_operands = (1,)
     dimension_numbers: GatherDimensionNumbers = attribute(NumbersAttribute(GatherDimensionNumbers))
@@ -117,10 +118,6 @@ class Gather(IndexedWindows):
             gathered = rows[tuple([np.broadcast_to(place, sizes) for place in places])]
         window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
         return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
-
-    def stablehlo(self, emit, operands, shapes, results):
-        indices, shape = self.stablehlo_indices(emit, operands[1], shapes[1])
-        return super().stablehlo(emit, [operands[0], indices], [shapes[0], shape], results)
 
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands

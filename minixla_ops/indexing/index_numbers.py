@@ -166,9 +166,8 @@ def batched_numbers(
     window_dims = _shifted(numbers[0], outer_at)
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
-    pairs = list(
-        zip(_shifted(numbers[4], operand_at), _shifted(numbers[5], indices_at), strict=True)
-    )
+    shifted = _shifted(numbers[4], operand_at), _shifted(numbers[5], indices_at)
+    pairs = list(zip(*shifted, strict=True))
     if operand_at is not None and indices_at is not None:
         pairs = sorted([*pairs, (operand_at, indices_at)])
     (index_vector_dim,) = _shifted((numbers.index_vector_dim,), indices_at)
@@ -198,12 +197,8 @@ def outer_place(
 ) -> int:
     """Where the result or the updates may have the batch dimension; as close to `wanted` as can be.
 
-    Args:
-        numbers: those of one member of the batch.
-        ranks: of one member's operand, and of its result or updates.
-        operand_at: where the operand has the batch, or None.
-        indices_at: where the indices have it, or None.
-        wanted: a dimension.
+    `numbers` and `ranks` are those of one member: of its operand, and of its result or updates. The
+    operand and the indices have the batch at `operand_at` and `indices_at`, if at all.
     """
     operand_rank, outer_rank = ranks
     if indices_at is None:

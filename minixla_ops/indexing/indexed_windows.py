@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from minixla.core.element_types import element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla_ops.indexing.index_numbers import IndexNumbers, without_vectors
+from minixla_ops.vocabulary.casting import emit_converted
 
 
 class IndexedWindows(Operation):
@@ -32,6 +33,8 @@ class IndexedWindows(Operation):
     """
 
     dimension_numbers: Any
+    #: Which operand the index vectors are.
+    indices_name: ClassVar[str]
 
     def check_numbers(self, operand: Shape, indices: Shape) -> None:
         """Makes the checks C1 ... C10, for the array that windows are in and the index vectors."""
@@ -101,24 +104,21 @@ class IndexedWindows(Operation):
             advice = "Each batching dimension of the operand goes with one of the indices."
             self.refuse("C9", f"{own} and {name} differ in number or in size", advice)
 
-    def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
-        """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""
-        if shape.element_type.bits >= 8:
-            return name, shape
-        wide = shape.with_element_type(element_type("s32"))
-        (name,) = emit.operation("stablehlo.convert", [name], [shape], [wide])
-        return name, wide
+    def stablehlo(self, emit, operands, shapes, results):
+        # XLA:CPU reads beyond indices of 2 and 4 bits.
+        types = list(shapes)
+        at = self.operand_labels(len(shapes)).index(self.indices_name)
+        if shapes[at].element_type.bits < 8:
+            types[at] = shapes[at].with_element_type(element_type("s32"))
+        return super().stablehlo(
+            emit, emit_converted(emit, operands, shapes, types), types, results
+        )
 
 
 def window_starts(
     indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers
 ) -> tuple[tuple[int, ...], list[np.ndarray]]:
-    """Where windows start, as NumPy has it.
-
-    Args:
-        indices: the array of index vectors.
-        dimensions: the operand's dimension sizes.
-        numbers: the dimension numbers.
+    """Where windows start in an operand of sizes `dimensions`, as NumPy has it.
 
     Returns:
         The sizes of the indices without index_vector_dim, and for each operand dimension the
@@ -141,16 +141,10 @@ def window_starts(
 def element_places(
     starts: dict[int, np.ndarray], inner: Sequence[int], sizes: Sequence[int]
 ) -> list[np.ndarray]:
-    """Where the elements of windows are, for each dimension that has starts.
+    """Where the elements of windows of `sizes` are, for each dimension that has starts.
 
-    Args:
-        starts: what `window_starts` gives for some dimensions.
-        inner: the dimensions that a window's elements differ in.
-        sizes: the windows' size in each dimension.
-
-    Returns:
-        Arrays of the starts' dimensions, then one for each of `inner`, of size 1 where a place
-        does not depend on it.
+    The places have the starts' dimensions, then one for each of `inner`, the dimensions that a
+    window's elements differ in, of size 1 where a place does not depend on it.
     """
     places = []
     for dimension, start in starts.items():

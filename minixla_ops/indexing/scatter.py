@@ -88,6 +88,7 @@ class Scatter(IndexedWindows):
 
     stablehlo_name = "scatter"
     operands = "operands...", "scatter_indices", "updates..."
+    indices_name = "scatter_indices"
     dimension_numbers: ScatterDimensionNumbers = attribute(
         NumbersAttribute(ScatterDimensionNumbers), stablehlo="scatter_dimension_numbers"
     )
@@ -166,9 +167,7 @@ class Scatter(IndexedWindows):
         program = program_for_xla(self, tuple(shapes))
         if program is not None:
             return Call(program).stablehlo(emit, operands, shapes, results)
-        names, types, at = list(operands), list(shapes), len(results)
-        names[at], types[at] = self.stablehlo_indices(emit, names[at], shapes[at])
-        return super().stablehlo(emit, names, types, results)
+        return super().stablehlo(emit, operands, shapes, results)
 
     def jvp(self, primals, tangents, results):
         return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))

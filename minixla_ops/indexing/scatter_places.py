@@ -39,7 +39,8 @@ class Places:
         self.computation, self.numbers = operation.update_computation, operation.dimension_numbers
         self.is_sorted, self.in_bounds = operation.indices_are_sorted, operation.indices_in_bounds
         # The elements of one window are different ones.
-        has_one_window = math.prod([self.update_dimensions[d] for d in self._outer()]) == 1
+        self.outer = outer_dimensions(len(self.update_dimensions), self.numbers)
+        has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
         self.is_unique = operation.unique_indices or has_one_window
         self.windows = window_sizes(self.dimensions, self.update_dimensions, self.numbers)
 
@@ -72,19 +73,16 @@ class Places:
 
     def last(self) -> Any:
         """Which updates are inside and have no later update in the same place: a mask like them."""
-        outer = [self.update_dimensions[d] for d in self._outer()]
+        outer = [self.update_dimensions[d] for d in self.outer]
         kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
         counted = ops.iota(Shape(kind, (math.prod(outer),)), 0)
         ranks = self._spread(ops.reshape(counted, outer)) + 1
         latest = self.write(zeros(Shape(kind, self.dimensions)), ranks, ops.max)
         return ops.eq(self.read(latest), ranks)
 
-    def _outer(self) -> tuple[int, ...]:
-        return outer_dimensions(len(self.update_dimensions), self.numbers)
-
     def _spread(self, windows: Any) -> Any:
         """A value for each window as one for each update."""
-        return ops.broadcast_in_dim(windows, self.update_dimensions, self._outer())
+        return ops.broadcast_in_dim(windows, self.update_dimensions, self.outer)
 
 
 def chosen(mask: Any, value: Any) -> Any:

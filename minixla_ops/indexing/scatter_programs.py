@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla_ops.indexing.bounded_windows import into_padding, may_lie_partly_outside
+from minixla_ops.indexing.bounded_windows import (
+    framed,
+    into_padding,
+    may_lie_partly_outside,
+    unframed,
+)
 from minixla_ops.indexing.index_numbers import (
     ScatterDimensionNumbers,
     window_sizes,
@@ -17,7 +22,7 @@ from minixla_ops.indexing.index_numbers import (
 )
 from minixla_ops.indexing.scatter_computations import split
 from minixla_ops.programs.computations import program_of
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat, zeros
+from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, zeros
 
 if TYPE_CHECKING:
     from minixla_ops.indexing.scatter import Scatter
@@ -50,12 +55,10 @@ def _by_elements(values: Values, computation: Graph, numbers: ScatterDimensionNu
     sizes = array_shape(operands[0]).dimensions
     windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
     config, moved = into_padding(indices, numbers, sizes, windows)
-    framed = [ops.pad(each, _zero(each), config) for each in operands]
+    given = [framed(each, config) for each in operands]
     # In the frame, windows may meet that have no target in common, and be in another order.
-    results = _scattered(framed, moved, updates, computation, numbers)
-    starts = [low for low, _, _ in config]
-    limits = [low + size for low, size in zip(starts, sizes, strict=True)]
-    return [ops.slice(each, starts, limits) for each in results]
+    results = _scattered(given, moved, updates, computation, numbers)
+    return [unframed(each, config) for each in results]
 
 
 def _with_index_component(
@@ -77,10 +80,6 @@ def _with_index_component(
     start = zeros(Shape("s32", (*outer, 1)))
     results = _scattered(raised, start, updates, computation, indexed)
     return [ops.reshape(each, sizes) for each in results]
-
-
-def _zero(like: Any) -> Any:
-    return splat(0, Shape(array_shape(like).element_type))
 
 
 def _scattered(

@@ -392,17 +392,14 @@ def _grouped_product(
     batch_groups: int,
     result_type: ElementType,
 ) -> np.ndarray:
-    """Products of windows with a kernel, group by group.
+    """Products of windows with a kernel, group by group; one of the two counts of groups is 1.
 
     Args:
         windows: [batch, features, *positions, *sizes].
         kernel: [output features, features of a group, *sizes].
         feature_groups: into how many groups the features of windows are cut.
-        batch_groups: into how many groups the batch is cut; one of the two is 1.
-        result_type: the type to return.
-
-    Returns:
-        [batch of a group, output features, *positions].
+        batch_groups: into how many groups the batch is cut.
+        result_type: the type of the result, [batch of a group, output features, *positions].
     """
     count = kernel.ndim - 2
     groups = feature_groups * batch_groups
@@ -430,9 +427,8 @@ def _grouped_product(
 def _blocks(counts: Sequence[int], unit: int) -> Iterator[tuple[slice, ...]]:
     """Indices that cut [groups, batch, first positions, ...] into parts of a bearable size.
 
-    Args:
-        counts: the batch and, where there are any, the first positions.
-        unit: how many elements are copied out for one position of one member.
+    `counts` are the batch and the first positions, if there are any; for one position of one member
+    `unit` elements are copied out.
     """
     member = unit * prod(counts[1:])
     if member <= _BLOCK or len(counts) == 1:

@@ -39,14 +39,7 @@ Form = Callable[[Any, Any, Any, Shape], Any]
 
 @lru_cache(maxsize=1024)
 def cpu_program(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> Graph | None:
-    """A program that computes the convolution faster, or None where XLA's own is no slower.
-
-    Args:
-        it: the convolution.
-        lhs: the shape of lhs.
-        rhs: the shape of rhs.
-        result: the shape of the result.
-    """
+    """A program that computes the convolution faster, or None where XLA's own is no slower."""
     form = _form(it, lhs, rhs, result)
     if form is None:
         return None

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import minixla_ops as ops
 from minixla.core.attributes import Attribute, Integers, attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.dot import Dot, DotGeneral
+from minixla_ops.products.dot import Dot
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
@@ -121,26 +119,6 @@ class RaggedDot(Composed, Dot):
             )
         return whole.without_dimension(it.group_place)
 
-    def reference(self, lhs, rhs, group_sizes):
-        it = _Ragged(self.dimension_numbers, lhs.ndim, rhs.ndim)
-        numbers = self.dimension_numbers[0]
-        counts = group_sizes.astype(np.int64)[..., None, :]
-        ends = np.cumsum(counts, -1)
-        positions = np.arange(lhs.shape[it.ragged])[:, None]
-        members = (ends - counts <= positions) & (positions < ends)
-        places = it.places(members.ndim)
-        if it.is_summed:
-            numbers = _with_groups(numbers)
-            lhs, rhs = (
-                _only(members, [*[each + 1 for each in at], 0], array[None])
-                for array, at in ((lhs, places), (rhs, it.partners(places)))
-            )
-        whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
-        if not it.is_kept:
-            return whole
-        own = _only(members, [*it.result_places(places), it.group_place], whole)
-        return np.add.reduce(own, it.group_place, whole.dtype)
-
     def composition(self, lhs, rhs, group_sizes):
         it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
         numbers = self.dimension_numbers[0]
@@ -209,13 +187,6 @@ def _with_groups(numbers: DotDimensionNumbers) -> DotDimensionNumbers:
         [[each + 1 for each in named] for named in pair] for pair in (numbers[:2], numbers[2:])
     )
     return DotDimensionNumbers(*contracting, *[(0, *each) for each in batch])
-
-
-def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
-    """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
-    others = [each for each in range(array.ndim) if each not in places]
-    placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
-    return np.where(placed, array, np.zeros((), array.dtype))
 
 
 def _members(group_sizes: Any, size: int) -> Any:
