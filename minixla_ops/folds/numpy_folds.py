@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -103,18 +104,43 @@ def _summed_last(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, 
 def fold_computation(
     computation: Graph, arrays: Sequence[np.ndarray], initials: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """N arrays of equal dimensions folded over the first, in order, from N scalars.
-
-    The computation takes N running values and N elements; results have the arrays' element types.
-    """
+    """N arrays of equal dimensions folded over the first, in order, from N scalars."""
     count, *kept = arrays[0].shape
-    running: list[Any] = [np.broadcast_to(initial, kept) for initial in initials]
+    rows = ([each[index] for each in arrays] for index in range(count))
+    return _fold_rows(computation, arrays, rows, initials, kept, repeat(np.ones((), np.bool_)))
+
+
+def _fold_rows(
+    computation: Graph,
+    arrays: Sequence[np.ndarray],
+    rows: Iterable[Sequence[np.ndarray]],
+    initials: Sequence[np.ndarray],
+    sizes: Sequence[int],
+    present: Iterable[np.ndarray],
+) -> list[np.ndarray]:
+    """`fold_programs.fold_in_order` in NumPy; results have the element types of `arrays`."""
+    running: list[Any] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
-        for index in range(count if math.prod(kept) else 0):
-            row = [array[index] for array in arrays]
-            running = apply_elementwise(computation, [*running, *row])
+        for row, there in zip(rows, present):  # noqa: B905  # all rows may be present, without end
+            if there.any():
+                combined = apply_elementwise(computation, [*running, *row])
+                pairs = zip(combined, running, strict=True)
+                is_whole = there.all()
+                running = combined if is_whole else [np.where(there, *pair) for pair in pairs]
     pairs = zip(running, arrays, strict=True)
     return [np.asarray(value).astype(array.dtype, copy=False) for value, array in pairs]
+
+
+def fold_windows(
+    computation: Graph, arrays: Sequence[np.ndarray], window: Window, initials: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The elements of N arrays under each position of a window folded in order, from N scalars."""
+    base = arrays[0].shape
+    filled = map(padded_base, arrays, initials, repeat(window))
+    views = [window_view(each, window) for each in filled]
+    rows = ([view[(..., *index)] for view in views] for index in np.ndindex(*window.sizes))
+    sizes, present = window.positions(base), window.present(base)
+    return _fold_rows(computation, arrays, rows, initials, sizes, present)
 
 
 #: Windows up to this size are folded slice by slice, larger ones through a view.

@@ -12,10 +12,10 @@ from minixla.core.builders import named_like
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
 from minixla_ops.folds.fold_programs import fold_in_order
-from minixla_ops.folds.numpy_folds import fold_windows_by_monoid
+from minixla_ops.folds.numpy_folds import fold_windows, fold_windows_by_monoid
 from minixla_ops.folds.sliding_windows import (
     PaddingPairs,
     Pairs,
@@ -33,7 +33,6 @@ from minixla_ops.programs.computations import (
     neutral_element,
     sum_over,
 )
-from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
 #: General computations over windows of up to so many elements are lowered as programs: element by
@@ -91,8 +90,7 @@ class ReduceWindow(Fold, Windowed):
         monoid = monoid_of(self.computation)
         if monoid is not None:
             return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
-        program = self.program(tuple(map(shape_of, operands)))
-        return as_results(reference_graph(program, operands))
+        return as_results(fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
         is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
