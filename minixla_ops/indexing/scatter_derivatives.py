@@ -13,7 +13,7 @@ program grows with K, too: promise `unique_indices` where it holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import minixla_ops as ops
@@ -24,15 +24,28 @@ from minixla.core.linear import not_linear
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import tangents_of_fold
-from minixla_ops.indexing.bounded_windows import framed, into_padding, unframed
+from minixla_ops.indexing.bounded_windows import (
+    framed,
+    gather_or_fill,
+    into_padding,
+    may_lie_partly_outside,
+    starts_in_bounds,
+    unframed,
+)
+from minixla_ops.indexing.index_numbers import (
+    GatherDimensionNumbers,
+    outer_dimensions,
+    window_sizes,
+)
 from minixla_ops.indexing.scatter_computations import combination_of, overwrite, separate, split
-from minixla_ops.indexing.scatter_places import Places, chosen
 from minixla_ops.programs.computations import apply_computation, pulled_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import (
     array_shape,
+    as_tuple,
     instantiate,
     ones_like,
+    splat,
     zeros,
     zeros_like,
 )
@@ -43,10 +56,71 @@ if TYPE_CHECKING:
 Values = Sequence[Any]
 
 
+class _Places:
+    """The elements that a scatter updates."""
+
+    def __init__(self, operation: Scatter, values: Values) -> None:
+        operands, self.indices, updates = split(values)
+        self.dimensions = array_shape(operands[0]).dimensions
+        self.update_dimensions = array_shape(updates[0]).dimensions
+        self.computation, self.numbers = operation.update_computation, operation.dimension_numbers
+        self.is_sorted, self.in_bounds = operation.indices_are_sorted, operation.indices_in_bounds
+        # The elements of one window are different ones.
+        self.outer = outer_dimensions(len(self.update_dimensions), self.numbers)
+        has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
+        self.is_unique = operation.unique_indices or has_one_window
+        self.windows = window_sizes(self.dimensions, self.update_dimensions, self.numbers)
+
+    def write(self, operands: Any, updates: Any, computation: Graph | Callable[..., Any]) -> Any:
+        """A scatter to these places."""
+        promises = self.is_sorted, self.is_unique, self.in_bounds
+        return ops.scatter(operands, self.indices, updates, computation, self.numbers, *promises)
+
+    def write_all(self, computation: Graph, operands: Values, updates: Values) -> Values:
+        """`write` for several arrays."""
+        return as_tuple(self.write(operands, updates, computation))
+
+    def read(self, value: Any) -> Any:
+        """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
+        if 0 in self.dimensions:
+            return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
+        numbers = GatherDimensionNumbers(*self.numbers)
+        if self.in_bounds:
+            return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
+        return gather_or_fill(value, self.indices, numbers, self.windows, 0, self.is_sorted)
+
+    def inside(self) -> Any:
+        """Which updates go somewhere: a mask like the updates; None where all do."""
+        if self.in_bounds:
+            return None
+        if 0 in self.dimensions or may_lie_partly_outside(self.numbers, self.windows):
+            return self.read(splat(True, Shape("pred", self.dimensions)))
+        mask = starts_in_bounds(self.indices, self.numbers, self.dimensions, self.windows)
+        return None if mask is None else self._spread(mask)
+
+    def last(self) -> Any:
+        """Which updates are inside and have no later update in the same place: a mask like them."""
+        outer = [self.update_dimensions[d] for d in self.outer]
+        kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
+        counted = ops.iota(Shape(kind, (math.prod(outer),)), 0)
+        ranks = self._spread(ops.reshape(counted, outer)) + 1
+        latest = self.write(zeros(Shape(kind, self.dimensions)), ranks, ops.max)
+        return ops.eq(self.read(latest), ranks)
+
+    def _spread(self, windows: Any) -> Any:
+        """A value for each window as one for each update."""
+        return ops.broadcast_in_dim(windows, self.update_dimensions, self.outer)
+
+
+def _chosen(mask: Any, value: Any) -> Any:
+    """`value` where the mask holds or is None, and 0 elsewhere."""
+    return value if mask is None else ops.select(mask, value, zeros_like(value))
+
+
 class _Part(NamedTuple):
     """The scatter of one of N arrays, where their computations are independent."""
 
-    places: Places
+    places: _Places
     computation: Graph
     operand: Any
     update: Any
@@ -112,7 +186,7 @@ class _Part(NamedTuple):
         if of_update and combination != "keep":
             second = places.read(cotangent)
             if combination == "set" and not places.is_unique:
-                second = chosen(places.last(), second)
+                second = _chosen(places.last(), second)
             elif combination == "sub":
                 second = -second
         return first, second
@@ -134,7 +208,7 @@ def _unless(mask: Any, value: Any, like: Any) -> Any:
 
 def scatter_jvp(operation: Scatter, primals: Values, tangents: Values, results: Values) -> Values:
     """The tangents of the N results (None for zero); arguments are those of a jvp rule."""
-    places = Places(operation, primals)
+    places = _Places(operation, primals)
     parts, (operands, _, updates) = separate(places.computation), split(primals)
     of_operands, _, of_updates = split(tangents)
     if parts is None:
@@ -153,7 +227,7 @@ def scatter_transpose(
     Raises:
         DerivativeError: the scatter is not linear in the marked operands.
     """
-    places = Places(operation, operands)
+    places = _Places(operation, operands)
     parts = separate(places.computation)
     (arrays, _, updates), (of_operands, _, of_updates) = split(operands), split(linear)
     if parts is None:
@@ -177,7 +251,7 @@ def scatter_vjp(
     operation: Scatter, cotangents: Values, operands: Values, results: Values, active: Values
 ) -> list[Any]:
     """The cotangents of all 2 N + 1 operands; arguments are those of a vjp rule."""
-    places = Places(operation, operands)
+    places = _Places(operation, operands)
     parts, (arrays, _, updates) = separate(places.computation), split(operands)
     if parts is None:
         return _rejoined(_general_pull(places, places.computation, cotangents, arrays, updates))
@@ -188,7 +262,7 @@ def scatter_vjp(
 
 
 def _general_pull(
-    places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
+    places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
 ) -> list[tuple[Any, Any]]:
     """The cotangents of N operands and N updates, for any update computation."""
     given = [
@@ -208,7 +282,7 @@ def _general_pull(
         if cotangent is None
         else (
             places.write(cotangent, instantiate(of_old, update), overwrite),
-            None if of_update is None else chosen(inside, of_update),
+            None if of_update is None else _chosen(inside, of_update),
         )
         for cotangent, update, of_old, of_update in columns
     ]
@@ -230,7 +304,7 @@ def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> l
 
 
 def _pull_in_sequence(
-    places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
+    places: _Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
 ) -> list[tuple[Any, Any]]:
     """`_general_pull` where an element may be updated twice: one window at a time."""
     if 0 in places.update_dimensions or 0 in places.dimensions:
@@ -277,12 +351,12 @@ def _pull_in_sequence(
     return [
         (None, None)
         if of_operand is None
-        else (unframed(of_operand, config), chosen(inside, joined(of_windows)))
+        else (unframed(of_operand, config), _chosen(inside, joined(of_windows)))
         for of_operand, of_windows in zip(of_running, zip(*of_rows, strict=True), strict=True)
     ]
 
 
-def _start_columns(places: Places, indices: Any, outer: Sequence[int]) -> list[Any]:
+def _start_columns(places: _Places, indices: Any, outer: Sequence[int]) -> list[Any]:
     """For each dimension of the operand where the windows start in it, s32 or s64."""
     numbers, rank, count = places.numbers, array_shape(indices).rank, math.prod(outer)
     kind = element_type("s64" if max(places.dimensions, default=0) >> 31 else "s32")
