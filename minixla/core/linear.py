@@ -149,17 +149,17 @@ def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
         raise not_linear(operation)
 
 
-def not_linear(operation: Operation, computation: Any = None) -> DerivativeError:
+def not_linear(operation: Operation, *given: str) -> DerivativeError:
     """The error for the transpose of an operation that is not linear where it should be.
 
     Args:
         operation: which one.
-        computation: the Graph because of which it is not.
+        given: lines that say why it is not.
     """
     return explain(
         DerivativeError,
         operation.builder_name,
         "a jvp rule applies it to a tangent, but it is not linear there",
-        [] if computation is None else [f"computation {computation.name}"],
+        given,
         "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
     )

@@ -146,7 +146,7 @@ class _Reducing(Collective, Composed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
-            raise not_linear(self, self.computation)
+            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
         given = cotangents if type(cotangents) is tuple else (cotangents,)
         return [
             self.sum_transpose(each) if wanted and each is not None else None

@@ -114,7 +114,7 @@ class Fold(Operation):
             filled = [zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
-            raise not_linear(self, self.computation)
+            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
         of_operand = of_initial = None
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))

@@ -231,14 +231,14 @@ def scatter_transpose(
     parts = separate(places.computation)
     (arrays, _, updates), (of_operands, _, of_updates) = split(operands), split(linear)
     if parts is None:
-        raise not_linear(operation, places.computation)
+        raise not_linear(operation, f"update_computation {places.computation.name}")
     found = []
     for cotangent, *column, of_operand, of_update in zip(
         cotangents, parts, arrays, updates, of_operands, of_updates, strict=True
     ):
         part = _Part(places, *column)
         if (of_operand or of_update) and not part.is_linear_in(of_update):
-            raise not_linear(operation, places.computation)
+            raise not_linear(operation, f"update_computation {places.computation.name}")
         found.append(part.linear_pull(cotangent, of_operand, of_update))
     return _rejoined(found)
 

@@ -142,7 +142,7 @@ class SelectAndScatter(Windowed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.scatter) != "add":
-            raise not_linear(self, self.scatter)
+            raise not_linear(self, f"{self.scatter.name}: it is linear only where it sums")
         of_source = of_initial = None
         if linear[1]:
             of_source = select_and_gather(cotangents, operands[0], self.select, self.window)
