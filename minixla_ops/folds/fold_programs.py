@@ -54,7 +54,13 @@ def fold_in_order(
     `present` says for each row where it takes part, as booleans whose dimensions of size 1 are
     stretched; default: everywhere.
     """
-    running = [_broadcast(initial, sizes) for initial in initials]
+    # A scalar is repeated to `sizes`.
+    running = [
+        initial
+        if array_shape(initial).dimensions == tuple(sizes)
+        else ops.broadcast_in_dim(initial, sizes, ())
+        for initial in initials
+    ]
     for row, there in zip(rows, repeat(None) if present is None else present):  # noqa: B905
         combined = apply_computation(computation, [*running, *row])
         if there is not None and not there.all():
@@ -82,13 +88,6 @@ def _fold_pairs(computation: Graph, values: Values) -> Values:
 def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:
     """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
     return ops.broadcast_in_dim(mask, sizes, range(mask.ndim))
-
-
-def _broadcast(initial: Any, sizes: Sequence[int]) -> Any:
-    """A scalar repeated to `sizes`; a value that has them as it is."""
-    if array_shape(initial).dimensions == tuple(sizes):
-        return initial
-    return ops.broadcast_in_dim(initial, sizes, ())
 
 
 def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:

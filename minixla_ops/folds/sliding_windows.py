@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integer
+from minixla.core.attributes import Attribute, Integers
+from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -31,14 +32,10 @@ class PaddingPairs(Attribute):
 
     def canonical(self, value: Any) -> Pairs:
         """The pairs as a tuple of tuples."""
-        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-            raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
-        integer = Integer()
-        pairs = []
-        for pair in value:
-            low, high = pair
-            pairs.append((integer.canonical(low), integer.canonical(high)))
-        return tuple(pairs)
+        pairs: Any = SequenceOf(Integers()).canonical(value)
+        if any(len(pair) != 2 for pair in pairs):
+            raise ValueError(f"each must be a pair (low, high): {list(pairs)}")
+        return pairs
 
     def stablehlo(self, value: Pairs) -> Any:
         """The pairs; without any, an array that shows its rank in its type."""

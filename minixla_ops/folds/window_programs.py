@@ -83,7 +83,7 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
 
 
 def scatter_to_selected(
-    operand: Any, source: Any, initial: Any, select: Graph, scatter: Graph, window: Window
+    select: Graph, scatter: Graph, window: Window, operand: Any, source: Any, initial: Any
 ) -> Any:
     """What SelectAndScatter computes, with every `scatter` in the same order."""
     base = array_shape(operand)
@@ -96,14 +96,11 @@ def scatter_to_selected(
         return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     # A place gets the values of later positions through earlier elements of the window.
     for number, offset in reversed(list(enumerate(window.offsets()))):
-        hits = _place(_equals(chosen, number), splat(False, Shape("pred")), offset, window, base)
+        is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
+        hits = _place(is_chosen, splat(False, Shape("pred")), offset, window, base)
         values = _place(source, zeros(base.with_dimensions(())), offset, window, base)
         result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result
-
-
-def _equals(chosen: Any, number: int) -> Any:
-    return ops.eq(chosen, splat(number, array_shape(chosen)))
 
 
 def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:

@@ -69,14 +69,10 @@ class Gather(IndexedWindows):
         self.check_numbers(operand, start_indices)
         self._check_slice(operand)
         window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
+        at, offset_dims = numbers.index_vector_dim, numbers.offset_dims
+        parts = (start_indices.dimensions, window), (start_indices.dynamic, [False] * len(window))
         sizes, dynamic = (
-            interleaved(
-                without_vectors(each, numbers.index_vector_dim), of_window, numbers.offset_dims
-            )
-            for each, of_window in [
-                (start_indices.dimensions, window),
-                (start_indices.dynamic, [False] * len(window)),
-            ]
+            interleaved(without_vectors(outer, at), inner, offset_dims) for outer, inner in parts
         )
         result = Shape(operand.element_type, sizes, dynamic)
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):

@@ -41,7 +41,7 @@ from minixla_ops.programs.computations import (
     computation_of,
     program_of,
 )
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
@@ -230,11 +230,8 @@ class Scatter(IndexedWindows):
         operand_at, updates_at = (
             next((at for at in part if at is not None), 0) for part in (of_arrays, of_updates)
         )
-        rank, updates_rank = (
-            array_shape(part[0]).rank - (places[0] is not None)
-            for part, places in ((arrays, of_arrays), (updates, of_updates))
-        )
-        ranks = rank, updates_rank
+        members = member_shapes(operands, dimensions)
+        ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
         updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
         arrays, updates = (
             [move_batch(each, at, to, size) for each, at in zip(part, places, strict=True)]

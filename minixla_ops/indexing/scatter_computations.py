@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph
 from minixla_ops.programs.computations import monoid_of
 
 
@@ -56,15 +56,11 @@ def _find_parts(computation: Graph) -> tuple[Graph, ...] | None:
     for index, output in enumerate(computation.outputs):
         own = (computation.inputs[index], computation.inputs[count + index])
         part = Graph(own, computation.instructions, (output,), computation.name).pruned()
-        if not set(_inputs_read(part)) <= set(own):
+        read = {*part.outputs, *(value for each in part.instructions for value in each.operands)}
+        if any(value.instruction is None and value not in own for value in read):
             return None
         parts.append(part)
     return tuple(parts)
-
-
-def _inputs_read(graph: Graph) -> list[Value]:
-    read = [value for each in graph.instructions for value in each.operands]
-    return [value for value in (*read, *graph.outputs) if value.instruction is None]
 
 
 def split(values: Sequence[Any]) -> tuple[Sequence[Any], Any, Sequence[Any]]:

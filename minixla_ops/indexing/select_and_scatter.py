@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import minixla_ops as ops
@@ -121,11 +122,7 @@ class SelectAndScatter(Windowed):
 
     def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
         """The operation as a program of others, kept with its computation `scatter`."""
-
-        def function(operand: Any, source: Any, initial: Any) -> Any:
-            arrays = operand, source, initial
-            return scatter_to_selected(*arrays, self.select, self.scatter, self.window)
-
+        function = partial(scatter_to_selected, self.select, self.scatter, self.window)
         return program_of(self, self.scatter, shapes, function, self.builder_name)
 
     def jvp(self, primals, tangents, results):

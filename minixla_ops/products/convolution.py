@@ -298,18 +298,15 @@ class ConvGeneralDilated(Product):
             kernel = split_dimension(kernel, outputs, groups)
             kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
         kernel = self._reversed(kernel, [not flag for flag in self.window_reversal])
+        roles = numbers.output, _swapped(numbers.rhs), numbers.lhs
         result = self(
             *in_common_type(cotangent, kernel),
+            **self._unreversed(roles),
             window_strides=self.lhs_dilation,
             padding=padding,
             lhs_dilation=self.window_strides,
-            dimension_numbers=ConvolutionDimensionNumbers.of(
-                numbers.output, _swapped(numbers.rhs), numbers.lhs
-            ),
             feature_group_count=groups,
             batch_group_count=1,
-            preferred_element_type=None,
-            window_reversal=(False,) * len(self.padding),
         )
         if batches > 1:
             features = numbers.input_feature_dimension
@@ -322,20 +319,24 @@ class ConvGeneralDilated(Product):
         padding = tuple(
             [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
         )
+        roles = map(_swapped, (numbers.lhs, numbers.output, numbers.rhs))
         result = self(
             *in_common_type(lhs, cotangent),
+            **self._unreversed(roles),
             window_strides=self.rhs_dilation,
             padding=padding,
             rhs_dilation=self.window_strides,
-            dimension_numbers=ConvolutionDimensionNumbers.of(
-                _swapped(numbers.lhs), _swapped(numbers.output), _swapped(numbers.rhs)
-            ),
             feature_group_count=self.batch_group_count,
             batch_group_count=self.feature_group_count,
-            preferred_element_type=None,
-            window_reversal=(False,) * len(self.padding),
         )
         return self._reversed(result, self.window_reversal)
+
+    def _unreversed(self, roles: Iterable[Sequence[int]]) -> dict[str, Any]:
+        return {
+            "dimension_numbers": ConvolutionDimensionNumbers.of(*roles),
+            "preferred_element_type": None,
+            "window_reversal": (False,) * len(self.padding),
+        }
 
     def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
         marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)

@@ -12,7 +12,7 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products.dot import Dot
-from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.products.dot_dimensions import DotDimensions, batched_numbers
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
@@ -111,12 +111,8 @@ class RaggedDot(Composed, Dot):
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
         counts = [rhs.dimensions[each] for each in groups if each in numbers.free(1, rhs.rank)]
         if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
-            self.refuse(
-                "C9",
-                "the group dimension of rhs does not fit",
-                "It numbers the groups where the ragged dimension of lhs is neither contracting "
-                "nor batch.",
-            )
+            advice = "It numbers the groups where the ragged one is neither contracting nor batch."
+            self.refuse("C9", "the group dimension of rhs does not fit", advice)
         return whole.without_dimension(it.group_place)
 
     def composition(self, lhs, rhs, group_sizes):
@@ -131,7 +127,8 @@ class RaggedDot(Composed, Dot):
             # Both sides, so that no infinity meets the zeros of the other groups.
             lhs = _by_group(lhs, members, places)
             rhs = _by_group(rhs, members, it.partners(places))
-            return ops.dot_general(lhs, rhs, _with_groups(numbers), *others)
+            by_group, _ = batched_numbers(numbers, (0, 0), (0, 0))
+            return ops.dot_general(lhs, rhs, by_group, *others)
         # Each row times all groups' operands; the right ones are kept.
         whole = ops.dot_general(lhs, rhs, numbers, *others)
         shape, at = array_shape(whole), it.group_place
@@ -179,14 +176,6 @@ class _Ragged:
         """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""
         last = len(self.prefix)
         return range(last + 1) if len(places) > 1 else [last]
-
-
-def _with_groups(numbers: DotDimensionNumbers) -> DotDimensionNumbers:
-    """The numbers for operands with one more batch dimension in front."""
-    contracting, batch = (
-        [[each + 1 for each in named] for named in pair] for pair in (numbers[:2], numbers[2:])
-    )
-    return DotDimensionNumbers(*contracting, *[(0, *each) for each in batch])
 
 
 def _members(group_sizes: Any, size: int) -> Any:

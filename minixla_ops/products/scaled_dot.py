@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.builders import named_like
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
@@ -53,7 +53,11 @@ class ScaledDot(Composed, Dot):
                 problem = f"{name} is of type {each.element_type}"
                 self.refuse("C8", problem, "It takes floating-point types.")
         for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
-            if scale.rank and not _divides(scale.dimensions, whole.dimensions):
+            fits = all(
+                count == size or (count > 0 and size % count == 0)
+                for count, size in zip(scale.dimensions, whole.dimensions, strict=False)
+            )
+            if scale.rank and not (fits and scale.rank == whole.rank):
                 problem = f"the sizes of {name}_scale do not divide those of {name}"
                 self.refuse("C9", problem, "A scale is a scalar or has one element a block.")
         product = self.dot_shape(lhs, rhs, self.dimension_numbers)
@@ -78,13 +82,6 @@ class ScaledDot(Composed, Dot):
         return self.preferred_element_type or default
 
 
-def _divides(blocks: Sequence[int], sizes: Sequence[int]) -> bool:
-    return len(blocks) == len(sizes) and all(
-        count == size or (count > 0 and size % count == 0)
-        for count, size in zip(blocks, sizes, strict=True)
-    )
-
-
 def _spread(scale: Any, sizes: Sequence[int]) -> Any:
     """A scale repeated to the sizes of its operand."""
     counts = array_shape(scale).dimensions
@@ -95,18 +92,4 @@ def _spread(scale: Any, sizes: Sequence[int]) -> Any:
     return ops.reshape(ops.broadcast_in_dim(scale, split, range(0, 2 * len(counts), 2)), sizes)
 
 
-def scaled_dot(
-    lhs: Any,
-    lhs_scale: Any,
-    rhs: Any,
-    rhs_scale: Any,
-    dimension_number: Any,
-    precision_config: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """See ScaledDot, whose documentation this function gets."""
-    operation = ScaledDot(dimension_number, precision_config, preferred_element_type)
-    return operation(lhs, lhs_scale, rhs, rhs_scale)
-
-
-named_like(scaled_dot, ScaledDot)
+scaled_dot = builder(ScaledDot, dimension_numbers="dimension_number")
