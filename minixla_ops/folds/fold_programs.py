@@ -54,12 +54,9 @@ def fold_in_order(
     `present` says for each row where it takes part, as booleans whose dimensions of size 1 are
     stretched; default: everywhere.
     """
-    # A scalar is repeated to `sizes`.
     running = [
-        initial
-        if array_shape(initial).dimensions == tuple(sizes)
-        else ops.broadcast_in_dim(initial, sizes, ())
-        for initial in initials
+        each if array_shape(each).rank == len(sizes) else ops.broadcast_in_dim(each, sizes, ())
+        for each in initials
     ]
     for row, there in zip(rows, repeat(None) if present is None else present):  # noqa: B905
         combined = apply_computation(computation, [*running, *row])

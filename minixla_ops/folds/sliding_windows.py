@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -159,13 +160,13 @@ class Window(NamedTuple):
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
 
 
-_FIELD_NAMES = (
+_FIELD_NAMES = [
     "window_dimensions",
     "window_strides",
     "padding",
     "base_dilations",
     "window_dilations",
-)
+]
 
 
 class Windowed(Operation):
@@ -212,13 +213,8 @@ def window_of(
 ) -> Window:
     """The window that attributes of these names describe; dilations default to 1."""
     ones = (1,) * len(window_dimensions)
-    return Window(
-        window_dimensions,
-        window_strides,
-        padding,
-        ones if base_dilations is None else base_dilations,
-        ones if window_dilations is None else window_dilations,
-    )
+    steps = [ones if each is None else each for each in (base_dilations, window_dilations)]
+    return Window(window_dimensions, window_strides, padding, *steps)
 
 
 def resolve_padding(
@@ -310,9 +306,8 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
     targets: list[slice] = [slice(None)] * kept
     sources: list[slice] = [slice(None)] * kept
-    for size, (low, high), dilation in zip(
-        base, window.padding, window.base_dilations, strict=True
-    ):
+    columns = zip(base, window.padding, window.base_dilations, strict=True)
+    for size, (low, high), dilation in columns:
         extent = dilated_size(size, dilation)
         # Element i lands at low + i * dilation; those outside [0, extent + low + high) are cut off.
         first = max(0, -(low // dilation)) if low < 0 else 0
@@ -337,14 +332,11 @@ def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
     steps = padded.strides[kept:]
     # as_strided knows NumPy's own types only.
     raw = padded if padded.dtype.isbuiltin == 1 else padded.view(f"u{padded.dtype.itemsize}")
-    view = np.lib.stride_tricks.as_strided(
-        raw,
-        (*padded.shape[:kept], *counts, *window.sizes),
-        (
-            *padded.strides[:kept],
-            *(step * stride for step, stride in zip(steps, window.strides, strict=True)),
-            *(step * gap for step, gap in zip(steps, window.window_dilations, strict=True)),
-        ),
-        writeable=False,
+    moves = (
+        *padded.strides[:kept],
+        *map(operator.mul, steps, window.strides),
+        *map(operator.mul, steps, window.window_dilations),
     )
+    sizes = (*padded.shape[:kept], *counts, *window.sizes)
+    view = np.lib.stride_tricks.as_strided(raw, sizes, moves, writeable=False)
     return view if raw is padded else view.view(padded.dtype)

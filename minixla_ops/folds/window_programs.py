@@ -105,15 +105,9 @@ def scatter_to_selected(
 
 def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
     """Values of the window's positions where the element at `offset` is, `filling` elsewhere."""
-    config = []
-    for at, stride, (low, _), count, size in zip(
-        offset,
-        window.strides,
-        window.padding,
-        array_shape(values).dimensions,
-        base.dimensions,
-        strict=True,
-    ):
+    config, counts = [], array_shape(values).dimensions
+    columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
+    for at, stride, (low, _), count, size in columns:
         start = at - low
         config.append((start, size - start - dilated_size(count, stride), stride - 1))
     return ops.pad(values, filling, config)

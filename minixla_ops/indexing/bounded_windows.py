@@ -109,12 +109,8 @@ def into_padding(
     ]
     if not moving:
         return config, indices
-    clamped = _clamped(
-        indices,
-        numbers.index_vector_dim,
-        [-margin for margin in margins],
-        [dimensions[d] for d in moving],
-    )
+    lows, highs = [-margin for margin in margins], [dimensions[d] for d in moving]
+    clamped = _clamped(indices, numbers.index_vector_dim, lows, highs)
     largest = max(dimensions[d] + 2 * windows[d] for d in moving)
     wide = array_shape(indices).with_element_type(element_type("s64" if largest >> 31 else "s32"))
     margin = _for_each_component(margins, wide, numbers.index_vector_dim)

@@ -120,16 +120,11 @@ class Gather(IndexedWindows):
         shape, numbers = array_shape(operand), self.dimension_numbers
         if not array_shape(cotangents).size:
             return None, None
-        total = ops.scatter(
-            zeros(shape),
-            gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes),
-            cotangents,
-            ops.add,
-            ScatterDimensionNumbers(*numbers),
-            # Clamping keeps the order of single components, but not that of whole vectors.
-            self.indices_are_sorted and len(numbers.start_index_map) == 1,
-            indices_in_bounds=True,
-        )
+        starts = gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes)
+        # Clamping keeps the order of single components, but not that of whole vectors.
+        is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
+        scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)
+        total = ops.scatter(*scattered, is_sorted, indices_in_bounds=True)
         return total, None
 
     def batch(self, operands, dimensions):

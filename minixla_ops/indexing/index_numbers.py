@@ -103,12 +103,19 @@ class NumbersAttribute(Attribute):
 
     def stablehlo(self, value: IndexNumbers) -> str:
         """An attribute of StableHLO's own."""
-        return numbers_text(value)
+        kind = "gather" if isinstance(value, GatherDimensionNumbers) else "scatter"
+        texts = []
+        for name, each in value._asdict().items():
+            if isinstance(each, int):
+                texts.append(f"{name} = {each}")
+            elif each:
+                texts.append(f"{_xla_field(name, value)} = {list(each)}")
+        return f"#stablehlo.{kind}<{', '.join(texts)}>"
 
     def hlo(self, value: IndexNumbers) -> dict[str, Any]:
         """Attributes by themselves, empty batching dimensions left out."""
         return {
-            xla_field(name, value): None if each == () and "batching" in name else each
+            _xla_field(name, value): None if each == () and "batching" in name else each
             for name, each in value._asdict().items()
         }
 
@@ -171,14 +178,9 @@ def batched_numbers(
     if operand_at is not None and indices_at is not None:
         pairs = sorted([*pairs, (operand_at, indices_at)])
     (index_vector_dim,) = _shifted((numbers.index_vector_dim,), indices_at)
-    return type(numbers)(
-        window_dims,
-        _shifted(numbers[1], operand_at),
-        _shifted(numbers[2], operand_at),
-        index_vector_dim,
-        tuple([operand for operand, _ in pairs]),
-        tuple([indices for _, indices in pairs]),
-    )
+    absent, mapped = (_shifted(each, operand_at) for each in numbers[1:3])
+    batching = [tuple([pair[side] for pair in pairs]) for side in (0, 1)]
+    return type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching)
 
 
 def _shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
@@ -213,20 +215,7 @@ def outer_place(
     return min(max(wanted, lowest), highest)
 
 
-@lru_cache(maxsize=4096)
-def numbers_text(numbers: IndexNumbers) -> str:
-    """The numbers as StableHLO's attribute."""
-    kind = "gather" if isinstance(numbers, GatherDimensionNumbers) else "scatter"
-    texts = []
-    for name, value in numbers._asdict().items():
-        if isinstance(value, int):
-            texts.append(f"{name} = {value}")
-        elif value:
-            texts.append(f"{xla_field(name, numbers)} = {list(value)}")
-    return f"#stablehlo.{kind}<{', '.join(texts)}>"
-
-
-def xla_field(name: str, numbers: IndexNumbers) -> str:
+def _xla_field(name: str, numbers: IndexNumbers) -> str:
     """What XLA calls a field."""
     is_renamed = name == "operand_batching_dims" and isinstance(numbers, ScatterDimensionNumbers)
     return "input_batching_dims" if is_renamed else name

@@ -233,20 +233,15 @@ class Scatter(IndexedWindows):
         members = member_shapes(operands, dimensions)
         ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
         updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
-        arrays, updates = (
-            [move_batch(each, at, to, size) for each, at in zip(part, places, strict=True)]
-            for part, places, to in (
-                (arrays, of_arrays, operand_at),
-                (updates, of_updates, updates_at),
-            )
-        )
-        results = self(
-            *arrays,
-            indices,
-            *updates,
-            dimension_numbers=batched_numbers(numbers, operand_at, indices_at, updates_at),
-            indices_are_sorted=self.indices_are_sorted and indices_at is None,
-        )
+        arrays = [
+            move_batch(*each, operand_at, size) for each in zip(arrays, of_arrays, strict=True)
+        ]
+        pairs = zip(updates, of_updates, strict=True)
+        updates = [move_batch(*each, updates_at, size) for each in pairs]
+        whole = batched_numbers(numbers, operand_at, indices_at, updates_at)
+        is_sorted = self.indices_are_sorted and indices_at is None
+        operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
+        results = operation(*arrays, indices, *updates)
         return results, as_results([operand_at] * len(arrays))
 
 

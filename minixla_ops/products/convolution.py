@@ -118,11 +118,8 @@ class ConvGeneralDilated(Product):
     hlo_name = "convolution"
     stablehlo_name = "convolution"
     spec_names = (
-        "Conv",
-        "ConvWithGeneralPadding",
-        "ConvWithGeneralDimensions",
-        "ConvGeneral",
-        "ConvGeneralDilated",
+        *("Conv", "ConvWithGeneralPadding", "ConvWithGeneralDimensions"),
+        *("ConvGeneral", "ConvGeneralDilated"),
     )
     window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
     padding: Pairs = attribute(PaddingPairs(), hlo=None)

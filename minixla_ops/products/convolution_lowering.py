@@ -84,11 +84,8 @@ def _one_by_one(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> An
     numbers = it.dimension_numbers
     by_feature, groups = it.feature_group_count > 1, it.group_count
     cut = numbers.input_feature_dimension if by_feature else numbers.input_batch_dimension
-    pairs = zip(
-        _parts(lhs, cut, groups),
-        _parts(rhs, numbers.kernel_output_feature_dimension, groups),
-        strict=True,
-    )
+    outputs = numbers.kernel_output_feature_dimension
+    pairs = zip(_parts(lhs, cut, groups), _parts(rhs, outputs, groups), strict=True)
     alone = it.replace(feature_group_count=1, batch_group_count=1)
     return ops.concat_in_dim([alone(*pair) for pair in pairs], numbers.output_feature_dimension)
 

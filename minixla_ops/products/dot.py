@@ -168,22 +168,17 @@ class DotGeneral(Dot, Product):
     def cotangent(self, index, cotangent, operands):
         own, other = array_shape(operands[index]), operands[1 - index]
         shape = array_shape(other)
+        ranks, is_larger = (own.rank, shape.rank), shape.size > array_shape(cotangent).size
         is_reversed, numbers, permutation = transposed_numbers(
-            self.dimension_numbers,
-            (own.rank, shape.rank),
-            index,
-            shape.size > array_shape(cotangent).size,
+            self.dimension_numbers, ranks, index, is_larger
         )
         is_converted = self.preferred_element_type is not None
         if is_converted:
             cotangent, other = in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
-        result = dot_general(
-            other if is_reversed else cotangent,
-            cotangent if is_reversed else other,
-            numbers,
-            reordered(self.precision_config, is_reversed != bool(index)),
-        )
+        pair = (other, cotangent) if is_reversed else (cotangent, other)
+        precision = reordered(self.precision_config, is_reversed != bool(index))
+        result = dot_general(*pair, numbers, precision)
         if is_converted:
             result = convert(result, own.element_type)
         return result if permutation is None else ops.transpose(result, permutation)
@@ -250,13 +245,8 @@ def dot(
     left, right = shape_of(lhs), shape_of(rhs)
     ranks = tuple(each.rank if isinstance(each, Shape) else -1 for each in (left, right))
     if ranks not in ((1, 1), (2, 1), (2, 2)):
-        raise explain(
-            ShapeError,
-            "dot",
-            "(D1) there is no product of these ranks",
-            [f"lhs {left}", f"rhs {right}"],
-            "It takes vector and vector, matrix and vector, or matrix and matrix; dot_general "
-            "takes all others.",
-        )
+        problem, given = "(D1) there is no product of these ranks", [f"lhs {left}", f"rhs {right}"]
+        advice = "It takes vector and vector, matrix and vector, or matrix and matrix; "
+        raise explain(ShapeError, "dot", problem, given, f"{advice}dot_general takes all others.")
     numbers = _VECTOR_PRODUCT if ranks[0] == 1 else _MATRIX_PRODUCT
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)
