@@ -8,14 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Integers
-from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.attributes import Attribute, Integer
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -33,10 +32,10 @@ class PaddingPairs(Attribute):
 
     def canonical(self, value: Any) -> Pairs:
         """The pairs as a tuple of tuples."""
-        pairs: Any = SequenceOf(Integers()).canonical(value)
-        if any(len(pair) != 2 for pair in pairs):
-            raise ValueError(f"each must be a pair (low, high): {list(pairs)}")
-        return pairs
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
+        number = Integer().canonical
+        return tuple([(number(low), number(high)) for low, high in value])
 
     def stablehlo(self, value: Pairs) -> Any:
         """The pairs; without any, an array that shows its rank in its type."""
@@ -160,13 +159,8 @@ class Window(NamedTuple):
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
 
 
-_FIELD_NAMES = [
-    "window_dimensions",
-    "window_strides",
-    "padding",
-    "base_dilations",
-    "window_dilations",
-]
+_DILATIONS = "base_dilations", "window_dilations"
+_FIELD_NAMES = "window_dimensions", "window_strides", "padding", *_DILATIONS
 
 
 class Windowed(Operation):
