@@ -71,8 +71,8 @@ class Reduce(Fold):
         kept = self._kept(rank)
         results = []
         for each in operands:
-            sizes, dynamic = ([part[at] for at in kept] for part in (each.dimensions, each.dynamic))
-            results.append(Shape(each.element_type, sizes, dynamic))
+            sizes = [each.dimensions[at] for at in kept]
+            results.append(Shape(each.element_type, sizes, [each.dynamic[at] for at in kept]))
         return as_results(results)
 
     def _kept(self, rank: int) -> list[int]:

@@ -233,11 +233,11 @@ class Scatter(IndexedWindows):
         members = member_shapes(operands, dimensions)
         ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
         updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
-        arrays = [
-            move_batch(*each, operand_at, size) for each in zip(arrays, of_arrays, strict=True)
-        ]
-        pairs = zip(updates, of_updates, strict=True)
-        updates = [move_batch(*each, updates_at, size) for each in pairs]
+        rows = (arrays, of_arrays, operand_at), (updates, of_updates, updates_at)
+        arrays, updates = (
+            [move_batch(*each, to, size) for each in zip(part, places, strict=True)]
+            for part, places, to in rows
+        )
         whole = batched_numbers(numbers, operand_at, indices_at, updates_at)
         is_sorted = self.indices_are_sorted and indices_at is None
         operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
