@@ -47,12 +47,6 @@ class Fold(Operation):
     linear_operands = EVERY_OPERAND
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    @classmethod
-    def operand_labels(cls, count):
-        half = count // 2
-        operands = [f"operands[{index}]" for index in range(count - half)]
-        return operands + [f"init_values[{index}]" for index in range(half)]
-
     def check_operands(self, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
         """The shapes of the N operands, after checks C1 to C4."""
         if len(shapes) % 2 or not shapes:

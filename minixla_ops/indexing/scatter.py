@@ -105,12 +105,6 @@ class Scatter(IndexedWindows):
     unique_indices: bool = attribute(Flag(), default=False)
     indices_in_bounds: bool = attribute(Flag(), default=False, stablehlo=None, hlo=None)
 
-    @classmethod
-    def operand_labels(cls, count):
-        half = count // 2
-        operands = [f"operands[{index}]" for index in range(half)]
-        return [*operands, "scatter_indices", *(f"updates[{i}]" for i in range(count - half - 1))]
-
     def is_linear_in(self, variables):
         # Of which update computations this is true its transpose rule knows.
         return not variables[len(variables) // 2]
