@@ -163,15 +163,13 @@ def paired_computation(
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The computation that folds N values together with the tangents of some of them.
 
-    It goes from (values, tangents, element values, element tangents) to (values, tangents), for a
-    computation from 2 N scalars to N.
-
     Args:
-        computation: that.
+        computation: f, from 2 N scalars to N.
         moving: which of the N values have a tangent at the start.
 
     Returns:
-        The computation, and which of the N values it carries a tangent for.
+        The computation from (values, tangents, element values, element tangents) to (values,
+        tangents), and which of the N values it carries a tangent for.
     """
     moving = tuple(moving)
     while True:
