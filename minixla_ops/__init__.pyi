@@ -220,10 +220,10 @@ def dynamic_reshape(operand: Any, dim_sizes: Sequence[Any], new_size_bounds: Seq
     """The elements of `operand`, in row-major order, in dimensions whose sizes are values."""
 
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """The box of `slice_sizes` of `operand` that begins at `start_indices`, clamped to fit."""
+    """Cuts a box of static sizes out of an array, at start indices known at run time."""
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
-    """`operand` with the box that begins at `start_indices`, clamped to fit, set to `update`."""
+    """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice."""
 
 def eq(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """Whether lhs = rhs. XLA: Eq."""

@@ -146,9 +146,20 @@ def _require_declared(operation: Operation, active: Sequence[bool]) -> None:
 def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
     """Raises DerivativeError where the operation is not linear in the marked operands."""
     if not operation.is_linear_in(linear):
-        raise explain(
-            DerivativeError,
-            operation.builder_name,
-            "a jvp rule applies it to a tangent, but it is not linear there",
-            advice="A jvp rule must be linear in its tangents, for reverse mode transposes it.",
-        )
+        raise not_linear(operation)
+
+
+def not_linear(operation: Operation, *given: str) -> DerivativeError:
+    """The error for the transpose of an operation that is not linear where it should be.
+
+    Args:
+        operation: which one.
+        given: lines that say why it is not.
+    """
+    return explain(
+        DerivativeError,
+        operation.builder_name,
+        "a jvp rule applies it to a tangent, but it is not linear there",
+        given,
+        "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
+    )

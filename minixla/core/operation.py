@@ -420,12 +420,16 @@ class Operation(Record):
 
     @classmethod
     def operand_labels(cls, count: int) -> list[str]:
-        """A name for each of `count` operands."""
-        names = list(cls.operands)
-        if names and names[-1].endswith("..."):
-            stem = names.pop().removesuffix("...")
-            names += [f"{stem}[{i}]" for i in range(count - len(names))]
-        return names[:count]
+        """A name for each of `count` operands; lists of them are equally long."""
+        lists = [name for name in cls.operands if name.endswith("...")]
+        alone = len(cls.operands) - len(lists)
+        length, more = divmod(max(count - alone, 0), len(lists) or 1)
+        labels = []
+        for name in cls.operands:
+            stem, is_list = name.removesuffix("..."), name in lists
+            members = range(length + (lists.index(name) < more)) if is_list else ()
+            labels += [f"{stem}[{i}]" for i in members] if is_list else [name]
+        return labels[:count]
 
     @classmethod
     def has_rule(cls, rule: str) -> bool:

@@ -14,7 +14,7 @@ from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import named_like
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
-from minixla.core.linear import spread
+from minixla.core.linear import not_linear, spread
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
@@ -29,7 +29,6 @@ from minixla_ops.collectives.collective_groups import (
     Groups,
 )
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.folds.fold import not_a_sum
 from minixla_ops.folds.fold_programs import fold_in_order
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import check_computation, computation_of, monoid_of
@@ -146,7 +145,7 @@ class _Reducing(Collective, Composed):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
-            raise not_a_sum(self, self.computation)
+            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
         return [
             self.sum_transpose(each) if wanted and each is not None else None
             for each, wanted in zip(as_tuple(cotangents), linear, strict=True)

@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
-from minixla.core.errors import DerivativeError, ShapeError, explain
+from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph
+from minixla.core.linear import not_linear
 from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
@@ -46,12 +47,6 @@ class Fold(Operation):
     linear_operands = EVERY_OPERAND
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    @classmethod
-    def operand_labels(cls, count):
-        half = count // 2
-        operands = [f"operands[{index}]" for index in range(count - half)]
-        return operands + [f"init_values[{index}]" for index in range(half)]
-
     def check_operands(self, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
         """The shapes of the N operands, after checks C1 to C4."""
         if len(shapes) % 2 or not shapes:
@@ -61,23 +56,15 @@ class Fold(Operation):
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
             if initial is not scalar:
-                self.refuse(
-                    "C3",
-                    f"init_values[{index}] is {initial}",
-                    f"It must be a scalar of its operand's element type: {scalar}.",
-                )
+                advice = f"It must be a scalar of its operand's element type: {scalar}."
+                self.refuse("C3", f"init_values[{index}] is {initial}", advice)
         check_computation(self, "C4", "computation", self.computation, scalars * 2, scalars)
         return operands
 
     # What members give.
 
     def folded(self, operands: Sequence[Any], initials: Sequence[Any]) -> list[Any]:
-        """The N results, by a program of differentiable operations.
-
-        Args:
-            operands: N values of the current trace.
-            initials: N scalars, or values of the results' dimensions.
-        """
+        """The N results, by differentiable operations; initials may have the results' sizes."""
         raise NotImplementedError
 
     def over_batch(self, at: int) -> tuple[Self, int]:
@@ -121,7 +108,7 @@ class Fold(Operation):
             filled = [zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
-            raise not_a_sum(self, self.computation)
+            raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
         of_operand = of_initial = None
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))
@@ -204,33 +191,13 @@ def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     return values[:count], values[count:]
 
 
-def not_a_sum(operation: Operation, computation: Graph) -> DerivativeError:
-    """The error for the transpose of an operation that is linear only where it sums."""
-    return explain(
-        DerivativeError,
-        operation.builder_name,
-        "a jvp rule applies it to a tangent, but it is linear only where it sums",
-        [f"computation {computation.name}"],
-        "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
-    )
-
-
 def fold_arguments(
-    operation: type[Fold],
-    operands: Any,
-    init_values: Any,
-    computation: Graph | Callable[..., Any],
+    operation: type[Fold], operands: Any, init_values: Any, computation: Graph | Callable[..., Any]
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
-    """What a builder's arguments stand for.
+    """What a builder was given: the operands' shapes, all operands, and the computation.
 
-    Args:
-        operation: the operation.
-        operands: a list or tuple of arrays, or one array.
-        init_values: a list or tuple of scalars, or one; Python numbers are converted.
-        computation: a Graph, or a function that is traced on scalars of the operands' types.
-
-    Returns:
-        The shapes of the operands; operands and initial values; the computation.
+    Arrays and scalars may be alone or in lists, Python numbers are converted, and a function is
+    traced on scalars of the operands' types.
     """
     operands, init_values = as_sequence(operands), as_sequence(init_values)
     subject = operation.builder_name

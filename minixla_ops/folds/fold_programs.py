@@ -7,8 +7,8 @@ element at a time, as XLA:CPU evaluates short reductions.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,20 @@ import minixla_ops as ops
 from minixla.core.derived import jvp_graph
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
+from minixla.core.linear import spread
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.programs.computations import apply_computation, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.shorthand import array_shape, instantiate, zeros
+from minixla_ops.vocabulary.shorthand import array_shape, instantiate
 
 Values = list[Any]
 
 
 def fold(computation: Graph, operands: Sequence[Any], initials: Sequence[Any]) -> Values:
-    """Values folded over their first dimension, starting from `initials`.
+    """N values of equal dimensions folded over the first.
 
-    Args:
-        computation: takes N running values and N elements (scalars), gives N scalars.
-        operands: N values of the current trace, of equal dimensions.
-        initials: N scalars, or values of the results' dimensions.
+    They start from N scalars, or values of the results' dimensions. The computation takes N running
+    values and N elements (scalars) and gives N scalars.
     """
     count = array_shape(operands[0]).dimensions[0]
     if count > 2 and is_associative(computation):
@@ -50,18 +49,16 @@ def fold_in_order(
     sizes: Sequence[int],
     present: Iterable[np.ndarray] | None = None,
 ) -> Values:
-    """Values folded one row after the other, starting from `initials`.
+    """`fold` of rows of N values of dimensions `sizes`, one after the other.
 
-    Args:
-        computation: takes N running values and N elements (scalars), gives N scalars.
-        rows: each N values of dimensions `sizes`.
-        initials: N scalars, or values of dimensions `sizes`.
-        sizes: the results' dimensions.
-        present: for each row where it takes part, as booleans whose dimensions of size 1 are
-            stretched; default: everywhere.
+    `present` says for each row where it takes part, as booleans whose dimensions of size 1 are
+    stretched; default: everywhere.
     """
-    running = [_broadcast(initial, sizes) for initial in initials]
-    for row, there in zip(rows, itertools.repeat(None) if present is None else present):  # noqa: B905
+    running = [
+        each if array_shape(each).rank == len(sizes) else ops.broadcast_in_dim(each, sizes, ())
+        for each in initials
+    ]
+    for row, there in zip(rows, repeat(None) if present is None else present):  # noqa: B905
         combined = apply_computation(computation, [*running, *row])
         if there is not None and not there.all():
             whole = spread_mask(there, sizes)
@@ -88,13 +85,6 @@ def _fold_pairs(computation: Graph, values: Values) -> Values:
 def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:
     """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
     return ops.broadcast_in_dim(mask, sizes, range(mask.ndim))
-
-
-def _broadcast(initial: Any, sizes: Sequence[int]) -> Any:
-    """A scalar repeated to `sizes`; a value that has them as it is."""
-    if array_shape(initial).dimensions == tuple(sizes):
-        return initial
-    return ops.broadcast_in_dim(initial, sizes, ())
 
 
 def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False) -> Any:
@@ -154,11 +144,8 @@ def tangents_of_fold(
     Args:
         computation: f, from 2 N scalars to N.
         primals: two lists of N values that f is applied to.
-        tangents: those of the values; None for zero.
+        tangents: those of the values; None, here and in what is returned, for zero.
         apply: folds lists as long as a computation says, which it gets first.
-
-    Returns:
-        The tangents of the N results; None for zero.
     """
     moving = [any(each is not None for each in pair) for pair in zip(*tangents, strict=True)]
     if not any(moving):
@@ -168,8 +155,7 @@ def tangents_of_fold(
     for values, moved in zip(primals, tangents, strict=True):
         columns = zip(moved, values, carried, strict=True)
         joined.append([*values, *(instantiate(t, value) for t, value, flag in columns if flag)])
-    found = iter(apply(pairs, *joined)[len(moving) :])
-    return tuple([next(found) if flag else None for flag in carried])
+    return tuple(spread(carried, apply(pairs, *joined)[len(moving) :]))
 
 
 def paired_computation(
@@ -199,20 +185,14 @@ def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
     derived = jvp_graph(computation, (*moving, *moving))
     count, pairs = len(moving), sum(moving)
     shapes = computation.output_shapes
-    tangents = [shape for shape, flag in zip(shapes, moving, strict=True) if flag]
+    tangents = list(compress(shapes, moving))
 
     def function(*arguments: Any) -> Values:
         running, elements = arguments[: count + pairs], arguments[count + pairs :]
         primals = [*running[:count], *elements[:count]]
         outcome = evaluate_graph(derived.graph, [*primals, *running[count:], *elements[count:]])
-        found = iter(outcome[count:])
-        given = [next(found) if flag else None for flag in derived.active_outputs]
-        kept = [
-            zeros(shape) if tangent is None else tangent
-            for shape, tangent, flag in zip(shapes, given, moving, strict=True)
-            if flag
-        ]
-        return [*outcome[:count], *kept]
+        given = map(instantiate, spread(derived.active_outputs, outcome[count:]), shapes)
+        return [*outcome[:count], *compress(given, moving)]
 
     name = f"jvp_{computation.name}"
     return closed_graph(function, [*shapes, *tangents] * 2, "reduce", name).pruned()

@@ -9,9 +9,9 @@ they are within eps * sum(|x|) of the exact sum for up to ten thousand random el
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -38,14 +38,7 @@ def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
 def fold_monoid(
     monoid: str, array: np.ndarray, axes: tuple[int, ...], initial: np.ndarray
 ) -> np.ndarray:
-    """`array` folded over `axes`, which the result no longer has, starting from `initial`.
-
-    Args:
-        monoid: as `monoid_of` names it.
-        array: of any element type that the monoid takes.
-        axes: none of them twice.
-        initial: a scalar.
-    """
+    """`array` folded over different `axes`, which the result no longer has, from a scalar."""
     dtype, wide = array.dtype, _wide_dtype(monoid, array.dtype)
     start = initial.astype(wide)
     repeated = math.prod([array.shape[axis] for axis in axes if not array.strides[axis]])
@@ -111,18 +104,10 @@ def _summed_last(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, 
 def fold_computation(
     computation: Graph, arrays: Sequence[np.ndarray], initials: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """Arrays folded over their first dimension, in order, by a computation of scalars.
-
-    Args:
-        computation: takes N running values and N elements.
-        arrays: N arrays of equal dimensions.
-        initials: N scalars.
-    """
+    """N arrays of equal dimensions folded over the first, in order, from N scalars."""
     count, *kept = arrays[0].shape
     rows = ([each[index] for each in arrays] for index in range(count))
-    return _fold_rows(
-        computation, arrays, rows, initials, kept, itertools.repeat(np.ones((), np.bool_))
-    )
+    return _fold_rows(computation, arrays, rows, initials, kept, repeat(np.ones((), np.bool_)))
 
 
 def _fold_rows(
@@ -137,15 +122,25 @@ def _fold_rows(
     running: list[Any] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
         for row, there in zip(rows, present):  # noqa: B905  # all rows may be present, without end
-            if not there.any():
-                continue
-            combined = apply_elementwise(computation, [*running, *row])
-            if not there.all():
+            if there.any():
+                combined = apply_elementwise(computation, [*running, *row])
                 pairs = zip(combined, running, strict=True)
-                combined = [np.where(there, new, old) for new, old in pairs]
-            running = combined
+                is_whole = there.all()
+                running = combined if is_whole else [np.where(there, *pair) for pair in pairs]
     pairs = zip(running, arrays, strict=True)
     return [np.asarray(value).astype(array.dtype, copy=False) for value, array in pairs]
+
+
+def fold_windows(
+    computation: Graph, arrays: Sequence[np.ndarray], window: Window, initials: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The elements of N arrays under each position of a window folded in order, from N scalars."""
+    base = arrays[0].shape
+    filled = map(padded_base, arrays, initials, repeat(window))
+    views = [window_view(each, window) for each in filled]
+    rows = ([view[(..., *index)] for view in views] for index in np.ndindex(*window.sizes))
+    sizes, present = window.positions(base), window.present(base)
+    return _fold_rows(computation, arrays, rows, initials, sizes, present)
 
 
 #: Windows up to this size are folded slice by slice, larger ones through a view.
@@ -155,15 +150,9 @@ _FEW = 32
 def fold_windows_by_monoid(
     monoid: str, array: np.ndarray, window: Window, initial: np.ndarray
 ) -> np.ndarray:
-    """The elements under each position of a window folded by a monoid, from `initial`.
+    """The elements under each position of a window folded by a monoid, from a scalar.
 
     Monoids are associative and commutative: the window is folded one dimension after the other.
-
-    Args:
-        monoid: as `monoid_of` names it.
-        array: of any element type that the monoid takes.
-        window: over all dimensions of `array`.
-        initial: a scalar.
     """
     wide = _wide_dtype(monoid, array.dtype)
     start = initial.astype(wide)
@@ -186,24 +175,3 @@ def _fold_axes(ufunc: np.ufunc, padded: np.ndarray, window: Window) -> np.ndarra
             folded = functools.reduce(ufunc, [view[..., index] for index in range(size)])
         padded = np.moveaxis(np.asarray(folded), -1, axis)
     return padded
-
-
-def fold_windows(
-    computation: Graph, arrays: Sequence[np.ndarray], window: Window, initials: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """The elements under each position of a window folded in order by a computation of scalars.
-
-    Args:
-        computation: takes N running values and N elements.
-        arrays: N arrays of equal dimensions.
-        window: over all of these.
-        initials: N scalars.
-    """
-    base = arrays[0].shape
-    views = [
-        window_view(padded_base(array, initial, window), window)
-        for array, initial in zip(arrays, initials, strict=True)
-    ]
-    rows = ([view[(..., *index)] for view in views] for index in np.ndindex(*window.sizes))
-    sizes, present = window.positions(base), window.present(base)
-    return _fold_rows(computation, arrays, rows, initials, sizes, present)

@@ -69,16 +69,11 @@ class Reduce(Fold):
         if len(set(dimensions)) != len(dimensions):
             self.refuse_attribute("C6", "a dimension is named twice", "Name each dimension once.")
         kept = self._kept(rank)
-        return as_results(
-            [
-                Shape(
-                    operand.element_type,
-                    [operand.dimensions[index] for index in kept],
-                    [operand.dynamic[index] for index in kept],
-                )
-                for operand in operands
-            ]
-        )
+        results = []
+        for each in operands:
+            sizes = [each.dimensions[at] for at in kept]
+            results.append(Shape(each.element_type, sizes, [each.dynamic[at] for at in kept]))
+        return as_results(results)
 
     def _kept(self, rank: int) -> list[int]:
         """The dimensions of operands of rank `rank` that the results have."""
@@ -89,10 +84,6 @@ class Reduce(Fold):
         reduced, kept = sorted(self.dimensions_to_reduce), self._kept(len(sizes))
         extent = math.prod([sizes[index] for index in reduced])
         return [*reduced, *kept], [extent, *(sizes[index] for index in kept)]
-
-    def _spread(self, result: Any, operand: Shape) -> Any:
-        """A value of the result's dimensions repeated along the reduced ones."""
-        return ops.broadcast_in_dim(result, operand.dimensions, self._kept(operand.rank))
 
     def reference(self, *operands):
         arrays, initials = halves(operands)
@@ -128,7 +119,7 @@ class Reduce(Fold):
         return self.replace(dimensions_to_reduce=shifted), at - before
 
     def sum_transpose(self, cotangent, operand):
-        return self._spread(cotangent, operand)
+        return ops.broadcast_in_dim(cotangent, operand.dimensions, self._kept(operand.rank))
 
     def extreme_jvp(self, primals, tangents, result):
         of_operand, of_initial = tangents
@@ -145,7 +136,7 @@ class Reduce(Fold):
         share = cotangent / count
         of_operand = of_initial = None
         if active[0]:
-            of_operand = self._spread(share, array_shape(operands[0])) * winners
+            of_operand = self.sum_transpose(share, array_shape(operands[0])) * winners
         if active[1] and alone is not None:
             of_initial = sum_over(share * alone, range(array_shape(share).rank))
         return of_operand, of_initial
@@ -161,7 +152,7 @@ class Reduce(Fold):
         operand, initial = operands
         shape, result_shape = array_shape(operand), array_shape(result)
         kind = shape.element_type
-        winners = ops.convert_element_type(ops.eq(operand, self._spread(result, shape)), kind)
+        winners = ops.convert_element_type(ops.eq(operand, self.sum_transpose(result, shape)), kind)
         count = sum_over(winners, self.dimensions_to_reduce)
         if is_identity(monoid_of(self.computation) or "", initial):
             return winners, None, count

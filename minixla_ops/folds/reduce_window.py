@@ -112,18 +112,11 @@ class ReduceWindow(Fold, Windowed):
         # Each base element sums the cotangents of the windows that it is in: windows of the same
         # size and dilation over the results, spread by the stride, in steps of the base dilation.
         window = self.window
-        config = []
-        for base, size, stride, extent, (low, _), dilation in zip(
-            operand.dimensions,
-            array_shape(cotangent).dimensions,
-            window.strides,
-            window.extents,
-            window.padding,
-            window.base_dilations,
-            strict=True,
-        ):
+        config, sizes = [], array_shape(cotangent).dimensions
+        columns: Any = zip(operand.dimensions, sizes, *window, strict=True)
+        for base, count, size, stride, (low, _), dilation, gap in columns:
+            extent, spread = dilated_size(size, gap), dilated_size(count, stride)
             before = extent - 1 - low
-            spread = dilated_size(size, stride)
             config.append(
                 (before, dilated_size(base, dilation) + extent - 1 - spread - before, stride - 1)
             )
@@ -189,13 +182,8 @@ class ReduceWindow(Fold, Windowed):
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
     """For each position of the window the element of `values` where `select` picks `operand`'s.
 
-    The transpose of SelectAndScatter. Zero where the window meets no element at all.
-
-    Args:
-        values: an array of the operand's shape.
-        operand: an array.
-        select: from two scalars to pred; True keeps the first.
-        window: over all dimensions.
+    The transpose of SelectAndScatter. Both are arrays of one shape; `select` goes from two scalars
+    to pred, and True keeps the first. Zero where the window meets no element at all.
     """
     gathering = _gathering(select, array_shape(operand), window)
     return gathering(*_gather_operands(values, operand))[2]
@@ -233,15 +221,8 @@ def _reduce_window(
     window_dilations: Sequence[int] | None = None,
 ) -> Any:
     shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
-    window = resolve_window(
-        "reduce_window",
-        shapes[0].dimensions,
-        window_dimensions,
-        window_strides,
-        padding,
-        base_dilations,
-        window_dilations,
-    )
+    given = window_dimensions, window_strides, padding, base_dilations, window_dilations
+    window = resolve_window("reduce_window", shapes[0].dimensions, *given)
     return ReduceWindow(graph, *window)(*values)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 from minixla.core.attributes import Attribute, Integer
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation
+from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.shorthand import listed
 
 Pairs = tuple[tuple[int, int], ...]
@@ -32,12 +34,8 @@ class PaddingPairs(Attribute):
         """The pairs as a tuple of tuples."""
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
-        integer = Integer()
-        pairs = []
-        for pair in value:
-            low, high = pair
-            pairs.append((integer.canonical(low), integer.canonical(high)))
-        return tuple(pairs)
+        number = Integer().canonical
+        return tuple([(number(low), number(high)) for low, high in value])
 
     def stablehlo(self, value: Pairs) -> Any:
         """The pairs; without any, an array that shows its rank in its type."""
@@ -50,23 +48,14 @@ def dilated_size(size: int, dilation: int) -> int:
 
 
 def window_positions(extent: int, window_extent: int, stride: int) -> int:
-    """How many positions a window takes on a base.
-
-    Args:
-        extent: the size of the dilated and padded base.
-        window_extent: the size of the dilated window.
-        stride: the distance between positions.
-    """
+    """How many positions a dilated window takes on a dilated and padded base."""
     return (extent - window_extent) // stride + 1 if extent >= window_extent else 0
 
 
 def same_padding(extent: int, window_extent: int, stride: int) -> tuple[int, int]:
     """The padding that gives ceil(extent / stride) positions; the odd element goes high.
 
-    Args:
-        extent: the size of the dilated base.
-        window_extent: the size of the dilated window.
-        stride: the distance between positions.
+    The extents are those of the dilated base and the dilated window.
     """
     total = max((-(-extent // stride) - 1) * stride + window_extent - extent, 0)
     return total // 2, total - total // 2
@@ -170,13 +159,8 @@ class Window(NamedTuple):
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
 
 
-_FIELD_NAMES = (
-    "window_dimensions",
-    "window_strides",
-    "padding",
-    "base_dilations",
-    "window_dilations",
-)
+_DILATIONS = "base_dilations", "window_dilations"
+_FIELD_NAMES = "window_dimensions", "window_strides", "padding", *_DILATIONS
 
 
 class Windowed(Operation):
@@ -191,26 +175,27 @@ class Windowed(Operation):
         return {"window": self.window.hlo, **super().hlo_attributes(shapes)}
 
     def check_window(self, rank: int, label: str, positive_label: str) -> None:
-        """Refuses a window that has not `rank` entries in every field, positive but for padding.
+        """Refuses other than `rank` entries in every field (`label`), and those below 1."""
+        lists: dict[str, Any] = dict(zip(_FIELD_NAMES, self.window, strict=True))
+        check_entries(self, lists, rank, "dimensions", (label, positive_label))
 
-        Args:
-            rank: the number of dimensions that the window slides over.
-            label: the check that there is an entry for each dimension.
-            positive_label: the check that entries are positive.
-        """
-        for name, value in zip(_FIELD_NAMES, self.window, strict=True):
-            if len(value) != rank:
-                self.refuse_attribute(
-                    label,
-                    f"{name} has {len(value)} entries for {rank} dimensions",
-                    f"Give one entry for each dimension: {rank}.",
-                )
-            if name != "padding" and any(each < 1 for each in value):  # type: ignore[operator]
-                self.refuse_attribute(
-                    positive_label,
-                    f"{name} has an entry below 1",
-                    "Window sizes, strides and dilations must be at least 1.",
-                )
+
+def check_entries(
+    operation: Operation, lists: dict[str, Any], count: int, named: str, labels: tuple[str, str]
+) -> None:
+    """Refuses a window's lists by name that have not `count` entries, or integers below 1."""
+    for name, value in lists.items():
+        if len(value) != count:
+            problem = f"{name} has {len(value)} entries for {count} {named}"
+            operation.refuse_attribute(labels[0], problem, "Give one entry for each.")
+        if any(type(each) is int and each < 1 for each in value):
+            advice = f"{name} must be positive: at least 1 for each."
+            operation.refuse_attribute(labels[1], f"{name} has an entry below 1", advice)
+
+
+def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
+    """The sizes of some dimensions."""
+    return [shape.dimensions[dimension] for dimension in dimensions]
 
 
 def window_of(
@@ -222,13 +207,8 @@ def window_of(
 ) -> Window:
     """The window that attributes of these names describe; dilations default to 1."""
     ones = (1,) * len(window_dimensions)
-    return Window(
-        window_dimensions,
-        window_strides,
-        padding,
-        ones if base_dilations is None else base_dilations,
-        ones if window_dilations is None else window_dilations,
-    )
+    steps = [ones if each is None else each for each in (base_dilations, window_dilations)]
+    return Window(window_dimensions, window_strides, padding, *steps)
 
 
 def resolve_padding(
@@ -311,21 +291,17 @@ def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     """The base after dilation and padding, in NumPy; holes and padding hold `fill`.
 
-    Args:
-        array: the window describes its last dimensions; those before are kept.
-        fill: a scalar of the array's dtype.
-        window: its padding and base dilations.
+    The window describes the array's last dimensions; those before are kept.
     """
     kept = array.ndim - len(window.sizes)
     base = array.shape[kept:]
-    if not _changes_base(window):
+    if not any(map(any, window.padding)) and set(window.base_dilations) <= {1}:
         return array
     result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
     targets: list[slice] = [slice(None)] * kept
     sources: list[slice] = [slice(None)] * kept
-    for size, (low, high), dilation in zip(
-        base, window.padding, window.base_dilations, strict=True
-    ):
+    columns = zip(base, window.padding, window.base_dilations, strict=True)
+    for size, (low, high), dilation in columns:
         extent = dilated_size(size, dilation)
         # Element i lands at low + i * dilation; those outside [0, extent + low + high) are cut off.
         first = max(0, -(low // dilation)) if low < 0 else 0
@@ -340,35 +316,21 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
     return result
 
 
-def _changes_base(window: Window) -> bool:
-    return any(pair != (0, 0) for pair in window.padding) or any(
-        each != 1 for each in window.base_dilations
-    )
-
-
 def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
     """All windows of a base that `padded_base` made, as a read-only view that copies nothing.
 
-    Args:
-        padded: the window describes its last dimensions.
-        window: its sizes, strides and window dilations.
-
-    Returns:
-        An array of shape (*kept dimensions, *positions, *window sizes).
+    The window describes the last dimensions: (*kept dimensions, *positions, *window sizes).
     """
     kept = padded.ndim - len(window.sizes)
     counts = tuple(map(window_positions, padded.shape[kept:], window.extents, window.strides))
     steps = padded.strides[kept:]
     # as_strided knows NumPy's own types only.
     raw = padded if padded.dtype.isbuiltin == 1 else padded.view(f"u{padded.dtype.itemsize}")
-    view = np.lib.stride_tricks.as_strided(
-        raw,
-        (*padded.shape[:kept], *counts, *window.sizes),
-        (
-            *padded.strides[:kept],
-            *(step * stride for step, stride in zip(steps, window.strides, strict=True)),
-            *(step * gap for step, gap in zip(steps, window.window_dilations, strict=True)),
-        ),
-        writeable=False,
+    moves = (
+        *padded.strides[:kept],
+        *map(operator.mul, steps, window.strides),
+        *map(operator.mul, steps, window.window_dilations),
     )
+    sizes = (*padded.shape[:kept], *counts, *window.sizes)
+    view = np.lib.stride_tricks.as_strided(raw, sizes, moves, writeable=False)
     return view if raw is padded else view.view(padded.dtype)

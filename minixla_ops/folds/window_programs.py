@@ -50,7 +50,7 @@ def _padded(operand: Any, window: Window) -> Any:
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):
-        return ops.pad(operand, splat(0, array_shape(operand).with_dimensions(())), config)
+        return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), config)
     first = ops.slice(operand, [0] * len(config), [1] * len(config))
     return ops.pad(operand, ops.reshape(first, ()), config)
 
@@ -83,7 +83,7 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
 
 
 def scatter_to_selected(
-    operand: Any, source: Any, initial: Any, select: Graph, scatter: Graph, window: Window
+    select: Graph, scatter: Graph, window: Window, operand: Any, source: Any, initial: Any
 ) -> Any:
     """What SelectAndScatter computes, with every `scatter` in the same order."""
     base = array_shape(operand)
@@ -96,27 +96,18 @@ def scatter_to_selected(
         return ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     # A place gets the values of later positions through earlier elements of the window.
     for number, offset in reversed(list(enumerate(window.offsets()))):
-        hits = _place(_equals(chosen, number), splat(False, Shape("pred")), offset, window, base)
+        is_chosen = ops.eq(chosen, splat(number, array_shape(chosen)))
+        hits = _place(is_chosen, splat(False, Shape("pred")), offset, window, base)
         values = _place(source, zeros(base.with_dimensions(())), offset, window, base)
         result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result
 
 
-def _equals(chosen: Any, number: int) -> Any:
-    return ops.eq(chosen, splat(number, array_shape(chosen)))
-
-
 def _place(values: Any, filling: Any, offset: Sequence[int], window: Window, base: Shape) -> Any:
     """Values of the window's positions where the element at `offset` is, `filling` elsewhere."""
-    config = []
-    for at, stride, (low, _), count, size in zip(
-        offset,
-        window.strides,
-        window.padding,
-        array_shape(values).dimensions,
-        base.dimensions,
-        strict=True,
-    ):
+    config, counts = [], array_shape(values).dimensions
+    columns = zip(offset, window.strides, window.padding, counts, base.dimensions, strict=True)
+    for at, stride, (low, _), count, size in columns:
         start = at - low
         config.append((start, size - start - dilated_size(count, stride), stride - 1))
     return ops.pad(values, filling, config)

@@ -109,17 +109,29 @@ def into_padding(
     ]
     if not moving:
         return config, indices
-    clamped = _clamped(
-        indices,
-        numbers.index_vector_dim,
-        [-margin for margin in margins],
-        [dimensions[d] for d in moving],
-    )
+    lows, highs = [-margin for margin in margins], [dimensions[d] for d in moving]
+    clamped = _clamped(indices, numbers.index_vector_dim, lows, highs)
     largest = max(dimensions[d] + 2 * windows[d] for d in moving)
     wide = array_shape(indices).with_element_type(element_type("s64" if largest >> 31 else "s32"))
     margin = _for_each_component(margins, wide, numbers.index_vector_dim)
     moved = ops.convert_element_type(clamped, wide.element_type) + margin
     return config, moved
+
+
+def framed(value: Any, config: Any, fill: Any = 0) -> Any:
+    """An array with the number `fill` in a frame around it; None is no frame."""
+    if config is None:
+        return value
+    return ops.pad(value, splat(fill, Shape(array_shape(value).element_type)), config)
+
+
+def unframed(value: Any, config: Any) -> Any:
+    """What `framed` was given."""
+    if config is None:
+        return value
+    pairs = zip(array_shape(value).dimensions, config, strict=True)
+    limits = [size - high for size, (_, high, _) in pairs]
+    return ops.slice(value, [low for low, _, _ in config], limits)
 
 
 def gather_or_fill(
@@ -130,27 +142,11 @@ def gather_or_fill(
     fill_value: Any = 0,
     indices_are_sorted: bool = False,
 ) -> Any:
-    """Gather, but starts are not clamped: what of a slice is outside of the operand is filled.
-
-    Args:
-        operand: an array.
-        start_indices: see `gather`.
-        dimension_numbers: see `gather`.
-        slice_sizes: see `gather`.
-        fill_value: a Python number, which elements outside of the operand are.
-        indices_are_sorted: see `gather`.
-
-    Returns:
-        What `gather` would return.
-
-    Raises:
-        ShapeError, AttributeValueError: see Gather.
-    """
+    """`gather`, but starts are not clamped: of slices, `fill_value` is outside of the operand."""
     numbers, shape = dimension_numbers, array_shape(operand)
     if may_lie_partly_outside(numbers, slice_sizes):
         config, moved = into_padding(start_indices, numbers, shape.dimensions, slice_sizes)
-        framed = ops.pad(operand, splat(fill_value, Shape(shape.element_type)), config)
-        return ops.gather(framed, moved, numbers, slice_sizes)
+        return ops.gather(framed(operand, config, fill_value), moved, numbers, slice_sizes)
     slices = ops.gather(operand, start_indices, numbers, slice_sizes, indices_are_sorted)
     inside = starts_in_bounds(start_indices, numbers, shape.dimensions, slice_sizes)
     if inside is None:

@@ -9,13 +9,16 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import named_like
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.indexing.bounded_windows import clamped_starts
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.indexing.scatter_computations import overwrite
 from minixla_ops.movement.slicing import box, inserted
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, move_dimension
+from minixla_ops.vocabulary.casting import emit_converted
 from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand_list, splat, zeros
 
 
@@ -47,30 +50,25 @@ class AtStartIndices(Operation):
     def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
         """Raises ShapeError unless the box has the operand's rank and fits into it."""
         if len(sizes) != operand.rank:
-            self.refuse(
-                label,
-                f"a box of {len(sizes)} dimensions in an operand of {operand.rank}",
-                "The box needs one size for each dimension of the operand.",
-            )
+            problem = f"a box of {len(sizes)} dimensions in an operand of {operand.rank}"
+            self.refuse(label, problem, "The box needs one size for each dimension of the operand.")
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
-                self.refuse(
-                    label,
-                    f"the box has size {size} in dimension {at}, the operand only {limit}",
-                    "The box must fit into the operand; only its place is clamped.",
-                )
+                problem = f"the box has size {size} in dimension {at}, the operand only {limit}"
+                advice = "The box must fit into the operand; only its place is clamped."
+                self.refuse(label, problem, advice)
 
     def stablehlo(self, emit, operands, shapes, results):
-        names, types = list(operands), list(shapes)
+        types = list(shapes)
         for index in range(self.first_start, len(shapes)):
             shape = types[index]
             assert isinstance(shape, Shape)
             # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
             if shape.element_type.bits < 32:
                 types[index] = Shape("s32")
-                conversion = "stablehlo.convert", [names[index]], [shape], [types[index]]
-                (names[index],) = emit.operation(*conversion)
-        return super().stablehlo(emit, names, types, results)
+        return super().stablehlo(
+            emit, emit_converted(emit, operands, shapes, types), types, results
+        )
 
 
 def _clamped_box(
@@ -88,6 +86,11 @@ class DynamicSlice(AtStartIndices):
 
     out[i...] = operand[s[d] + i[d], ...], s[d] = clamp(start_indices[d], 0, operand size - size).
     XLA: DynamicSlice.
+
+    Args:
+        operand: an array of N dimensions.
+        start_indices: N integer scalars of one type; Python ints take the type of the others.
+        slice_sizes: N sizes, none larger than the operand's.
 
     Checks:
         (C1) start_indices are one integer scalar for each dimension, all of one type.
@@ -125,19 +128,12 @@ class DynamicSlice(AtStartIndices):
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
 
 
-def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """The box of `slice_sizes` of `operand` that begins at `start_indices`, clamped to fit.
-
-    Args:
-        operand: an array of N dimensions.
-        start_indices: N integer scalars of one type; Python ints take the type of the others.
-        slice_sizes: N sizes, none larger than the operand's.
-
-    Raises:
-        ShapeError, AttributeValueError: see DynamicSlice.
-    """
+def _dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
     return DynamicSlice(listed(slice_sizes))(operand, *starts)
+
+
+dynamic_slice = named_like(_dynamic_slice, DynamicSlice)
 
 
 @register
@@ -146,6 +142,11 @@ class DynamicUpdateSlice(AtStartIndices):
 
     The result is operand, but result[s[d] + i[d], ...] = update[i...], where
     s[d] = clamp(start_indices[d], 0, operand size - update size).
+
+    Args:
+        operand: an array of N dimensions.
+        update: an array of the same element type and rank, no larger in any dimension.
+        start_indices: N integer scalars of one type; Python ints take the type of the others.
 
     Checks:
         (C1) start_indices are one integer scalar for each dimension, all of one type.
@@ -162,11 +163,8 @@ class DynamicUpdateSlice(AtStartIndices):
         operand, update, *indices = self.array_shapes([operand, update, *starts])
         self.check_starts("C1", operand, indices)
         if update.element_type is not operand.element_type:
-            self.refuse(
-                "C2",
-                "operand and update differ in element type",
-                "Convert one side with convert_element_type.",
-            )
+            problem = "operand and update differ in element type"
+            self.refuse("C2", problem, "Convert one side with convert_element_type.")
         self.check_sizes("C3", operand, update.dimensions)
         return operand
 
@@ -194,19 +192,12 @@ class DynamicUpdateSlice(AtStartIndices):
         return dynamic_update_slice(operand, update, [0, *starts]), 0
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
-    """`operand` with the box that begins at `start_indices`, clamped to fit, set to `update`.
-
-    Args:
-        operand: an array of N dimensions.
-        update: an array of the same element type and rank, no larger in any dimension.
-        start_indices: N integer scalars of one type; Python ints take the type of the others.
-
-    Raises:
-        ShapeError: see DynamicUpdateSlice.
-    """
+def _dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
     return DynamicUpdateSlice()(operand, update, *starts)
+
+
+dynamic_update_slice = named_like(_dynamic_update_slice, DynamicUpdateSlice)
 
 
 def _of_one_type(starts: Sequence[Any]) -> list[Any]:
@@ -232,11 +223,7 @@ def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size
 
 
 def _gather(
-    operand: Any,
-    at: int | None,
-    starts: Sequence[Any],
-    starts_at: Sequence[int | None],
-    slice_sizes: Sequence[int],
+    operand: Any, at: int | None, starts: Sequence[Any], starts_at: Any, slice_sizes: Sequence[int]
 ) -> tuple[Any, int]:
     """DynamicSlice over a batch of start indices: one gather, which clamps too."""
     size = batch_size([operand, *starts], [at, *starts_at])
@@ -273,9 +260,5 @@ def _scatter(
     rows = _index_vectors(starts, starts_at, size)
     clamped = clamped_starts(rows, numbers, sizes, (1, *windows[1:]))
     return ops.scatter(
-        operand, clamped, update, _second, numbers, unique_indices=True, indices_in_bounds=True
+        operand, clamped, update, overwrite, numbers, unique_indices=True, indices_in_bounds=True
     )
-
-
-def _second(old: Any, new: Any) -> Any:
-    return new

@@ -56,6 +56,7 @@ class Gather(IndexedWindows):
 
     stablehlo_name = "gather"
     operands = "operand", "start_indices"
+    indices_name = "start_indices"
     linear_operands = (0,)
     dynamic_operands = (1,)
     dimension_numbers: GatherDimensionNumbers = attribute(NumbersAttribute(GatherDimensionNumbers))
@@ -68,40 +69,29 @@ class Gather(IndexedWindows):
         self.check_numbers(operand, start_indices)
         self._check_slice(operand)
         window = [self.slice_sizes[d] for d in window_dimensions(operand.rank, numbers)]
+        at, offset_dims = numbers.index_vector_dim, numbers.offset_dims
+        parts = (start_indices.dimensions, window), (start_indices.dynamic, [False] * len(window))
         sizes, dynamic = (
-            interleaved(
-                without_vectors(each, numbers.index_vector_dim), of_window, numbers.offset_dims
-            )
-            for each, of_window in [
-                (start_indices.dimensions, window),
-                (start_indices.dynamic, [False] * len(window)),
-            ]
+            interleaved(without_vectors(outer, at), inner, offset_dims) for outer, inner in parts
         )
         result = Shape(operand.element_type, sizes, dynamic)
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
             size = self.slice_sizes[at]
             if size > 1 or (size == 0 and result.size):
-                self.refuse_attribute(
-                    "C13",
-                    f"the result lacks dimension {at}, but its slice size is {size}",
-                    "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1.",
-                )
+                problem = f"the result lacks dimension {at}, but its slice size is {size}"
+                advice = "Slice sizes in collapsed_slice_dims and operand_batching_dims must be 1."
+                self.refuse_attribute("C13", problem, advice)
         return result
 
     def _check_slice(self, operand: Shape) -> None:
         if len(self.slice_sizes) != operand.rank:
-            self.refuse_attribute(
-                "C11",
-                f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}",
-                "Give one size for each dimension of the operand, collapsed ones too.",
-            )
+            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
+            advice = "Give one size for each dimension of the operand, collapsed ones too."
+            self.refuse_attribute("C11", problem, advice)
         for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
             if not 0 <= part <= size:
-                self.refuse_attribute(
-                    "C12",
-                    f"a slice of size {part} is not within dimension {at} of size {size}",
-                    "0 <= slice size <= operand size must hold.",
-                )
+                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
+                self.refuse_attribute("C12", problem, "0 <= slice size <= operand size must hold.")
 
     def reference(self, operand, start_indices):
         numbers, slice_sizes = self.dimension_numbers, self.slice_sizes
@@ -125,25 +115,16 @@ class Gather(IndexedWindows):
         window_axes = [len(outer) + [*spread, *fixed].index(d) for d in windows]
         return gathered.transpose(interleaved(range(len(outer)), window_axes, numbers.offset_dims))
 
-    def stablehlo(self, emit, operands, shapes, results):
-        indices, shape = self.stablehlo_indices(emit, operands[1], shapes[1])
-        return super().stablehlo(emit, [operands[0], indices], [shapes[0], shape], results)
-
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands
         shape, numbers = array_shape(operand), self.dimension_numbers
         if not array_shape(cotangents).size:
             return None, None
-        total = ops.scatter(
-            zeros(shape),
-            gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes),
-            cotangents,
-            ops.add,
-            ScatterDimensionNumbers(*numbers),
-            # Clamping keeps the order of single components, but not that of whole vectors.
-            self.indices_are_sorted and len(numbers.start_index_map) == 1,
-            indices_in_bounds=True,
-        )
+        starts = gather_scatter.clamped_starts(indices, numbers, shape.dimensions, self.slice_sizes)
+        # Clamping keeps the order of single components, but not that of whole vectors.
+        is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
+        scattered = zeros(shape), starts, cotangents, ops.add, ScatterDimensionNumbers(*numbers)
+        total = ops.scatter(*scattered, is_sorted, indices_in_bounds=True)
         return total, None
 
     def batch(self, operands, dimensions):

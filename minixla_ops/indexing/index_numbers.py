@@ -103,18 +103,25 @@ class NumbersAttribute(Attribute):
 
     def stablehlo(self, value: IndexNumbers) -> str:
         """An attribute of StableHLO's own."""
-        return numbers_text(value)
+        kind = "gather" if isinstance(value, GatherDimensionNumbers) else "scatter"
+        texts = []
+        for name, each in value._asdict().items():
+            if isinstance(each, int):
+                texts.append(f"{name} = {each}")
+            elif each:
+                texts.append(f"{_xla_field(name, self.kind)} = {list(each)}")
+        return f"#stablehlo.{kind}<{', '.join(texts)}>"
 
     def read(self, written: str) -> IndexNumbers:
         """The numbers that StableHLO's attribute says."""
         given = written_fields(written)
-        lists = [given.get(xla_field(name, self.kind), ()) for name in self.kind._fields]
+        lists = [given.get(_xla_field(name, self.kind), ()) for name in self.kind._fields]
         return self.kind(*lists)._replace(index_vector_dim=given.get("index_vector_dim", 0))
 
     def hlo(self, value: IndexNumbers) -> dict[str, Any]:
         """Attributes by themselves, empty batching dimensions left out."""
         return {
-            xla_field(name, self.kind): None if each == () and "batching" in name else each
+            _xla_field(name, self.kind): None if each == () and "batching" in name else each
             for name, each in value._asdict().items()
         }
 
@@ -172,24 +179,14 @@ def batched_numbers(
     window_dims = _shifted(numbers[0], outer_at)
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
-    pairs = list(
-        zip(
-            _shifted(numbers[4], operand_at),
-            _shifted(numbers[5], indices_at),
-            strict=True,
-        )
-    )
+    shifted = _shifted(numbers[4], operand_at), _shifted(numbers[5], indices_at)
+    pairs = list(zip(*shifted, strict=True))
     if operand_at is not None and indices_at is not None:
         pairs = sorted([*pairs, (operand_at, indices_at)])
     (index_vector_dim,) = _shifted((numbers.index_vector_dim,), indices_at)
-    return type(numbers)(
-        window_dims,
-        _shifted(numbers[1], operand_at),
-        _shifted(numbers[2], operand_at),
-        index_vector_dim,
-        tuple([operand for operand, _ in pairs]),
-        tuple([indices for _, indices in pairs]),
-    )
+    absent, mapped = (_shifted(each, operand_at) for each in numbers[1:3])
+    batching = [tuple([pair[side] for pair in pairs]) for side in (0, 1)]
+    return type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching)
 
 
 def _shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
@@ -208,12 +205,8 @@ def outer_place(
 ) -> int:
     """Where the result or the updates may have the batch dimension; as close to `wanted` as can be.
 
-    Args:
-        numbers: those of one member of the batch.
-        ranks: of one member's operand, and of its result or updates.
-        operand_at: where the operand has the batch, or None.
-        indices_at: where the indices have it, or None.
-        wanted: a dimension.
+    `numbers` and `ranks` are those of one member: of its operand, and of its result or updates. The
+    operand and the indices have the batch at `operand_at` and `indices_at`, if at all.
     """
     operand_rank, outer_rank = ranks
     if indices_at is None:
@@ -228,20 +221,7 @@ def outer_place(
     return min(max(wanted, lowest), highest)
 
 
-@lru_cache(maxsize=4096)
-def numbers_text(numbers: IndexNumbers) -> str:
-    """The numbers as StableHLO's attribute."""
-    kind = "gather" if isinstance(numbers, GatherDimensionNumbers) else "scatter"
-    texts = []
-    for name, value in numbers._asdict().items():
-        if isinstance(value, int):
-            texts.append(f"{name} = {value}")
-        elif value:
-            texts.append(f"{xla_field(name, type(numbers))} = {list(value)}")
-    return f"#stablehlo.{kind}<{', '.join(texts)}>"
-
-
-def xla_field(name: str, kind: type[IndexNumbers]) -> str:
+def _xla_field(name: str, kind: type[IndexNumbers]) -> str:
     """What XLA calls a field."""
     is_renamed = name == "operand_batching_dims" and kind is ScatterDimensionNumbers
     return "input_batching_dims" if is_renamed else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from minixla.core.element_types import element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
 from minixla_ops.indexing.index_numbers import IndexNumbers, without_vectors
+from minixla_ops.vocabulary.casting import emit_converted
 
 
 class IndexedWindows(Operation):
@@ -32,17 +33,16 @@ class IndexedWindows(Operation):
     """
 
     dimension_numbers: Any
+    #: Which operand the index vectors are.
+    indices_name: ClassVar[str]
 
     def check_numbers(self, operand: Shape, indices: Shape) -> None:
         """Makes the checks C1 ... C10, for the array that windows are in and the index vectors."""
         numbers: IndexNumbers = self.dimension_numbers
         names, rank = numbers._fields, operand.rank
         if not indices.element_type.is_integer:
-            self.refuse(
-                "C1",
-                f"the indices are of type {indices.element_type}",
-                "Indices are of a signed or unsigned integer type: use convert_element_type.",
-            )
+            advice = "Indices are of a signed or unsigned integer type: use convert_element_type."
+            self.refuse("C1", f"the indices are of type {indices.element_type}", advice)
         self._check_index_vectors(operand, indices)
         self._check_ascending("C6", 1, rank)
         self._check_ascending("C7", 4, rank)
@@ -53,11 +53,9 @@ class IndexedWindows(Operation):
         self._check_batching(operand, indices)
         parts = [len(numbers[0]), len(numbers[1]), len(numbers[4])]
         if sum(parts) != rank:
-            self.refuse_attribute(
-                "C10",
-                f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}",
-                f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together.",
-            )
+            problem = f"{' + '.join(map(str, parts))} dimensions for an operand of rank {rank}"
+            advice = f"{names[0]}, {names[1]} and {names[4]} must have {rank} entries together."
+            self.refuse_attribute("C10", problem, advice)
         outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
         self._check_ascending("C5", 0, len(numbers[0]) + len(outer))
 
@@ -90,48 +88,37 @@ class IndexedWindows(Operation):
         listed = self.dimension_numbers[field]
         if list(listed) != sorted(set(listed)) or any(not 0 <= each < rank for each in listed):
             name = self.dimension_numbers._fields[field]
-            self.refuse_attribute(
-                label,
-                f"{name} must ascend, without repeats, within [0, {rank})",
-                "Sort the dimensions; where their order matters, transpose the array.",
-            )
+            problem = f"{name} must ascend, without repeats, within [0, {rank})"
+            advice = "Sort the dimensions; where their order matters, transpose the array."
+            self.refuse_attribute(label, problem, advice)
 
     def _check_batching(self, operand: Shape, indices: Shape) -> None:
         numbers: IndexNumbers = self.dimension_numbers
         own, name, listed = numbers._fields[4], numbers._fields[5], numbers[5]
         in_range = all(0 <= each < indices.rank for each in listed)
         if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
-            self.refuse_attribute(
-                "C8",
-                f"{name} must name different dimensions of the indices, not index_vector_dim",
-                f"Entries must be in [0, {indices.rank}).",
-            )
+            problem = f"{name} must name different dimensions of the indices, not index_vector_dim"
+            self.refuse_attribute("C8", problem, f"Entries must be in [0, {indices.rank}).")
         sizes = [operand.dimensions[each] for each in numbers[4]]
         if sizes != [indices.dimensions[each] for each in listed]:
-            self.refuse(
-                "C9",
-                f"{own} and {name} differ in number or in size",
-                "Each batching dimension of the operand goes with one of the indices.",
-            )
+            advice = "Each batching dimension of the operand goes with one of the indices."
+            self.refuse("C9", f"{own} and {name} differ in number or in size", advice)
 
-    def stablehlo_indices(self, emit: Any, name: str, shape: Any) -> tuple[str, Shape]:
-        """Indices in a type that XLA:CPU reads rightly: it reads beyond those of 2 and 4 bits."""
-        if shape.element_type.bits >= 8:
-            return name, shape
-        wide = shape.with_element_type(element_type("s32"))
-        (name,) = emit.operation("stablehlo.convert", [name], [shape], [wide])
-        return name, wide
+    def stablehlo(self, emit, operands, shapes, results):
+        # XLA:CPU reads beyond indices of 2 and 4 bits.
+        types = list(shapes)
+        at = self.operand_labels(len(shapes)).index(self.indices_name)
+        if shapes[at].element_type.bits < 8:
+            types[at] = shapes[at].with_element_type(element_type("s32"))
+        return super().stablehlo(
+            emit, emit_converted(emit, operands, shapes, types), types, results
+        )
 
 
 def window_starts(
     indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers
 ) -> tuple[tuple[int, ...], list[np.ndarray]]:
-    """Where windows start, as NumPy has it.
-
-    Args:
-        indices: the array of index vectors.
-        dimensions: the operand's dimension sizes.
-        numbers: the dimension numbers.
+    """Where windows start in an operand of sizes `dimensions`, as NumPy has it.
 
     Returns:
         The sizes of the indices without index_vector_dim, and for each operand dimension the
@@ -154,16 +141,10 @@ def window_starts(
 def element_places(
     starts: dict[int, np.ndarray], inner: Sequence[int], sizes: Sequence[int]
 ) -> list[np.ndarray]:
-    """Where the elements of windows are, for each dimension that has starts.
+    """Where the elements of windows of `sizes` are, for each dimension that has starts.
 
-    Args:
-        starts: what `window_starts` gives for some dimensions.
-        inner: the dimensions that a window's elements differ in.
-        sizes: the windows' size in each dimension.
-
-    Returns:
-        Arrays of the starts' dimensions, then one for each of `inner`, of size 1 where a place
-        does not depend on it.
+    The places have the starts' dimensions, then one for each of `inner`, the dimensions that a
+    window's elements differ in, of size 1 where a place does not depend on it.
     """
     places = []
     for dimension, start in starts.items():

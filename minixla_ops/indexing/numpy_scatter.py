@@ -17,17 +17,10 @@ from minixla_ops.programs.reference_evaluation import apply_elementwise
 def target_places(
     indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers, windows: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where each element of each window is in the flat operand.
+    """Where each element of each window is in the flat operand, and whether it is inside.
 
-    Args:
-        indices: the array of index vectors.
-        dimensions: the operand's dimension sizes.
-        numbers: the dimension numbers.
-        windows: the windows' size in each dimension of the operand.
-
-    Returns:
-        Positions, and whether they are inside; the positions of those outside mean nothing. Both
-        have the sizes of the indices without index_vector_dim, then those of the windows.
+    The positions of those outside mean nothing. Both have the sizes of the indices without
+    index_vector_dim, then those of the windows.
     """
     outer, starts = window_starts(indices, dimensions, numbers)
     inner = window_dimensions(len(dimensions), numbers)
@@ -46,13 +39,10 @@ def apply_updates(
     targets: np.ndarray,
     updates: Sequence[np.ndarray],
 ) -> None:
-    """Combines updates with what flat operands hold at their targets, in place and in order.
+    """Combines updates with what N flat operands hold at their targets, in place and in order.
 
-    Args:
-        computation: from N old values and N updates to N new values.
-        operands: N arrays of one dimension, which are changed.
-        targets: positions in them, in the order of the updates.
-        updates: N arrays of one value for each target.
+    The computation goes from N old values and N updates to N new values; there are N arrays of one
+    update for each target.
     """
     if not len(targets):
         return

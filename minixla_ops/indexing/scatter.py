@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import minixla_ops as ops
 from minixla.core.attributes import Flag, Instance, attribute
 from minixla.core.builders import named_like
 from minixla.core.errors import ShapeError, explain
@@ -13,6 +15,12 @@ from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
+from minixla_ops.indexing.bounded_windows import (
+    framed,
+    into_padding,
+    may_lie_partly_outside,
+    unframed,
+)
 from minixla_ops.indexing.index_numbers import (
     NumbersAttribute,
     ScatterDimensionNumbers,
@@ -26,15 +34,15 @@ from minixla_ops.indexing.indexed_windows import IndexedWindows
 from minixla_ops.indexing.numpy_scatter import apply_updates, target_places
 from minixla_ops.indexing.scatter_computations import split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_transpose, scatter_vjp
-from minixla_ops.indexing.scatter_programs import program_for_xla
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import (
     check_computation,
     check_equal_dimensions,
     computation_of,
+    program_of,
 )
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
+from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
 
@@ -88,6 +96,7 @@ class Scatter(IndexedWindows):
 
     stablehlo_name = "scatter"
     operands = "operands...", "scatter_indices", "updates..."
+    indices_name = "scatter_indices"
     dimension_numbers: ScatterDimensionNumbers = attribute(
         NumbersAttribute(ScatterDimensionNumbers), stablehlo="scatter_dimension_numbers"
     )
@@ -95,12 +104,6 @@ class Scatter(IndexedWindows):
     indices_are_sorted: bool = attribute(Flag(), default=False)
     unique_indices: bool = attribute(Flag(), default=False)
     indices_in_bounds: bool = attribute(Flag(), default=False, stablehlo=None, hlo=None)
-
-    @classmethod
-    def operand_labels(cls, count):
-        half = count // 2
-        operands = [f"operands[{index}]" for index in range(half)]
-        return [*operands, "scatter_indices", *(f"updates[{i}]" for i in range(count - half - 1))]
 
     def is_linear_in(self, variables):
         # Of which update computations this is true its transpose rule knows.
@@ -115,11 +118,8 @@ class Scatter(IndexedWindows):
         check_equal_dimensions(self, "C13", "updates", updates)
         for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
             if update.element_type is not operand.element_type:
-                self.refuse(
-                    "C13",
-                    f"operands[{index}] and updates[{index}] differ in element type",
-                    "Convert one of them with convert_element_type.",
-                )
+                problem = f"operands[{index}] and updates[{index}] differ in element type"
+                self.refuse("C13", problem, "Convert one of them with convert_element_type.")
         self.check_numbers(operands[0], indices)
         self._check_updates(operands[0], indices, updates[0])
         scalars = [Shape(operand.element_type) for operand in operands]
@@ -166,12 +166,47 @@ class Scatter(IndexedWindows):
         return as_results([result.reshape(sizes) for result in results])
 
     def stablehlo(self, emit, operands, shapes, results):
-        program = program_for_xla(self, tuple(shapes))
-        if program is not None:
-            return Call(program).stablehlo(emit, operands, shapes, results)
-        names, types, at = list(operands), list(shapes), len(results)
-        names[at], types[at] = self.stablehlo_indices(emit, names[at], shapes[at])
-        return super().stablehlo(emit, names, types, results)
+        operand, *_, updates = self.array_shapes(shapes)
+        numbers = self.dimension_numbers
+        windows = window_sizes(operand.dimensions, updates.dimensions, numbers)
+        if not self.indices_in_bounds and may_lie_partly_outside(numbers, windows):
+            function = self._by_elements
+        elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
+            function = self._with_index_component
+        else:
+            return super().stablehlo(emit, operands, shapes, results)
+        program = program_of(self, self.update_computation, tuple(shapes), function, "scatter")
+        return Call(program).stablehlo(emit, operands, shapes, results)
+
+    def _by_elements(self, *values: Any) -> Sequence[Any]:
+        """XLA skips windows that lie partly outside: here a frame catches what is outside."""
+        operands, indices, updates = split(values)
+        sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
+        windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
+        config, moved = into_padding(indices, numbers, sizes, windows)
+        # In the frame, windows may meet that have no target in common, and be in another order.
+        inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
+        results = inside(*[framed(each, config) for each in operands], moved, *updates)
+        return [unframed(each, config) for each in as_tuple(results)]
+
+    def _with_index_component(self, *values: Any) -> Sequence[Any]:
+        """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
+        operands, indices, updates = split(values)
+        numbers = self.dimension_numbers
+        sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
+        outer = without_vectors(array_shape(indices).dimensions, at)
+        indexed = ScatterDimensionNumbers(
+            numbers.update_window_dims,
+            (0, *(d + 1 for d in numbers.inserted_window_dims)),
+            (0,),
+            len(outer),
+            tuple([d + 1 for d in numbers.operand_batching_dims]),
+            tuple([d - (d > at) for d in numbers.scatter_indices_batching_dims]),
+        )
+        raised = [ops.reshape(each, (1, *sizes)) for each in operands]
+        start = zeros(Shape("s32", (*outer, 1)))
+        inside = Scatter(indexed, self.update_computation, indices_in_bounds=True)
+        return [ops.reshape(each, sizes) for each in as_tuple(inside(*raised, start, *updates))]
 
     def jvp(self, primals, tangents, results):
         return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))
@@ -189,26 +224,18 @@ class Scatter(IndexedWindows):
         operand_at, updates_at = (
             next((at for at in part if at is not None), 0) for part in (of_arrays, of_updates)
         )
-        rank, updates_rank = (
-            array_shape(part[0]).rank - (places[0] is not None)
-            for part, places in ((arrays, of_arrays), (updates, of_updates))
-        )
-        ranks = rank, updates_rank
+        members = member_shapes(operands, dimensions)
+        ranks = array_shape(members[0]).rank, array_shape(members[-1]).rank
         updates_at = outer_place(numbers, ranks, operand_at, indices_at, updates_at)
+        rows = (arrays, of_arrays, operand_at), (updates, of_updates, updates_at)
         arrays, updates = (
-            [move_batch(each, at, to, size) for each, at in zip(part, places, strict=True)]
-            for part, places, to in (
-                (arrays, of_arrays, operand_at),
-                (updates, of_updates, updates_at),
-            )
+            [move_batch(*each, to, size) for each in zip(part, places, strict=True)]
+            for part, places, to in rows
         )
-        results = self(
-            *arrays,
-            indices,
-            *updates,
-            dimension_numbers=batched_numbers(numbers, operand_at, indices_at, updates_at),
-            indices_are_sorted=self.indices_are_sorted and indices_at is None,
-        )
+        whole = batched_numbers(numbers, operand_at, indices_at, updates_at)
+        is_sorted = self.indices_are_sorted and indices_at is None
+        operation = self.replace(dimension_numbers=whole, indices_are_sorted=is_sorted)
+        results = operation(*arrays, indices, *updates)
         return results, as_results([operand_at] * len(arrays))
 
 

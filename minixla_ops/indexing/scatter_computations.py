@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph, Value
-from minixla.core.tracing import closed_graph
-from minixla_ops.programs.computations import apply_computation, monoid_of, pulled_program
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla.core.graph import Graph
+from minixla_ops.programs.computations import monoid_of
 
 
 def overwrite(old: Any, update: Any) -> Any:
@@ -59,42 +56,14 @@ def _find_parts(computation: Graph) -> tuple[Graph, ...] | None:
     for index, output in enumerate(computation.outputs):
         own = (computation.inputs[index], computation.inputs[count + index])
         part = Graph(own, computation.instructions, (output,), computation.name).pruned()
-        if not set(_inputs_read(part)) <= set(own):
+        read = {*part.outputs, *(value for each in part.instructions for value in each.operands)}
+        if any(value.instruction is None and value not in own for value in read):
             return None
         parts.append(part)
     return tuple(parts)
-
-
-def _inputs_read(graph: Graph) -> list[Value]:
-    read = [value for each in graph.instructions for value in each.operands]
-    return [value for value in (*read, *graph.outputs) if value.instruction is None]
 
 
 def split(values: Sequence[Any]) -> tuple[Sequence[Any], Any, Sequence[Any]]:
     """What there is for a scatter's N operands, for its indices, and for its N updates."""
     count = len(values) // 2
     return values[:count], values[count], values[count + 1 :]
-
-
-def pulled_back(
-    computation: Graph, arguments: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
-    """The pullback of a computation of scalars that is applied element by element.
-
-    Args:
-        computation: from 2 N scalars to N.
-        arguments: 2 N arrays of equal dimensions.
-        cotangents: those of the N results; None for zero.
-
-    Returns:
-        A cotangent for each argument; None for zero.
-    """
-    shapes = tuple([array_shape(argument) for argument in arguments])
-
-    def elementwise(*values: Any) -> list[Any]:
-        return apply_computation(computation, values)
-
-    given = elementwise, shapes, "scatter", computation.name
-    program = computation.remembered(("elementwise", shapes), closed_graph, *given)
-    active = [has_tangent(argument) for argument in arguments]
-    return list(pulled_program(program, arguments, cotangents, active))

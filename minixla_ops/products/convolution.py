@@ -1,31 +1,78 @@
-"""Convolutions: the operation ConvGeneralDilated."""
+"""Convolutions: the operation ConvGeneralDilated.
+
+Its derivatives and batches are convolutions with other attributes. The cotangent of lhs is one of
+the result's cotangent with the reversed kernel, that of rhs one of lhs with the cotangent. A batch
+goes where there is room: into the batch dimension, the output features, or the groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
+import minixla_ops as ops
+from minixla.core.attributes import Boolean, Integer, Integers, attribute
+from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla_ops.folds.sliding_windows import padded_base, window_view
-from minixla_ops.products.convolution_dimensions import ConvolutionDimensions
-from minixla_ops.products.convolution_lowering import cpu_program
-from minixla_ops.products.convolution_rules import Convolution, sizes_at
-from minixla_ops.products.product import Precisions, is_too_narrow, matrix_product
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.folds.sliding_windows import (
+    PaddingPairs,
+    Pairs,
+    Window,
+    check_entries,
+    dilated_size,
+    padded_base,
+    sizes_at,
+    window_view,
+)
+from minixla_ops.products.convolution_dimensions import (
+    ConvolutionDimensionNumbers,
+    ConvolutionDimensions,
+)
+from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
+from minixla_ops.products.product import (
+    PRECISION,
+    PREFERRED_TYPE,
+    Precision,
+    Precisions,
+    Product,
+    in_common_type,
+    is_too_narrow,
+    matrix_product,
+)
 from minixla_ops.programs.call import Call
-from minixla_ops.vocabulary.casting import emit_widened
+from minixla_ops.vocabulary.batch_dimensions import (
+    batch_by_loop,
+    batch_size,
+    merge_dimension,
+    split_dimension,
+)
+from minixla_ops.vocabulary.casting import emit_converted, emit_widened
+from minixla_ops.vocabulary.shorthand import array_shape
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24
 
+# For each dimension the dilated sizes of lhs, rhs and the result, and the padding.
+_Extents = Iterable[tuple[int, int, int, tuple[int, int]]]
+
+
+class GroupCount(Integer):
+    """How many groups there are; 1 is not written in HLO."""
+
+    def hlo(self, value: int) -> int | None:
+        """The number."""
+        return value if value > 1 else None
+
 
 @register
-class ConvGeneralDilated(Convolution):
+class ConvGeneralDilated(Product):
     """Sums of products of a kernel with the windows of an input, in any number of dimensions.
 
     out[b, o, y...] = sum over i, k... of lhs[b, i, y * stride + k * rhs_dilation - low] *
@@ -71,98 +118,90 @@ class ConvGeneralDilated(Convolution):
     hlo_name = "convolution"
     stablehlo_name = "convolution"
     spec_names = (
-        "Conv",
-        "ConvWithGeneralPadding",
-        "ConvWithGeneralDimensions",
-        "ConvGeneral",
-        "ConvGeneralDilated",
+        *("Conv", "ConvWithGeneralPadding", "ConvWithGeneralDimensions"),
+        *("ConvGeneral", "ConvGeneralDilated"),
     )
+    window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
+    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    lhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
+    rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
+    window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
+    dimension_numbers: ConvolutionDimensionNumbers = attribute(
+        ConvolutionDimensions(), hlo="dim_labels"
+    )
+    feature_group_count: int = attribute(GroupCount(1), default=1)
+    batch_group_count: int = attribute(GroupCount(1), default=1)
+    precision_config: Precision | None = PRECISION
+    preferred_element_type: ElementType | None = PREFERRED_TYPE
+
+    def window(self, kernel: Sequence[int]) -> Window:
+        """The window, which the kernel's sizes complete."""
+        spatial = self.dimension_numbers.kernel_spatial_dimensions
+        sizes = tuple([kernel[dimension] for dimension in spatial])
+        dilations = self.lhs_dilation, self.rhs_dilation
+        return Window(sizes, self.window_strides, self.padding, *dilations)
+
+    @property
+    def group_count(self) -> int:
+        """How many convolutions it is that have nothing in common."""
+        return self.feature_group_count * self.batch_group_count
 
     def shape(self, lhs, rhs):
         lhs, rhs = self.array_shapes([lhs, rhs])
         numbers = self.dimension_numbers
-        kind = self.result_type(lhs, rhs, self.preferred_element_type)
+        kind = self.result_type(lhs, rhs)
         self._check_roles(lhs, rhs)
-        self._check_window(rhs)
+        window = self.window(rhs.dimensions)
+        named = {
+            "window_strides": window.strides,
+            "lhs_dilation": window.base_dilations,
+            "rhs_dilation": window.window_dilations,
+            "padding": window.padding,
+            "window_reversal": self.window_reversal,
+            "the kernel's size": window.sizes,
+        }
+        check_entries(self, named, len(window.sizes), "spatial dimensions", ("C5", "C6"))
         self._check_groups(lhs, rhs)
         base = sizes_at(lhs, numbers.input_spatial_dimensions)
         batch = lhs.dimensions[numbers.input_batch_dimension] // self.batch_group_count
         outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
-        roles = batch, outputs, *self.window(rhs.dimensions).positions(base)
+        roles = batch, outputs, *window.positions(base)
         sizes = dict(zip(numbers.output, roles, strict=True))
         return Shape(kind, [sizes[each] for each in range(lhs.rank)])
 
     def _check_roles(self, lhs: Shape, rhs: Shape) -> None:
         if lhs.rank != rhs.rank or lhs.rank < 2:
-            self.refuse(
-                "C3",
-                "lhs and rhs must have batch, feature and equally many spatial dimensions",
-                "Insert dimensions of size 1 with reshape.",
-            )
+            problem = "lhs and rhs must have batch, feature and equally many spatial dimensions"
+            self.refuse("C3", problem, "Insert dimensions of size 1 with reshape.")
         for name in ("lhs", "rhs", "output"):
-            dimensions = getattr(self.dimension_numbers, name)
-            if sorted(dimensions) != list(range(lhs.rank)):
-                self.refuse_attribute(
-                    "C4",
-                    f"dimension_numbers must give each dimension of {name} one role, not "
-                    f"{dimensions}",
-                    f"Name each of the dimensions 0 to {lhs.rank - 1} once.",
+            given = getattr(self.dimension_numbers, name)
+            if sorted(given) != list(range(lhs.rank)):
+                problem = (
+                    f"dimension_numbers must give each dimension of {name} one role, not {given}"
                 )
-
-    def _check_window(self, rhs: Shape) -> None:
-        sizes = sizes_at(rhs, self.dimension_numbers.kernel_spatial_dimensions)
-        positive = {
-            "window_strides": self.window_strides,
-            "lhs_dilation": self.lhs_dilation,
-            "rhs_dilation": self.rhs_dilation,
-            "the kernel's size": sizes,
-        }
-        others = {"padding": self.padding, "window_reversal": self.window_reversal}
-        for name, value in {**positive, **others}.items():
-            if len(value) != len(sizes):
-                self.refuse_attribute(
-                    "C5",
-                    f"{name} has {len(value)} entries for {len(sizes)} spatial dimensions",
-                    "Give one entry for each spatial dimension.",
-                )
-        for name, value in positive.items():
-            if any(each < 1 for each in value):
-                self.refuse_attribute(
-                    "C6",
-                    f"{name} must be positive in each spatial dimension",
-                    "A stride or dilation of 1 is none.",
-                )
+                advice = f"Name each of the dimensions 0 to {lhs.rank - 1} once."
+                self.refuse_attribute("C4", problem, advice)
 
     def _check_groups(self, lhs: Shape, rhs: Shape) -> None:
         numbers = self.dimension_numbers
         groups, batch_groups = self.feature_group_count, self.batch_group_count
         if groups > 1 and batch_groups > 1:
-            self.refuse_attribute(
-                "C7",
-                "feature_group_count and batch_group_count are both above 1",
-                "Use one kind of groups.",
-            )
+            problem = "feature_group_count and batch_group_count are both above 1"
+            self.refuse_attribute("C7", problem, "Use one kind of groups.")
         batch, features = sizes_at(lhs, numbers.lhs[:2])
         outputs, inputs = sizes_at(rhs, numbers.rhs[:2])
         if features != inputs * groups:
-            self.refuse(
-                "C8",
-                f"lhs has {features} features, the kernel takes {inputs * groups}",
-                "The input features of rhs times feature_group_count must be the features of lhs.",
-            )
+            problem = f"lhs has {features} features, the kernel takes {inputs * groups}"
+            advice = "The input features of rhs times feature_group_count must be those of lhs."
+            self.refuse("C8", problem, advice)
         if outputs % groups:
-            self.refuse(
-                "C9",
-                f"{groups} groups do not divide the {outputs} output features",
-                "Each group must make equally many output features.",
-            )
+            problem = f"{groups} groups do not divide the {outputs} output features"
+            self.refuse("C9", problem, "Each group must make equally many output features.")
         if outputs % batch_groups or batch % batch_groups:
-            self.refuse(
-                "C10",
-                f"{batch_groups} groups do not divide a batch of {batch} and the {outputs} "
-                "output features",
-                "Each group must have equally many members and output features.",
-            )
+            output = f"the {outputs} output features"
+            problem = f"{batch_groups} groups do not divide a batch of {batch} and {output}"
+            advice = "Each group must have equally many members and output features."
+            self.refuse("C10", problem, advice)
 
     def reference(self, lhs, rhs):
         numbers = self.dimension_numbers
@@ -185,20 +224,30 @@ class ConvGeneralDilated(Convolution):
             program = cpu_program(self, lhs, rhs, result)
             if program is not None:
                 return Call(program).stablehlo(emit, operands, shapes, results)
-        write = _emit_complex if result.element_type.is_complex else _emit_real
-        return [write(emit, operands, (lhs, rhs), result, self._attributes_text)]
+        if lhs.element_type.is_complex:
+            # GPUs have no complex convolutions, and on CPU they are slow.
+            return emit.expand(product_of_parts(self, lhs, rhs), operands)
+        own = result
+        if result.element_type.is_complex:
+            own = result.with_element_type(result.element_type.real)
+        name = emit.name()
+        emit.line(
+            f"{name} = stablehlo.convolution({', '.join(operands)}) {self._attributes_text} : "
+            f"({lhs.stablehlo}, {rhs.stablehlo}) -> {own.stablehlo}"
+        )
+        return emit_converted(emit, [name], [own], [result])
 
     @cached_property
     def _attributes_text(self) -> str:
         """The attributes in StableHLO's short form."""
         window = ""
         if self.window_strides:
-            reversal = ", ".join(["true" if flag else "false" for flag in self.window_reversal])
             window = (
                 f"stride = {list(self.window_strides)}, "
                 f"pad = {[list(pair) for pair in self.padding]}, "
                 f"lhs_dilate = {list(self.lhs_dilation)}, "
-                f"rhs_dilate = {list(self.rhs_dilation)}, reverse = [{reversal}]"
+                f"rhs_dilate = {list(self.rhs_dilation)}, "
+                f"reverse = {list(self.window_reversal)}".lower()
             )
         precision = self.precision_config
         others = f", precision_config = {Precisions().stablehlo(precision)}" if precision else ""
@@ -217,6 +266,122 @@ class ConvGeneralDilated(Convolution):
                 window = f"{window[:-1]} rhs_reversal={reversal}}}"
         return {"window": window, **super().hlo_attributes(shapes)}
 
+    def cotangent(self, index, cotangent, operands):
+        shapes = [*map(array_shape, operands), array_shape(cotangent)]
+        own, numbers = shapes[index], self.dimension_numbers
+        if own.size == 0 or shapes[2].size == 0:
+            return None
+        spatial = (
+            numbers.input_spatial_dimensions,
+            numbers.kernel_spatial_dimensions,
+            numbers.output_spatial_dimensions,
+        )
+        steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
+        dilated = [
+            map(dilated_size, sizes_at(shape, at), step)
+            for shape, at, step in zip(shapes, spatial, steps, strict=True)
+        ]
+        extents: Any = zip(*dilated, self.padding, strict=True)
+        rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
+        return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
+
+    def _cotangent_of_lhs(self, cotangent: Any, kernel: Any, extents: _Extents) -> Any:
+        numbers, groups = self.dimension_numbers, self.group_count
+        outputs, batches = numbers.kernel_output_feature_dimension, self.batch_group_count
+        padding = tuple(
+            [(window - low - 1, base + low - out) for base, window, out, (low, _) in extents]
+        )
+        if groups > 1:  # the kernel's groups of output features become groups of input features
+            kernel = split_dimension(kernel, outputs, groups)
+            kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
+        kernel = self._reversed(kernel, [not flag for flag in self.window_reversal])
+        roles = numbers.output, _swapped(numbers.rhs), numbers.lhs
+        result = self(
+            *in_common_type(cotangent, kernel),
+            **self._unreversed(roles),
+            window_strides=self.lhs_dilation,
+            padding=padding,
+            lhs_dilation=self.window_strides,
+            feature_group_count=groups,
+            batch_group_count=1,
+        )
+        if batches > 1:
+            features = numbers.input_feature_dimension
+            result = split_dimension(result, features, batches)
+            result = merge_dimension(result, features, numbers.input_batch_dimension)
+        return result
+
+    def _cotangent_of_rhs(self, cotangent: Any, lhs: Any, extents: _Extents) -> Any:
+        numbers = self.dimension_numbers
+        padding = tuple(
+            [(low, out + window - 1 - base - low) for base, window, out, (low, _) in extents]
+        )
+        roles = map(_swapped, (numbers.lhs, numbers.output, numbers.rhs))
+        result = self(
+            *in_common_type(lhs, cotangent),
+            **self._unreversed(roles),
+            window_strides=self.rhs_dilation,
+            padding=padding,
+            rhs_dilation=self.window_strides,
+            feature_group_count=self.batch_group_count,
+            batch_group_count=self.feature_group_count,
+        )
+        return self._reversed(result, self.window_reversal)
+
+    def _unreversed(self, roles: Iterable[Sequence[int]]) -> dict[str, Any]:
+        return {
+            "dimension_numbers": ConvolutionDimensionNumbers.of(*roles),
+            "preferred_element_type": None,
+            "window_reversal": (False,) * len(self.padding),
+        }
+
+    def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
+        marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)
+        dimensions = [dimension for dimension, flag in marked if flag]
+        return ops.rev(kernel, dimensions) if dimensions else kernel
+
+    def batch(self, operands, dimensions):
+        size, numbers = batch_size(operands, dimensions), self.dimension_numbers
+        if size == 0:
+            return batch_by_loop(self, operands, dimensions)
+        (lhs, rhs), (lhs_at, rhs_at) = operands, dimensions
+        feature, outputs = numbers.output_feature_dimension, numbers.kernel_output_feature_dimension
+        if rhs_at is None:
+            groups, batch = self.batch_group_count, numbers.output_batch_dimension
+            lhs = _merge_below_groups(lhs, lhs_at, numbers.input_batch_dimension, groups)
+            return split_dimension(self(lhs, rhs), batch, size), batch
+        if lhs_at is None:
+            groups = self.group_count
+            result = self(lhs, _merge_below_groups(rhs, rhs_at, outputs, groups))
+            if groups == 1:
+                return split_dimension(result, feature, size), feature
+            # The features are groups, batch, features of a group; the batch goes first.
+            result = split_dimension(split_dimension(result, feature, groups), feature + 1, size)
+            return merge_dimension(result, feature, feature + 1), feature
+        name, at = "feature_group_count", numbers.input_feature_dimension
+        if self.batch_group_count > 1:
+            name, at = "batch_group_count", numbers.input_batch_dimension
+        lhs, rhs = merge_dimension(lhs, lhs_at, at), merge_dimension(rhs, rhs_at, outputs)
+        result = self(lhs, rhs, **{name: getattr(self, name) * size})
+        return split_dimension(result, feature, size), feature
+
+
+def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:
+    first, second, *spatial = dimensions
+    return second, first, *spatial
+
+
+def _merge_below_groups(value: Any, source: int, destination: int, groups: int) -> Any:
+    """Merges the batch dimension `source` into `destination`, whose groups stay outermost.
+
+    `destination` is counted without the batch dimension.
+    """
+    if groups == 1:
+        return merge_dimension(value, source, destination)
+    value = split_dimension(value, destination + (source <= destination), groups)
+    value = merge_dimension(value, source + (source > destination), destination + 1)
+    return merge_dimension(value, destination, destination)
+
 
 def _grouped_product(
     windows: np.ndarray,
@@ -225,17 +390,14 @@ def _grouped_product(
     batch_groups: int,
     result_type: ElementType,
 ) -> np.ndarray:
-    """Products of windows with a kernel, group by group.
+    """Products of windows with a kernel, group by group; one of the two counts of groups is 1.
 
     Args:
         windows: [batch, features, *positions, *sizes].
         kernel: [output features, features of a group, *sizes].
         feature_groups: into how many groups the features of windows are cut.
-        batch_groups: into how many groups the batch is cut; one of the two is 1.
-        result_type: the type to return.
-
-    Returns:
-        [batch of a group, output features, *positions].
+        batch_groups: into how many groups the batch is cut.
+        result_type: the type of the result, [batch of a group, output features, *positions].
     """
     count = kernel.ndim - 2
     groups = feature_groups * batch_groups
@@ -263,9 +425,8 @@ def _grouped_product(
 def _blocks(counts: Sequence[int], unit: int) -> Iterator[tuple[slice, ...]]:
     """Indices that cut [groups, batch, first positions, ...] into parts of a bearable size.
 
-    Args:
-        counts: the batch and, where there are any, the first positions.
-        unit: how many elements are copied out for one position of one member.
+    `counts` are the batch and the first positions, if there are any; for one position of one member
+    `unit` elements are copied out.
     """
     member = unit * prod(counts[1:])
     if member <= _BLOCK or len(counts) == 1:
@@ -277,43 +438,3 @@ def _blocks(counts: Sequence[int], unit: int) -> Iterator[tuple[slice, ...]]:
     for index in range(counts[0]):
         for start in range(0, counts[1], step):
             yield slice(None), slice(index, index + 1), slice(start, start + step)
-
-
-def _emit_real(
-    emit: Any, operands: Sequence[str], shapes: Sequence[Shape], result: Shape, text: str
-) -> str:
-    name = emit.name()
-    types = ", ".join([shape.stablehlo for shape in shapes])
-    emit.line(
-        f"{name} = stablehlo.convolution({', '.join(operands)}) {text} : "
-        f"({types}) -> {result.stablehlo}"
-    )
-    return name
-
-
-def _emit_complex(
-    emit: Any, operands: Sequence[str], shapes: Sequence[Shape], result: Shape, text: str
-) -> str:
-    """A complex convolution as real ones: GPUs have no other, and on CPU others are slow."""
-    part = result.with_element_type(result.element_type.real)
-    if not shapes[0].element_type.is_complex:
-        real = _emit_real(emit, operands, shapes, part, text)
-        return emit.operation("stablehlo.convert", [real], [part], [result])[0]
-    parts = [shape.with_element_type(shape.element_type.real) for shape in shapes]
-    (lhs_real, rhs_real), (lhs_imag, rhs_imag) = (
-        [
-            emit.operation(f"stablehlo.{which}", [operand], [shape], [own])[0]
-            for operand, shape, own in zip(operands, shapes, parts, strict=True)
-        ]
-        for which in ("real", "imag")
-    )
-
-    def product(lhs: str, rhs: str) -> str:
-        return _emit_real(emit, [lhs, rhs], parts, part, text)
-
-    def combined(operation: str, lhs: str, rhs: str) -> str:
-        return emit.same_shape(f"stablehlo.{operation}", [lhs, rhs], part)[0]
-
-    real = combined("subtract", product(lhs_real, rhs_real), product(lhs_imag, rhs_imag))
-    imag = combined("add", product(lhs_real, rhs_imag), product(lhs_imag, rhs_real))
-    return emit.operation("stablehlo.complex", [real, imag], [part, part], [result])[0]

@@ -15,10 +15,9 @@ from minixla.core.builders import named_like
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla_ops.folds.sliding_windows import Pairs, resolve_padding
+from minixla_ops.folds.sliding_windows import Pairs, resolve_padding, sizes_at
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
-from minixla_ops.products.convolution_rules import sizes_at
 from minixla_ops.vocabulary.shorthand import listed
 
 
@@ -43,17 +42,14 @@ def conv_general_dilated(
         shape = shape_of(lhs)
         rank = shape.rank if isinstance(shape, Shape) else 2
         dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
+    groups = feature_group_count, batch_group_count
     operation = ConvGeneralDilated(
         strides,
         ((0, 0),) * count if isinstance(padding, str) else listed(padding, 2),
         (1,) * count if lhs_dilation is None else listed(lhs_dilation),
         (1,) * count if rhs_dilation is None else listed(rhs_dilation),
         (False,) * count if window_reversal is None else listed(window_reversal),
-        dimension_numbers,
-        feature_group_count,
-        batch_group_count,
-        precision_config,
-        preferred_element_type,
+        *(dimension_numbers, *groups, precision_config, preferred_element_type),
     )
     if isinstance(padding, str):
         operation = operation.replace(
@@ -93,17 +89,16 @@ def _plainer(name: str, summary: str, *omitted: str) -> Callable[..., Any]:
 
 
 _DILATIONS = "lhs_dilation", "rhs_dilation", "window_reversal"
+_LEFT_OUT = *_DILATIONS, "dimension_numbers"
 conv = _plainer(
     "conv",
     'A convolution with "SAME" or "VALID" padding and dimensions in the default order.',
-    *_DILATIONS,
-    "dimension_numbers",
+    *_LEFT_OUT,
 )
 conv_with_general_padding = _plainer(
     "conv_with_general_padding",
     "A convolution with explicit padding and dimensions in the default order.",
-    *_DILATIONS,
-    "dimension_numbers",
+    *_LEFT_OUT,
 )
 conv_with_general_dimensions = _plainer(
     "conv_with_general_dimensions",

@@ -149,11 +149,7 @@ class ConvolutionDimensionNumbers:
 
         What has none is `?`.
         """
-        return (
-            _labels(self.lhs, "bf"),
-            _labels(self.rhs, "oi"),
-            _labels(self.output, "bf"),
-        )
+        return (_labels(self.lhs, "bf"), _labels(self.rhs, "oi"), _labels(self.output, "bf"))
 
     def __str__(self) -> str:
         lhs, rhs, output = map("".join, self.labels)

@@ -12,18 +12,21 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.convolution_rules import Convolution, sizes_at
+from minixla_ops.folds.sliding_windows import sizes_at
 from minixla_ops.products.product import summing_type
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import merge_dimension, split_dimension
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, splat
+
+if TYPE_CHECKING:
+    from minixla_ops.products.convolution import ConvGeneralDilated
 
 # What is written out, and how far; measured on XLA:CPU against its own grouped convolution.
 _MOST_ELEMENTS = 64
@@ -31,26 +34,33 @@ _MOST_POSITIONS = 16
 _MOST_GROUPS = 32
 _FEWEST_FEATURES = 8
 
-Form = Callable[[Convolution, Any, Any, Shape], Any]
+Form = Callable[[Any, Any, Any, Shape], Any]
 
 
 @lru_cache(maxsize=1024)
-def cpu_program(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Graph | None:
-    """A program that computes the convolution faster, or None where XLA's own is no slower.
-
-    Args:
-        it: the convolution.
-        lhs: the shape of lhs.
-        rhs: the shape of rhs.
-        result: the shape of the result.
-    """
+def cpu_program(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> Graph | None:
+    """A program that computes the convolution faster, or None where XLA's own is no slower."""
     form = _form(it, lhs, rhs, result)
     if form is None:
         return None
     return kept_program(lambda x, w: form(it, x, w, result), [lhs, rhs], "grouped_convolution")
 
 
-def _form(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:
+@lru_cache(maxsize=1024)
+def product_of_parts(it: ConvGeneralDilated, lhs: Shape, rhs: Shape) -> Graph:
+    """A convolution of complex arrays as four of their real and imaginary parts."""
+
+    def function(x: Any, w: Any) -> Any:
+        reals, imags = (ops.real(x), ops.real(w)), (ops.imag(x), ops.imag(w))
+        kind = it.preferred_element_type
+        alone = it.replace(preferred_element_type=kind and kind.real)
+        real = alone(*reals) - alone(*imags)
+        return ops.complex(real, alone(reals[0], imags[1]) + alone(imags[0], reals[1]))
+
+    return kept_program(function, [lhs, rhs], "complex_convolution")
+
+
+def _form(it: ConvGeneralDilated, lhs: Shape, rhs: Shape, result: Shape) -> Form | None:
     numbers = it.dimension_numbers
     features = rhs.dimensions[numbers.kernel_input_feature_dimension]
     kernel = sizes_at(rhs, numbers.kernel_spatial_dimensions)
@@ -69,16 +79,13 @@ def _form(it: Convolution, lhs: Shape, rhs: Shape, result: Shape) -> Form | None
     return _by_feature_groups if it.batch_group_count > 1 else None
 
 
-def _one_by_one(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _one_by_one(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """Each group's convolution by itself."""
     numbers = it.dimension_numbers
     by_feature, groups = it.feature_group_count > 1, it.group_count
     cut = numbers.input_feature_dimension if by_feature else numbers.input_batch_dimension
-    pairs = zip(
-        _parts(lhs, cut, groups),
-        _parts(rhs, numbers.kernel_output_feature_dimension, groups),
-        strict=True,
-    )
+    outputs = numbers.kernel_output_feature_dimension
+    pairs = zip(_parts(lhs, cut, groups), _parts(rhs, outputs, groups), strict=True)
     alone = it.replace(feature_group_count=1, batch_group_count=1)
     return ops.concat_in_dim([alone(*pair) for pair in pairs], numbers.output_feature_dimension)
 
@@ -88,7 +95,7 @@ def _parts(value: Any, dimension: int, count: int) -> list[Any]:
     return [ops.slice_in_dim(value, i * size, (i + 1) * size, dimension) for i in range(count)]
 
 
-def _by_feature_groups(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _by_feature_groups(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """Batch groups as feature groups: each group's members get their group's features."""
     numbers, groups = it.dimension_numbers, it.batch_group_count
     lhs = split_dimension(lhs, numbers.input_batch_dimension, groups)
@@ -96,7 +103,7 @@ def _by_feature_groups(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> An
     return it(lhs, rhs, batch_group_count=1, feature_group_count=groups)
 
 
-def _by_elements(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """The sum over the elements of a kernel of a part of lhs times a weight."""
     numbers = it.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
@@ -125,7 +132,7 @@ def _by_elements(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
     return convert(ops.reshape(total, result.dimensions), result.element_type)
 
 
-def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int]]]:
+def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, list[int]]]:
     """For each element of a kernel [outputs, features, *sizes] its part in the sum.
 
     Yields:
@@ -142,7 +149,7 @@ def _elements(kernel: Any, it: Convolution) -> Iterator[tuple[Any, int, list[int
         yield ops.slice(kernel, [0, feature, *stored], limits), feature, offsets
 
 
-def _depthwise_gradient(it: Convolution, lhs: Any, rhs: Any, result: Shape) -> Any:
+def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> Any:
     """One output feature for each member of the batch: sums of products at each position."""
     numbers = it.dimension_numbers
     wide = summing_type(array_shape(lhs).element_type, result.element_type)
@@ -183,7 +190,7 @@ def _transposed(value: Any, permutation: Sequence[int]) -> Any:
     return value if is_sorted else ops.transpose(value, permutation)
 
 
-def _padded(value: Any, spatial: Sequence[int], it: Convolution) -> Any:
+def _padded(value: Any, spatial: Sequence[int], it: ConvGeneralDilated) -> Any:
     """`value` with the convolution's padding and holes in its spatial dimensions."""
     shape = array_shape(value)
     config = [(0, 0, 0)] * shape.rank

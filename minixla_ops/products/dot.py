@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import TypeAttribute, attribute
+from minixla.core.attributes import attribute
 from minixla.core.builders import named_like
 from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
@@ -25,8 +25,9 @@ from minixla_ops.products.dot_dimensions import (
     transposed_numbers,
 )
 from minixla_ops.products.product import (
+    PRECISION,
+    PREFERRED_TYPE,
     Precision,
-    Precisions,
     Product,
     SumOfProducts,
     in_common_type,
@@ -51,22 +52,12 @@ class Dot(SumOfProducts):
     """
 
     dimension_numbers: Any = attribute(DotDimensions(), stablehlo="dot_dimension_numbers")
-    precision_config: Precision | None = attribute(
-        Precisions(), default=None, hlo="operand_precision"
-    )
-    preferred_element_type: ElementType | None = attribute(
-        TypeAttribute(), default=None, stablehlo=None, hlo=None
-    )
+    precision_config: Precision | None = PRECISION
+    preferred_element_type: ElementType | None = PREFERRED_TYPE
 
-    def dot_shape(
-        self,
-        lhs: Shape,
-        rhs: Shape,
-        numbers: DotDimensionNumbers,
-        preferred_element_type: ElementType | None,
-    ) -> Shape:
+    def dot_shape(self, lhs: Shape, rhs: Shape, numbers: DotDimensionNumbers) -> Shape:
         """The shape of the product: batch dimensions, those kept of lhs, those kept of rhs."""
-        kind = self.result_type(lhs, rhs, preferred_element_type)
+        kind = self.result_type(lhs, rhs)
         self._check_names("lhs", lhs, [*numbers[0], *numbers[2]])
         self._check_names("rhs", rhs, [*numbers[1], *numbers[3]])
         self._check_pairs("C6", "batch", lhs, rhs, numbers[2:])
@@ -80,38 +71,28 @@ class Dot(SumOfProducts):
         return Shape(kind, sizes, [shape.dynamic[each] for shape, named in kept for each in named])
 
     def _check_names(self, name: str, shape: Shape, named: Sequence[int]) -> None:
-        for dimension in named:
-            if not 0 <= dimension < shape.rank:
-                self.refuse_attribute(
-                    "C4",
-                    f"{name} has no dimension {dimension}",
-                    f"Dimensions of {name} must be in [0, {shape.rank}).",
-                )
-            if named.count(dimension) > 1:
-                self.refuse_attribute(
-                    "C5",
-                    f"dimension {dimension} of {name} is named twice",
-                    "A dimension is contracting, batch, or kept.",
-                )
+        for each in named:
+            if not 0 <= each < shape.rank:
+                advice = f"Dimensions of {name} must be in [0, {shape.rank})."
+                self.refuse_attribute("C4", f"{name} has no dimension {each}", advice)
+            if named.count(each) > 1:
+                problem = f"dimension {each} of {name} is named twice"
+                self.refuse_attribute("C5", problem, "A dimension is contracting, batch, or kept.")
 
     def _check_pairs(
         self, label: str, role: str, lhs: Shape, rhs: Shape, named: Sequence[Sequence[int]]
     ) -> None:
         if len(named[0]) != len(named[1]):
-            self.refuse_attribute(
-                "C3",
-                f"lhs and rhs differ in the number of {role} dimensions",
-                f"Each {role} dimension of lhs is paired with one of rhs.",
-            )
+            problem = f"lhs and rhs differ in the number of {role} dimensions"
+            advice = f"Each {role} dimension of lhs is paired with one of rhs."
+            self.refuse_attribute("C3", problem, advice)
         for one, other in zip(*named, strict=True):
             size, other_size = lhs.dimensions[one], rhs.dimensions[other]
             if size != other_size:
-                self.refuse(
-                    label,
-                    f"{role} dimensions differ in size: dimension {one} of lhs has size {size}, "
-                    f"dimension {other} of rhs has size {other_size}",
-                    "Paired dimensions must be equal in size; pair others.",
-                )
+                left = f"dimension {one} of lhs has size {size}"
+                right = f"dimension {other} of rhs has size {other_size}"
+                problem = f"{role} dimensions differ in size: {left}, {right}"
+                self.refuse(label, problem, "Paired dimensions must be equal in size; pair others.")
 
 
 @register
@@ -144,7 +125,7 @@ class DotGeneral(Dot, Product):
 
     def shape(self, lhs, rhs):
         lhs, rhs = self.array_shapes([lhs, rhs])
-        return self.dot_shape(lhs, rhs, self.dimension_numbers, self.preferred_element_type)
+        return self.dot_shape(lhs, rhs, self.dimension_numbers)
 
     def reference(self, lhs, rhs):
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self.dimension_numbers
@@ -187,22 +168,17 @@ class DotGeneral(Dot, Product):
     def cotangent(self, index, cotangent, operands):
         own, other = array_shape(operands[index]), operands[1 - index]
         shape = array_shape(other)
+        ranks, is_larger = (own.rank, shape.rank), shape.size > array_shape(cotangent).size
         is_reversed, numbers, permutation = transposed_numbers(
-            self.dimension_numbers,
-            (own.rank, shape.rank),
-            index,
-            shape.size > array_shape(cotangent).size,
+            self.dimension_numbers, ranks, index, is_larger
         )
         is_converted = self.preferred_element_type is not None
         if is_converted:
             cotangent, other = in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
-        result = dot_general(
-            other if is_reversed else cotangent,
-            cotangent if is_reversed else other,
-            numbers,
-            reordered(self.precision_config, is_reversed != bool(index)),
-        )
+        pair = (other, cotangent) if is_reversed else (cotangent, other)
+        precision = reordered(self.precision_config, is_reversed != bool(index))
+        result = dot_general(*pair, numbers, precision)
         if is_converted:
             result = convert(result, own.element_type)
         return result if permutation is None else ops.transpose(result, permutation)

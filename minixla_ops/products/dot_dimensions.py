@@ -129,11 +129,7 @@ def batched_numbers(
     """The dimension numbers over a batch, and where the batch is in the result.
 
     A batch of both operands is one more batch dimension; of one operand, one more free dimension.
-
-    Args:
-        numbers: those of one member.
-        ranks: of the operands, batch dimensions included.
-        dimensions: where the batch is in each operand, or None.
+    `ranks` are those of the operands with their batch, which is at `dimensions` or None.
     """
     lhs_dimension, rhs_dimension = dimensions
     lhs_contracting, lhs_batch = _shifted(numbers[0::2], lhs_dimension)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Attribute, Enumeration
+from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attribute
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -56,6 +56,13 @@ class Precisions(Attribute):
         return None if is_default else f"{{{','.join(value).lower()}}}"
 
 
+# Attributes of all products.
+PRECISION: Precision | None = attribute(Precisions(), default=None, hlo="operand_precision")
+PREFERRED_TYPE: ElementType | None = attribute(
+    TypeAttribute(), default=None, stablehlo=None, hlo=None
+)
+
+
 def reordered(precision: Precision | None, is_reversed: bool) -> Precision | None:
     """The precision of the operands in the other order, where `is_reversed` says so."""
     return (precision[1], precision[0]) if precision and is_reversed else precision
@@ -73,11 +80,10 @@ class SumOfProducts(Operation):
             pred, and makes integers no narrower.
     """
 
-    def result_type(
-        self, lhs: Shape, rhs: Shape, preferred_element_type: ElementType | None
-    ) -> ElementType:
+    def result_type(self, lhs: Shape, rhs: Shape) -> ElementType:
         """The result's element type, for operands that pass the checks above."""
-        own, preferred = lhs.element_type, preferred_element_type
+        own = lhs.element_type
+        preferred: ElementType | None = self.preferred_element_type  # type: ignore[attr-defined]  # a field
         if own is not rhs.element_type:
             self.refuse(
                 "C1",
@@ -89,11 +95,9 @@ class SumOfProducts(Operation):
             return own
         is_narrower = _KINDS[preferred.kind] < 2 and preferred.bits < own.bits
         if _KINDS[preferred.kind] < _KINDS[own.kind] or is_narrower:
-            self.refuse_attribute(
-                "C2",
-                f"a product of {own} cannot be accumulated in {preferred}",
-                "Leave preferred_element_type out and convert the result.",
-            )
+            problem = f"a product of {own} cannot be accumulated in {preferred}"
+            advice = "Leave preferred_element_type out and convert the result."
+            self.refuse_attribute("C2", problem, advice)
         return preferred
 
 

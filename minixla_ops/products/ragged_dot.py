@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import minixla_ops as ops
 from minixla.core.attributes import Attribute, Integers, attribute, written_fields
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.dot import Dot, DotGeneral
-from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
+from minixla_ops.products.dot import Dot
+from minixla_ops.products.dot_dimensions import DotDimensions, batched_numbers
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
@@ -106,7 +104,7 @@ class RaggedDot(Composed, Dot):
     def shape(self, lhs, rhs, group_sizes):
         lhs, rhs, group_sizes = self.array_shapes([lhs, rhs, group_sizes])
         numbers, ragged, groups = self.dimension_numbers
-        whole = self.dot_shape(lhs, rhs, numbers, self.preferred_element_type)
+        whole = self.dot_shape(lhs, rhs, numbers)
         if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:
             problem = "there is not one ragged dimension of lhs"
             self.refuse_attribute("C8", problem, f"It must be in [0, {lhs.rank}).")
@@ -121,33 +119,9 @@ class RaggedDot(Composed, Dot):
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
         counts = [rhs.dimensions[each] for each in groups if each in numbers.free(1, rhs.rank)]
         if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
-            self.refuse(
-                "C9",
-                "the group dimension of rhs does not fit",
-                "It numbers the groups where the ragged dimension of lhs is neither contracting "
-                "nor batch.",
-            )
+            advice = "It numbers the groups where the ragged one is neither contracting nor batch."
+            self.refuse("C9", "the group dimension of rhs does not fit", advice)
         return whole.without_dimension(it.group_place)
-
-    def reference(self, lhs, rhs, group_sizes):
-        it = _Ragged(self.dimension_numbers, lhs.ndim, rhs.ndim)
-        numbers = self.dimension_numbers[0]
-        counts = group_sizes.astype(np.int64)[..., None, :]
-        ends = np.cumsum(counts, -1)
-        positions = np.arange(lhs.shape[it.ragged])[:, None]
-        members = (ends - counts <= positions) & (positions < ends)
-        places = it.places(members.ndim)
-        if it.is_summed:
-            numbers = _with_groups(numbers)
-            lhs, rhs = (
-                _only(members, [*[each + 1 for each in at], 0], array[None])
-                for array, at in ((lhs, places), (rhs, it.partners(places)))
-            )
-        whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
-        if not it.is_kept:
-            return whole
-        own = _only(members, [*it.result_places(places), it.group_place], whole)
-        return np.add.reduce(own, it.group_place, whole.dtype)
 
     def composition(self, lhs, rhs, group_sizes):
         it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
@@ -161,7 +135,8 @@ class RaggedDot(Composed, Dot):
             # Both sides, so that no infinity meets the zeros of the other groups.
             lhs = _by_group(lhs, members, places)
             rhs = _by_group(rhs, members, it.partners(places))
-            return ops.dot_general(lhs, rhs, _with_groups(numbers), *others)
+            by_group, _ = batched_numbers(numbers, (0, 0), (0, 0))
+            return ops.dot_general(lhs, rhs, by_group, *others)
         # Each row times all groups' operands; the right ones are kept.
         whole = ops.dot_general(lhs, rhs, numbers, *others)
         shape, at = array_shape(whole), it.group_place
@@ -209,21 +184,6 @@ class _Ragged:
         """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""
         last = len(self.prefix)
         return range(last + 1) if len(places) > 1 else [last]
-
-
-def _with_groups(numbers: DotDimensionNumbers) -> DotDimensionNumbers:
-    """The numbers for operands with one more batch dimension in front."""
-    contracting, batch = (
-        [[each + 1 for each in named] for named in pair] for pair in (numbers[:2], numbers[2:])
-    )
-    return DotDimensionNumbers(*contracting, *[(0, *each) for each in batch])
-
-
-def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
-    """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
-    others = [each for each in range(array.ndim) if each not in places]
-    placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
-    return np.where(placed, array, np.zeros((), array.dtype))
 
 
 def _members(group_sizes: Any, size: int) -> Any:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import minixla_ops as ops
-from minixla.core.builders import named_like
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.builders import builder
+from minixla.core.element_types import ELEMENT_TYPES, ElementType
 from minixla.core.operation import register
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.products.dot import Dot, DotGeneral
+from minixla_ops.products.dot import Dot
 from minixla_ops.products.product import summing_type
 from minixla_ops.programs.compositions import Composed
-from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -56,19 +53,15 @@ class ScaledDot(Composed, Dot):
                 problem = f"{name} is of type {each.element_type}"
                 self.refuse("C8", problem, "It takes floating-point types.")
         for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
-            if scale.rank and not _divides(scale.dimensions, whole.dimensions):
+            fits = all(
+                count == size or (count > 0 and size % count == 0)
+                for count, size in zip(scale.dimensions, whole.dimensions, strict=False)
+            )
+            if scale.rank and not (fits and scale.rank == whole.rank):
                 problem = f"the sizes of {name}_scale do not divide those of {name}"
                 self.refuse("C9", problem, "A scale is a scalar or has one element a block.")
-        return self.dot_shape(lhs, rhs, self.dimension_numbers, self._result_type(lhs.element_type))
-
-    def reference(self, *operands):
-        own = element_type(operands[0].dtype)
-        kind = self._result_type(own)
-        wide = summing_type(own, kind)
-        lhs, lhs_scale, rhs, rhs_scale = (cast(each, wide) for each in operands)
-        with np.errstate(all="ignore"):
-            lhs, rhs = lhs * _repeated(lhs_scale, lhs.shape), rhs * _repeated(rhs_scale, rhs.shape)
-            return cast(DotGeneral(self.dimension_numbers).reference(lhs, rhs), kind)
+        product = self.dot_shape(lhs, rhs, self.dimension_numbers)
+        return product.with_element_type(self._result_type(lhs.element_type))
 
     def composition(self, *operands):
         own = array_shape(operands[0]).element_type
@@ -89,20 +82,6 @@ class ScaledDot(Composed, Dot):
         return self.preferred_element_type or default
 
 
-def _divides(blocks: Sequence[int], sizes: Sequence[int]) -> bool:
-    return len(blocks) == len(sizes) and all(
-        count == size or (count > 0 and size % count == 0)
-        for count, size in zip(blocks, sizes, strict=True)
-    )
-
-
-def _repeated(scale: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    for dimension, count in enumerate(scale.shape):
-        if count not in (0, 1):
-            scale = np.repeat(scale, sizes[dimension] // count, dimension)
-    return scale
-
-
 def _spread(scale: Any, sizes: Sequence[int]) -> Any:
     """A scale repeated to the sizes of its operand."""
     counts = array_shape(scale).dimensions
@@ -113,18 +92,4 @@ def _spread(scale: Any, sizes: Sequence[int]) -> Any:
     return ops.reshape(ops.broadcast_in_dim(scale, split, range(0, 2 * len(counts), 2)), sizes)
 
 
-def scaled_dot(
-    lhs: Any,
-    lhs_scale: Any,
-    rhs: Any,
-    rhs_scale: Any,
-    dimension_number: Any,
-    precision_config: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """See ScaledDot, whose documentation this function gets."""
-    operation = ScaledDot(dimension_number, precision_config, preferred_element_type)
-    return operation(lhs, lhs_scale, rhs, rhs_scale)
-
-
-named_like(scaled_dot, ScaledDot)
+scaled_dot = builder(ScaledDot, dimension_numbers="dimension_number")

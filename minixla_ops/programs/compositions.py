@@ -13,18 +13,25 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.programs.call import Call
+from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
+from minixla_ops.vocabulary.shorthand import as_results
 
 
 class Composed(Operation):
     """Base class of operations that are one instruction in a graph, and a function when they run.
 
-    Members give `composition`.
+    Members give `composition`, which is their meaning, too, unless they give `reference`.
     """
 
     def composition(self, *operands: Any) -> Any:
         """The result (or tuple of results), computed by builders of other operations."""
         raise NotImplementedError(f"{self.name} has no composition")
+
+    def reference(self, *operands):
+        return as_results(
+            reference_graph(program_of(self, tuple(map(shape_of, operands))), operands)
+        )
 
     def stablehlo(self, emit, operands, shapes, results):
         return Call(program_of(self, tuple(shapes))).stablehlo(emit, operands, shapes, results)
