@@ -274,7 +274,6 @@ def cross(
 
 
 def _components(x: Any, axis: int) -> list[Any]:
-
     shape = operand_shape(x, "cross")
     size = shape.dimensions[axis_of(axis, shape.rank, "cross")]
     if size not in (2, 3):

@@ -139,7 +139,6 @@ def _wrapped(array: Any, axis: int, size: int, before: int, after: int) -> list[
 
 def _statistic(name: str) -> Callable[..., list[Any]]:
     def around(array: Any, axis: int, size: int, before: int, after: int) -> list[Any]:
-
         kind = operand_shape(array, "pad").element_type
         function = {"maximum": reductions.max, "minimum": reductions.min, "mean": averages.mean}
         value = function[name](array, axis, keepdims=True)

@@ -123,7 +123,6 @@ class Rem(Binary):
     numpy = staticmethod(numpy_arithmetic.remainder)
 
     def derivatives(self, lhs, rhs, result):
-
         return lambda: ones_like(lhs), lambda: -ops.round_nearest_even((lhs - result) / rhs)
 
 
@@ -142,7 +141,6 @@ class Pow(Binary):
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
-
         def of_base() -> Any:
             # x ** 0 does not change with x, not at 0 either, where x ** -1 is infinite.
             is_constant = (lhs == 0) & (rhs == 0)
@@ -182,7 +180,6 @@ class _Extremum(Binary):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
 
     def _share(self, own: Any, other: Any) -> Any:
-
         nothing, half, all_ = (full_like(own, share) for share in (0, 0.5, 1))
         is_chosen = ops.compare(own, other, self.direction)
         return ops.select(own == other, half, ops.select(is_chosen, all_, nothing))
@@ -244,7 +241,6 @@ class Complex(Binary):
         return operand.with_element_type(operand.element_type.complex)
 
     def transpose(self, cotangents, operands, linear):
-
         # The pairing is that of JAX: Re(cotangent * tangent), without a conjugate.
         return [
             ops.real(cotangents) if linear[0] else None,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import minixla_ops as ops
 from minixla.core.attributes import Instance, Integers, attribute
 from minixla.core.builders import named_like
@@ -21,10 +23,14 @@ from minixla_ops.folds.reduce_window import select_and_gather
 from minixla_ops.folds.sliding_windows import (
     PaddingPairs,
     Pairs,
+    Window,
     Windowed,
+    padded_base,
     resolve_window,
+    window_view,
 )
 from minixla_ops.folds.window_programs import scatter_to_selected
+from minixla_ops.indexing.numpy_scatter import apply_updates
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import (
     check_computation,
@@ -34,7 +40,7 @@ from minixla_ops.programs.computations import (
     pulled_program,
     sum_over,
 )
-from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, member_shapes
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -111,8 +117,14 @@ class SelectAndScatter(Windowed):
         check_computation(self, "C7", "scatter", self.scatter, (scalar, scalar), (scalar,))
         return operand
 
-    def reference(self, *operands):
-        return reference_graph(self.program(tuple(map(shape_of, operands))), operands)[0]
+    def reference(self, operand, source, init_value):
+        result = np.full(operand.size, init_value, operand.dtype)
+        with np.errstate(all="ignore"):
+            selected = _selected(operand, self.select, self.window)
+        is_any = selected >= 0
+        targets = _targets(selected, self.window, operand.shape)[is_any]
+        apply_updates(self.scatter, [result], targets, [source[is_any]])
+        return result.reshape(operand.shape)
 
     def stablehlo(self, emit, operands, shapes, results):
         if self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS:
@@ -164,6 +176,36 @@ class SelectAndScatter(Windowed):
         window = self.window.inserted(at)
         record = SelectAndScatter(self.select, *window[:3], self.scatter)
         return record(operand, source, operands[2]), at
+
+
+def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
+    """For each position the number of the window's selected element; -1 where there is none."""
+    present = window.present(operand.shape)
+    view = window_view(padded_base(operand, np.zeros((), operand.dtype), window), window)
+    best: Any = None
+    chosen = np.full(window.positions(operand.shape), -1)
+    for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
+        element = view[(..., *index)]
+        taken = here
+        if best is not None:
+            stays = apply_elementwise(select, [best, element])[0]
+            taken = here & ~(stays & (chosen >= 0))
+        best = element if best is None else np.where(taken, element, best)
+        chosen = np.where(taken, number, chosen)
+    return chosen
+
+
+def _targets(selected: np.ndarray, window: Window, base: Sequence[int]) -> np.ndarray:
+    """Where in the flat base the elements of these numbers are, for each position."""
+    offsets = np.array([*window.offsets()], np.int64).reshape(-1, len(base))[selected]
+    targets = np.zeros(selected.shape, np.int64)
+    for dimension, (size, stride, (low, _)) in enumerate(
+        zip(base, window.strides, window.padding, strict=True)
+    ):
+        after = [1] * (len(base) - dimension - 1)
+        starts = (np.arange(selected.shape[dimension]) * stride - low).reshape(-1, *after)
+        targets = targets * size + starts + offsets[..., dimension]
+    return targets
 
 
 def _select_and_scatter(

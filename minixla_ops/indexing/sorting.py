@@ -10,11 +10,12 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Dimension, Flag, Instance, Integer, attribute
 from minixla.core.builders import builder, named_like
-from minixla.core.element_types import ELEMENT_TYPES, ElementType
+from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla_ops.elementwise.comparisons import total_order
 from minixla_ops.folds.fold import as_sequence
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.indexing.numpy_sorting import key_of, order_by_key, order_by_merging
@@ -26,6 +27,7 @@ from minixla_ops.programs.computations import (
     computation_of,
 )
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
+from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
 
 _PRED, _S32 = Shape("pred"), Shape("s32")
@@ -233,6 +235,13 @@ class TopK(Composed):
             self.refuse("C2", "complex numbers have no order", advice)
         sizes = (*operand.dimensions[:-1], self.k)
         return operand.with_dimensions(sizes), Shape("s32", sizes)
+
+    def reference(self, operand):
+        kind = element_type(operand.dtype)
+        ranks = total_order(operand, kind) if kind.is_float else cast(operand, widened(kind))
+        ranks = ~ranks if self.largest else ranks
+        indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
+        return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
 
     def composition(self, operand):
         # XLA knows this form, and does not sort the whole array.

@@ -122,7 +122,6 @@ def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
 
 
 def _stack(values: Sequence[Any]) -> Any:
-
     return ops.concat_in_dim([add_batch(value, 1, 0) for value in values], 0)
 
 
