@@ -16,13 +16,7 @@ from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.interop.building import Builder
-from minixla_ops.host.lapack import (
-    PORTABLE,
-    LapackCall,
-    column_major,
-    lapack_routine,
-    letters,
-)
+from minixla_ops.host.lapack import PORTABLE, LapackCall, column_major, lapack_routine, letters
 
 
 class ForeignCall(NamedTuple):
@@ -201,7 +195,4 @@ _MEANINGS: dict[str, _Meaning] = {
     "TopK": (_top_k, 1, 2),
 }
 #: By LAPACK's and BLAS's names, without the letter of the element type.
-_LAPACK: dict[str, _Meaning] = {
-    "potrf": (_cholesky, 1, 2),
-    "trsm": (_triangular_solve, 2, 1),
-}
+_LAPACK: dict[str, _Meaning] = {"potrf": (_cholesky, 1, 2), "trsm": (_triangular_solve, 2, 1)}

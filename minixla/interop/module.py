@@ -24,13 +24,7 @@ from minixla.interop.programs import PROGRAMS
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, located
 from minixla.interop.step import Step
 from minixla.interop.transfers import TRANSFERS
-from minixla.interop.values import (
-    BLOCK,
-    UnreadableError,
-    shape_of_type,
-    source_of,
-    sources_of,
-)
+from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
 
 #: How each operation is read, by its full name.
 TRANSLATIONS: dict[str, Translation] = {

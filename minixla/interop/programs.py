@@ -65,10 +65,7 @@ def _map(step: Step) -> Sequence[Value]:
 def _while(step: Step) -> Sequence[Value]:
     (condition, body), outer = step.regions()
     # What the regions read from outside goes round unchanged.
-    programs = {
-        "condition": condition.graph(),
-        "body": body.graph([*body.outputs, *body.captures]),
-    }
+    programs = {"condition": condition.graph(), "body": body.graph([*body.outputs, *body.captures])}
     return step.apply("While", [*step.operands, *outer], **programs)[: len(step.operands)]
 
 

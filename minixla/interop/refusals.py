@@ -65,11 +65,7 @@ def refused_at(text: str, position: int, found: str, advice: str = _SYNTAX) -> I
 
 
 def located(
-    location: Any,
-    problem: str,
-    given: Iterable[str],
-    advice: str,
-    source: str | None = None,
+    location: Any, problem: str, given: Iterable[str], advice: str, source: str | None = None
 ) -> ImportError_:
     """An error that names the place in the program.
 

@@ -51,11 +51,7 @@ class CheckTrace(WatchTrace):
         return results
 
     def _check(
-        self,
-        kind: Kind,
-        operation: Operation,
-        operands: Sequence[Any],
-        results: Sequence[Any],
+        self, kind: Kind, operation: Operation, operands: Sequence[Any], results: Sequence[Any]
     ) -> None:
         if kind.is_in(operands):
             return

@@ -16,11 +16,7 @@ from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import float0_zeros
-from minixla.transforms.arguments import (
-    Arguments,
-    checked_function,
-    in_place_of,
-)
+from minixla.transforms.arguments import Arguments, checked_function, in_place_of
 from minixla.transforms.gradients import (
     Outcome,
     checked_tangents,

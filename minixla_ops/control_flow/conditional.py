@@ -304,10 +304,7 @@ def _guarded(branches: Sequence[Graph]) -> _Guarded | None:
 
 
 def _chosen(
-    branches: Sequence[Graph],
-    size: int,
-    operands: Sequence[Any],
-    dimensions: Sequence[int | None],
+    branches: Sequence[Graph], size: int, operands: Sequence[Any], dimensions: Sequence[int | None]
 ) -> Sequence[Any]:
     """A selection of what the members of a batch get from the branches that they take."""
     flags = batched_of(dimensions[1:])

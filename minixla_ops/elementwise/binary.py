@@ -15,13 +15,7 @@ from minixla.core.operation import register
 from minixla.core.roles import fill_role
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import numpy_arithmetic
-from minixla_ops.elementwise.families import (
-    ALL,
-    INEXACT,
-    NUMERIC,
-    REALS,
-    Binary,
-)
+from minixla_ops.elementwise.families import ALL, INEXACT, NUMERIC, REALS, Binary
 from minixla_ops.elementwise.numpy_special import with_parts
 from minixla_ops.movement.broadcasting import broadcast_operands
 from minixla_ops.vocabulary.shorthand import full_like, ones_like

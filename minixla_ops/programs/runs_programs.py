@@ -275,10 +275,7 @@ def in_front(flags: Sequence[bool]) -> tuple[int | None, ...]:
 
 
 def moved_batches(
-    values: Sequence[Any],
-    dimensions: Sequence[int | None],
-    wanted: Sequence[int | None],
-    size: int,
+    values: Sequence[Any], dimensions: Sequence[int | None], wanted: Sequence[int | None], size: int
 ) -> list[Any]:
     """Values with their batch where it is wanted; None: the value has none."""
     triples = zip(values, dimensions, wanted, strict=True)

@@ -237,7 +237,4 @@ def _elements(words: Any, shape: Shape) -> Any:
 
 
 # By algorithm; what rng_default stands for is for the backend to say.
-_BATCHED_GENERATORS = {
-    "rng_three_fry": _threefry_batch,
-    "rng_philox": _philox_batch,
-}
+_BATCHED_GENERATORS = {"rng_three_fry": _threefry_batch, "rng_philox": _philox_batch}
