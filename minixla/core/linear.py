@@ -156,10 +156,6 @@ def not_linear(operation: Operation, *given: str) -> DerivativeError:
         operation: which one.
         given: lines that say why it is not.
     """
-    return explain(
-        DerivativeError,
-        operation.builder_name,
-        "a jvp rule applies it to a tangent, but it is not linear there",
-        given,
-        "A jvp rule must be linear in its tangents, for reverse mode transposes it.",
-    )
+    problem = "a jvp rule applies it to a tangent, but it is not linear there"
+    advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
+    return explain(DerivativeError, operation.builder_name, problem, given, advice)

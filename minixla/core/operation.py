@@ -350,13 +350,10 @@ class Operation(Record):
         names = self.operands
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
-            raise explain(
-                ShapeError,
-                self.builder_name,
-                f"{count} operands were given",
-                [f"operand {i}: {shape}" for i, shape in enumerate(shapes)],
-                f"It takes {', '.join(names) or 'none'}.",
-            )
+            problem = f"{count} operands were given"
+            shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
+            advice = f"It takes {', '.join(names) or 'none'}."
+            raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def _refuse_dynamic(self, shapes: Sequence[AnyShape]) -> None:
         for index, shape in enumerate(shapes):
@@ -409,13 +406,9 @@ class Operation(Record):
         """
         for name, shape in zip(cls.operand_labels(len(shapes)), shapes, strict=True):
             if not isinstance(shape, Shape):
-                raise explain(
-                    ShapeError,
-                    cls.builder_name,
-                    f"operand {name} is not an array",
-                    [f"{name} {shape}"],
-                    "Take the members out of a tuple with get_tuple_element.",
-                )
+                problem = f"operand {name} is not an array"
+                advice = "Take the members out of a tuple with get_tuple_element."
+                raise explain(ShapeError, cls.builder_name, problem, [f"{name} {shape}"], advice)
         return shapes  # type: ignore[return-value]  # the loop above has checked each
 
     @classmethod

@@ -150,12 +150,9 @@ def transfer_from_outfeed() -> Any:
         DeadlockError: nothing was written.
     """
     if not _Current.process.outfeed:
-        raise explain(
-            DeadlockError,
-            "transfer_from_outfeed",
-            "it would wait for ever: nothing was written",
-            advice="Run the program that writes first; jax.effects_barrier() waits until it has.",
-        )
+        problem = "it would wait for ever: nothing was written"
+        advice = "Run the program that writes first; jax.effects_barrier() waits until it has."
+        raise explain(DeadlockError, "transfer_from_outfeed", problem, advice=advice)
     return _Current.process.outfeed.popleft()
 
 

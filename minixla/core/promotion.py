@@ -90,13 +90,10 @@ def _common(
     """The join of some nodes of the lattice as an element type, and whether it is a weak node."""
     joined = _join(frozenset(nodes))
     if joined is None:
-        raise explain(
-            ShapeError,
-            "promotion",
-            "the element types have no common type",
-            [", ".join(kind.name for kind, _ in operands)],
-            "Convert one side explicitly, with .astype or ops.convert_element_type.",
-        )
+        problem = "the element types have no common type"
+        shown = [", ".join(kind.name for kind, _ in operands)]
+        advice = "Convert one side explicitly, with .astype or ops.convert_element_type."
+        raise explain(ShapeError, "promotion", problem, shown, advice)
     return ELEMENT_TYPES[_DEFAULT.get(joined, joined)], joined in _DEFAULT
 
 

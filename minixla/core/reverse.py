@@ -66,12 +66,9 @@ class LinearTracer(Tracer):
         self.index = index
 
     def _concrete(self, wanted: str) -> Any:
-        raise explain(
-            DerivativeError,
-            "jvp",
-            f"{wanted} was asked for from a tangent that reverse mode transposes",
-            advice="A jvp rule must be linear in its tangents: do not branch on them.",
-        )
+        problem = f"{wanted} was asked for from a tangent that reverse mode transposes"
+        advice = "A jvp rule must be linear in its tangents: do not branch on them."
+        raise explain(DerivativeError, "jvp", problem, advice=advice)
 
 
 class ReverseTrace(Trace):

@@ -75,13 +75,9 @@ class Tracer:
 
     def _array_shape(self) -> Shape:
         if not isinstance(self._shape, Shape):
-            raise explain(
-                ShapeError,
-                type(self).__name__,
-                "an array was expected",
-                [f"the value is {self._shape}"],
-                "Take the members out of a tuple with get_tuple_element.",
-            )
+            shown = [f"the value is {self._shape}"]
+            advice = "Take the members out of a tuple with get_tuple_element."
+            raise explain(ShapeError, type(self).__name__, "an array was expected", shown, advice)
         return self._shape
 
     def _concrete(self, wanted: str) -> Any:
@@ -122,13 +118,9 @@ class Tracer:
     def __len__(self) -> int:
         sizes = self.shape
         if not sizes:
-            raise explain(
-                ShapeError,
-                "len",
-                "a scalar has no length",
-                [f"the value is {self!r}"],
-                "Only arrays with dimensions have one; x.size is the number of elements.",
-            )
+            problem = "a scalar has no length"
+            advice = "Only arrays with dimensions have one; x.size is the number of elements."
+            raise explain(ShapeError, "len", problem, [f"the value is {self!r}"], advice)
         return sizes[0]
 
     def __hash__(self) -> int:
@@ -239,13 +231,8 @@ def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeErro
     problem = f"{what} of type {type(value).__name__} is not an array"
     if hasattr(value, "dtype"):
         problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
-    return explain(
-        ShapeError,
-        subject,
-        problem,
-        [repr(value)[:200]],
-        "Give an array, a NumPy scalar or a Python number; take containers apart first.",
-    )
+    advice = "Give an array, a NumPy scalar or a Python number; take containers apart first."
+    return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
 
 
 def check_value(value: Any, subject: str, what: str = "an operand") -> None:
@@ -323,14 +310,9 @@ def unknown_value(
     # The line of an instruction that is transformed is not the one that asks.
     expression = None if state.source else running_expression(source)
     asked = [] if expression is None else [f"asked by {text_of(expression.node)}"]
-    return explain(
-        ConcretizationError,
-        subject,
-        f"{wanted} was asked for {where}",
-        [*asked, *given],
-        f"{advice_for(wanted, expression)}\n  {otherwise}",
-        source,
-    )
+    problem = f"{wanted} was asked for {where}"
+    advice = f"{advice_for(wanted, expression)}\n  {otherwise}"
+    return explain(ConcretizationError, subject, problem, [*asked, *given], advice, source)
 
 
 def leaked(tracer: Tracer, subject: str) -> LeakedTracerError:

@@ -473,13 +473,10 @@ def closed_graph(
 
     graph, captured = trace_to_graph(flat, shapes, name)
     if captured:
-        raise explain(
-            TransformError,
-            subject,
-            "its computation reads a traced value of the enclosing function",
-            [f"captured: {tracer!r}" for tracer in captured],
-            "XLA's computations are closed: pass the value as an operand.",
-        )
+        problem = "its computation reads a traced value of the enclosing function"
+        shown = [f"captured: {tracer!r}" for tracer in captured]
+        advice = "XLA's computations are closed: pass the value as an operand."
+        raise explain(TransformError, subject, problem, shown, advice)
     return graph
 
 

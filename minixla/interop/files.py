@@ -38,9 +38,5 @@ def content(path: Any, subject: str) -> bytes:
 def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
     """Raises an error of class `kind` where the package that jax.export's files need is missing."""
     if find_spec("flatbuffers") is None:
-        raise explain(
-            kind,
-            subject,
-            "files of jax.export need the package flatbuffers, which is not installed",
-            advice="Run: pip install 'minixla[export]'.",
-        )
+        problem = "files of jax.export need the package flatbuffers, which is not installed"
+        raise explain(kind, subject, problem, advice="Run: pip install 'minixla[export]'.")

@@ -45,13 +45,10 @@ class ImportedFunction:
     def _flat(self, operands: Sequence[Any]) -> tuple[Any, ...]:
         shapes = self.graph.input_shapes
         if len(operands) != len(shapes):
-            raise explain(
-                TransformError,
-                self.graph.name,
-                f"{len(operands)} arguments for {len(shapes)} inputs",
-                [f"inputs ({', '.join(map(str, shapes))})"],
-                "Give a value for each input.",
-            )
+            problem = f"{len(operands)} arguments for {len(shapes)} inputs"
+            shown = [f"inputs ({', '.join(map(str, shapes))})"]
+            advice = "Give a value for each input."
+            raise explain(TransformError, self.graph.name, problem, shown, advice)
         given = [_fitting(each, shape) for each, shape in zip(operands, shapes, strict=True)]
         return call(self.graph, *given)
 
@@ -92,13 +89,10 @@ class _ExportedProgram(ImportedProgram):
         kept, graph = exported.module_kept_var_idx, program.graph
         fits = len(kept) == len(graph.inputs) and len(graph.outputs) == exported.out_tree.num_leaves
         if not fits or any(number >= exported.in_tree.num_leaves for number in kept):
-            raise explain(
-                ImportError_,
-                SUBJECT,
-                "the program does not fit what jax.export says of its arguments and results",
-                [f"program {graph!r}", f"arguments {exported.in_tree}", f"of which {kept}"],
-                "It is damaged, or has ordered side effects: leave prints and callbacks out.",
-            )
+            problem = "the program does not fit what jax.export says of its arguments and results"
+            shown = [f"program {graph!r}", f"arguments {exported.in_tree}", f"of which {kept}"]
+            advice = "It is damaged, or has ordered side effects: leave prints and callbacks out."
+            raise explain(ImportError_, SUBJECT, problem, shown, advice)
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,13 +100,10 @@ class _ExportedProgram(ImportedProgram):
         exported = self._exported
         leaves, tree = flatten((args, kwargs))
         if without_keys(tree) != exported.in_tree:
-            raise explain(
-                TransformError,
-                self.graph.name,
-                "the arguments have another structure than the exported function's",
-                [f"arguments {tree}", f"exported {exported.in_tree}"],
-                "Give what the exported function took.",
-            )
+            problem = "the arguments have another structure than the exported function's"
+            shown = [f"arguments {tree}", f"exported {exported.in_tree}"]
+            advice = "Give what the exported function took."
+            raise explain(TransformError, self.graph.name, problem, shown, advice)
         kept = [leaves[number] for number in exported.module_kept_var_idx]
         pairs = zip(self._flat(kept), exported.out_avals, strict=True)
         return tree_unflatten(

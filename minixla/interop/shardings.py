@@ -40,13 +40,9 @@ def check_shardings(subject: str, shardings: str) -> None:
     """Raises AttributeValueError where an importer's option is none."""
     if shardings not in ("refuse", "drop"):
         given = [f"shardings = {shardings!r}"]
-        raise explain(
-            AttributeValueError,
-            subject,
-            "there is no such way to treat shardings",
-            given,
-            'Give shardings="refuse" or "drop".',
-        )
+        problem = "there is no such way to treat shardings"
+        advice = 'Give shardings="refuse" or "drop".'
+        raise explain(AttributeValueError, subject, problem, given, advice)
 
 
 def refuse_shardings(module: Any, bytecode: bytes) -> None:

@@ -77,11 +77,8 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
     elif given.dimensions == sizes:
         chosen = labels * log_probabilities
     else:
-        raise explain(
-            ShapeError,
-            "cross_entropy",
-            "the labels fit the logits neither as classes nor as probabilities",
-            [f"logits {operand_shape(logits, 'cross_entropy')}", f"labels {given}"],
-            "Give integers without the class dimension, or probabilities of the logits' shape.",
-        )
+        problem = "the labels fit the logits neither as classes nor as probabilities"
+        shown = [f"logits {operand_shape(logits, 'cross_entropy')}", f"labels {given}"]
+        advice = "Give integers without the class dimension, or probabilities of the logits' shape."
+        raise explain(ShapeError, "cross_entropy", problem, shown, advice)
     return -np.sum(chosen, place)

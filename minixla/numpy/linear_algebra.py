@@ -135,13 +135,9 @@ def _at(sizes: Sequence[int], index: int) -> int | None:
 
 
 def _unequal(left: Shape, right: Shape) -> ShapeError:
-    return explain(
-        ShapeError,
-        "matmul",
-        "the leading axes do not broadcast together",
-        [f"a {left}", f"b {right}"],
-        "Aligned from the right, all but the last two sizes must be equal or one of them 1.",
-    )
+    problem = "the leading axes do not broadcast together"
+    advice = "Aligned from the right, all but the last two sizes must be equal or one of them 1."
+    return explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], advice)
 
 
 @one_program("a", "b")

@@ -105,13 +105,10 @@ def take_along_axis(
     arr, own, place = along(arr, axis, "take_along_axis")
     given = operand_shape(indices, "take_along_axis").dimensions
     if len(own) != len(given):
-        raise explain(
-            ShapeError,
-            "take_along_axis",
-            "arr and indices have different ranks",
-            [f"arr has shape {own}", f"indices have shape {given}"],
-            "Give indices with as many dimensions as arr.",
-        )
+        problem = "arr and indices have different ranks"
+        shown = [f"arr has shape {own}", f"indices have shape {given}"]
+        advice = "Give indices with as many dimensions as arr."
+        raise explain(ShapeError, "take_along_axis", problem, shown, advice)
     sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:

@@ -140,13 +140,9 @@ def _explained(
         return too_large(subject, f"there is not enough memory to compute {listed}", given)
     if "maximum supported dimension" not in str(error):
         return error
-    return explain(
-        ShapeError,
-        subject,
-        "NumPy has no arrays of more than 64 dimensions",
-        [*given, f"results {listed}"],
-        "Run the program compiled, by mx.jit, or merge dimensions.",
-    )
+    problem = "NumPy has no arrays of more than 64 dimensions"
+    advice = "Run the program compiled, by mx.jit, or merge dimensions."
+    return explain(ShapeError, subject, problem, [*given, f"results {listed}"], advice)
 
 
 def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:

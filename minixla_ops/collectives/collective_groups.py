@@ -188,13 +188,10 @@ class Collective(Operation):
             return self.count
         if len(sizes) == 1 and not self.spans_partitions:
             return sizes.pop()
-        raise explain(
-            TransformError,
-            self.builder_name,
-            "it is made of other operations here, which needs the size of the groups",
-            [f"{name} {value}"[:200] for name, value in self.groups.items()],
-            "Give groups of equal size; with a channel, set use_global_device_ids.",
-        )
+        problem = "it is made of other operations here, which needs the size of the groups"
+        shown = [f"{name} {value}"[:200] for name, value in self.groups.items()]
+        advice = "Give groups of equal size; with a channel, set use_global_device_ids."
+        raise explain(TransformError, self.builder_name, problem, shown, advice)
 
     def members(self) -> tuple[ProcessId, ...]:
         """The group of the process that runs, in order; empty where it is in none.
@@ -221,11 +218,9 @@ class Collective(Operation):
         else:
             found = [(number, each) for each in range(partitions) for number in group]
         if self.count not in (None, len(found)):
-            self.refuse_attribute(
-                "G2",
-                f"{self.counted_by} is {self.count}, and the group has {len(found)} members",
-                "Without groups it is the number of processes that the call reaches.",
-            )
+            problem = f"{self.counted_by} is {self.count}, and the group has {len(found)} members"
+            advice = "Without groups it is the number of processes that the call reaches."
+            self.refuse_attribute("G2", problem, advice)
         return tuple(found)
 
     def _check_processes(self, count: int) -> None:

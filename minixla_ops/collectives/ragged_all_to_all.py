@@ -163,12 +163,8 @@ class RaggedAllToAll(Composed, Collective):
 
 
 def _refuse(problem: str) -> NoReturn:
-    raise explain(
-        IndexingError,
-        "ragged_all_to_all",
-        problem,
-        advice="Offsets and sizes must be inside input and output, and the updates apart.",
-    )
+    advice = "Offsets and sizes must be inside input and output, and the updates apart."
+    raise explain(IndexingError, "ragged_all_to_all", problem, advice=advice)
 
 
 ragged_all_to_all = builder(RaggedAllToAll)

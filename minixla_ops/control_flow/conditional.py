@@ -80,11 +80,9 @@ class Conditional(RunsPrograms):
             self.refuse("C4", "there is no branch", "Give one or more.")
         is_pred = branch_index is Shape("pred")
         if branch_index is not Shape("s32") and (not is_pred or len(branches) != 2):
-            self.refuse(
-                "C1",
-                f"the predicate or index of {len(branches)} branches has another type",
-                "It must be s32[], or pred[] to choose between two branches.",
-            )
+            problem = f"the predicate or index of {len(branches)} branches has another type"
+            advice = "It must be s32[], or pred[] to choose between two branches."
+            self.refuse("C1", problem, advice)
         outputs = branches[0].output_shapes
         for number, branch in enumerate(branches):
             name = f"branch {number}"

@@ -92,11 +92,9 @@ class Scan(RunsPrograms, Composed):
         inits, elements = operands[count:], []
         for index, each in enumerate(self.array_shapes(operands[:count])):
             if dimension >= each.rank or each.dimensions[dimension] != self.length:
-                self.refuse(
-                    "C1",
-                    f"input {index} has no {self.length} elements along dimension {dimension}",
-                    "Inputs have one size along the dimension that is scanned.",
-                )
+                problem = f"input {index} has no {self.length} elements along dimension {dimension}"
+                advice = "Inputs have one size along the dimension that is scanned."
+                self.refuse("C1", problem, advice)
             elements.append(each.without_dimension(dimension))
         taken, given = self.to_apply.input_shapes, self.to_apply.output_shapes
         if taken != (*elements, *inits):
@@ -237,13 +235,10 @@ def scan(
     shapes = Scan.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
     scan_dimension = Scan.fields["scan_dimension"].checked("scan", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
-        raise explain(
-            ShapeError,
-            "scan",
-            f"(C1) the inputs have no dimension {scan_dimension}",
-            [f"inputs: {_listed(shapes[: len(arrays)])}"],
-            "Give at least one input; each must have the dimension that is scanned.",
-        )
+        problem = f"(C1) the inputs have no dimension {scan_dimension}"
+        shown = [f"inputs: {_listed(shapes[: len(arrays)])}"]
+        advice = "Give at least one input; each must have the dimension that is scanned."
+        raise explain(ShapeError, "scan", problem, shown, advice)
     elements = [shape.without_dimension(scan_dimension) for shape in shapes[: len(arrays)]]
     step = computation_of(to_apply, [*elements, *shapes[len(arrays) :]], Scan.builder_name)
     length = shapes[0].dimensions[scan_dimension]

@@ -96,12 +96,8 @@ def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
     name = operation.builder_name
 
     def builder(*operands: Any, **attributes: Any) -> NoReturn:
-        raise explain(
-            TransformError,
-            name,
-            f"{operation.hlo_name} is internal to XLA: its passes make it, programs do not",
-            advice=operation.instead,
-        )
+        problem = f"{operation.hlo_name} is internal to XLA: its passes make it, programs do not"
+        raise explain(TransformError, name, problem, advice=operation.instead)
 
     builder.__name__ = builder.__qualname__ = name
     builder.__doc__ = (

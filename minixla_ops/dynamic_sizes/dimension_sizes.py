@@ -42,11 +42,8 @@ class _OfDimension(Operation):
         """The operand's shape."""
         (operand,) = self.array_shapes([operand])
         if not 0 <= self.dimension < operand.rank:
-            self.refuse_attribute(
-                "C1",
-                f"the operand has no dimension {self.dimension}",
-                f"dimension must be in [0, {operand.rank}).",
-            )
+            problem = f"the operand has no dimension {self.dimension}"
+            self.refuse_attribute("C1", problem, f"dimension must be in [0, {operand.rank}).")
         return operand
 
 
@@ -128,13 +125,10 @@ class SetDimensionSize(_OfDimension):
         at, size = self.dimension, int(val)
         present = operand.shape[at]
         if not 0 <= size <= present and not self.to_bound:
-            raise explain(
-                AttributeValueError,
-                self.builder_name,
-                f"size {size} is out of range",
-                [f"dimension {at} has {present} elements"],
-                f"It must be in [0, {present}].",
-            )
+            problem = f"size {size} is out of range"
+            shown = [f"dimension {at} has {present} elements"]
+            advice = f"It must be in [0, {present}]."
+            raise explain(AttributeValueError, self.builder_name, problem, shown, advice)
         result = operand[(np.s_[:],) * at + (np.s_[:size],)]
         if size <= present:
             return result
@@ -185,13 +179,10 @@ def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
     bound = shape.dimensions[dimension]
     if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
         if not 0 <= val <= bound:
-            raise explain(
-                AttributeValueError,
-                operation.builder_name,
-                f"size {val} is out of range",
-                [f"operand {shape}", f"dimension {dimension}"],
-                f"It must be in [0, {bound}].",
-            )
+            problem = f"size {val} is out of range"
+            shown = [f"operand {shape}", f"dimension {dimension}"]
+            advice = f"It must be in [0, {bound}]."
+            raise explain(AttributeValueError, operation.builder_name, problem, shown, advice)
         if val == bound:
             return static(operand, dimension)
         val = np.int32(val)

@@ -48,11 +48,8 @@ class DynamicReshape(Operation):
         if any(size is not SIZE for size in sizes):
             self.refuse("C2", "a size is not s32[]", "Convert with convert_element_type.")
         if math.prod(bounds) != operand.size:
-            self.refuse(
-                "C3",
-                f"bounds of {math.prod(bounds)} elements for {operand.size}",
-                "The product of the bounds must be that of the operand.",
-            )
+            problem = f"bounds of {math.prod(bounds)} elements for {operand.size}"
+            self.refuse("C3", problem, "The product of the bounds must be that of the operand.")
         return Shape(operand.element_type, bounds, flags)
 
     def reference(self, operand, *dim_sizes):

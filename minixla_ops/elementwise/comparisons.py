@@ -240,12 +240,8 @@ def compare(
     if isinstance(direction, str) and isinstance(total_order, (bool, np.bool_)):
         operation = _MEMBERS.get((direction, bool(total_order)))
     if operation is None:
-        raise explain(
-            AttributeValueError,
-            "compare",
-            "there is no such direction",
-            [f"direction = {direction!r}", f"total_order = {total_order!r}"],
-            f"direction must be one of {', '.join(_NUMPY)}, total_order True or False.",
-        )
+        shown = [f"direction = {direction!r}", f"total_order = {total_order!r}"]
+        advice = f"direction must be one of {', '.join(_NUMPY)}, total_order True or False."
+        raise explain(AttributeValueError, "compare", "there is no such direction", shown, advice)
     record = operation()
     return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))

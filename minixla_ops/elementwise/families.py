@@ -57,11 +57,8 @@ class Elementwise(Operation):
                 self._refuse_unequal(operands, index)
         if first.element_type not in self.element_types:
             allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
-            self.refuse(
-                "C2",
-                f"element type {first.element_type} is not supported",
-                f"It takes {', '.join(allowed)}; convert with convert_element_type.",
-            )
+            advice = f"It takes {', '.join(allowed)}; convert with convert_element_type."
+            self.refuse("C2", f"element type {first.element_type} is not supported", advice)
         return self.result_shape(first)
 
     def result_shape(self, operand: Shape) -> Shape:

@@ -49,17 +49,11 @@ class Select(Elementwise):
         if pred.element_type is not _PRED:
             self.refuse("C1", "pred must be of element type pred", "Compare it with 0 (ne).")
         if on_true is not on_false:
-            self.refuse(
-                "C2",
-                "on_true and on_false differ in their shape",
-                "Convert and broadcast them to one shape, or use mx.numpy.where.",
-            )
+            advice = "Convert and broadcast them to one shape, or use mx.numpy.where."
+            self.refuse("C2", "on_true and on_false differ in their shape", advice)
         if pred.rank and pred.dimensions != on_true.dimensions:
-            self.refuse(
-                "C3",
-                "pred has other dimensions than the values to choose from",
-                "It must be a scalar or have their dimensions; use broadcast_in_dim.",
-            )
+            advice = "It must be a scalar or have their dimensions; use broadcast_in_dim."
+            self.refuse("C3", "pred has other dimensions than the values to choose from", advice)
         return on_true
 
     def reference(self, pred, on_true, on_false):
@@ -144,11 +138,8 @@ class Clamp(Elementwise):
             self.refuse("C1", "the element types differ", "Convert with convert_element_type.")
         for name, bound in (("min", min), ("max", max)):
             if bound.rank and bound is not operand:
-                self.refuse(
-                    "C2",
-                    f"{name} has other dimensions than operand",
-                    "It must be a scalar or have operand's dimensions; use broadcast_in_dim.",
-                )
+                advice = "It must be a scalar or have operand's dimensions; use broadcast_in_dim."
+                self.refuse("C2", f"{name} has other dimensions than operand", advice)
         return operand
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -255,13 +246,10 @@ def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
     shapes = [shape_of(each) for each in (pred, on_true, on_false)]
     if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
         operands = zip(Select.operands, shapes, strict=True)
-        raise explain(
-            ShapeError,
-            "select",
-            "(C4) there is no such choice between tuples",
-            [f"{name} {shape}" for name, shape in operands],
-            "pred must be a scalar pred[], and on_true and on_false tuples of one shape.",
-        )
+        problem = "(C4) there is no such choice between tuples"
+        shown = [f"{name} {shape}" for name, shape in operands]
+        advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
+        raise explain(ShapeError, "select", problem, shown, advice)
     pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
     return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
 

@@ -279,13 +279,9 @@ def resolve_window(
 
 
 def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
-    return explain(
-        AttributeValueError,
-        subject,
-        "attribute padding has a value that it cannot take",
-        [f"padding = {padding!r}", why],
-        'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.',
-    )
+    problem = "attribute padding has a value that it cannot take"
+    advice = 'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.'
+    return explain(AttributeValueError, subject, problem, [f"padding = {padding!r}", why], advice)
 
 
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:

@@ -206,13 +206,10 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
     """
     target_name = CustomCall.fields["target_name"].checked("register_custom_call", target_name)
     if _FUNCTIONS.setdefault(target_name, function) is not function:
-        raise explain(
-            AttributeValueError,
-            "register_custom_call",
-            f"the target {target_name!r} has a function already",
-            [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"],
-            "Targets are known in the whole process: put the project's name in front.",
-        )
+        problem = f"the target {target_name!r} has a function already"
+        shown = [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"]
+        advice = "Targets are known in the whole process: put the project's name in front."
+        raise explain(AttributeValueError, "register_custom_call", problem, shown, advice)
 
 
 def _config(attributes: Sequence[tuple[str, Any]], api_version: int) -> str:

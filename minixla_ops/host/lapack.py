@@ -148,13 +148,10 @@ class LapackCall(CustomCall):
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)
         except TypeError as error:
-            raise explain(
-                TransformError,
-                self.builder_name,
-                f"{target_name} is not given the options that it takes: {error}",
-                [f"attributes: {given}"],
-                "Give those with which JAX calls the routine.",
-            ) from None
+            problem = f"{target_name} is not given the options that it takes: {error}"
+            shown = [f"attributes: {given}"]
+            advice = "Give those with which JAX calls the routine."
+            raise explain(TransformError, self.builder_name, problem, shown, advice) from None
         with np.errstate(all="ignore"):
             found = function(*map(_in_double, args), **given)
         precision = args[0].real.dtype

@@ -63,11 +63,8 @@ class Fft(Operation):
         (operand,) = self.array_shapes([operand])
         form, lengths = self.fft_type, self.fft_length
         if not 1 <= len(lengths) <= min(3, operand.rank):
-            self.refuse_attribute(
-                "C1",
-                f"{len(lengths)} dimensions cannot be transformed",
-                "Give one to three lengths, those of the operand's last dimensions.",
-            )
+            advice = "Give one to three lengths, those of the operand's last dimensions."
+            self.refuse_attribute("C1", f"{len(lengths)} dimensions cannot be transformed", advice)
         kind, allowed = operand.element_type, _REALS if form == "RFFT" else _COMPLEX
         if kind not in allowed:
             names = " or ".join(each.name for each in allowed)
@@ -75,11 +72,8 @@ class Fft(Operation):
         sizes = operand.dimensions[-len(lengths) :]
         wanted = (*lengths[:-1], lengths[-1] // 2 + 1) if form == "IRFFT" else lengths
         if sizes != wanted and not (lengths[-1] == 0 and sizes == lengths):
-            self.refuse(
-                "C3",
-                f"the last dimensions have sizes {sizes}, not {wanted}",
-                "Pad or slice the operand, or give other lengths.",
-            )
+            problem = f"the last dimensions have sizes {sizes}, not {wanted}"
+            self.refuse("C3", problem, "Pad or slice the operand, or give other lengths.")
         return Shape(self._result_type(kind), self._result_sizes(operand.dimensions))
 
     def _result_type(self, kind: ElementType) -> ElementType:

@@ -47,11 +47,8 @@ class MatrixOperation(Operation):
             problem = f"{a.element_type} is neither a float nor a complex type"
             self.refuse("C1", problem, "Convert with convert_element_type.")
         if a.rank < 2 or a.dimensions[-1] != a.dimensions[-2]:
-            self.refuse(
-                "C1",
-                "a is not a square matrix, or a stack of such",
-                "The last two dimensions of a must be equal in size.",
-            )
+            problem = "a is not a square matrix, or a stack of such"
+            self.refuse("C1", problem, "The last two dimensions of a must be equal in size.")
 
     def stablehlo(self, emit, operands, shapes, results):
         (result,) = self.array_shapes(results)
@@ -250,17 +247,11 @@ class TriangularSolve(MatrixOperation):
         self.check_matrix(a)
         types, batches = (a.element_type, b.element_type), (a.dimensions[:-2], b.dimensions[:-2])
         if types[0] is not types[1] or a.rank != b.rank or batches[0] != batches[1]:
-            self.refuse(
-                "C2",
-                "a and b differ in type or batch dimensions",
-                "All dimensions but the last two must be equal.",
-            )
+            problem = "a and b differ in type or batch dimensions"
+            self.refuse("C2", problem, "All dimensions but the last two must be equal.")
         if b.dimensions[-2 if self.left_side else -1] != a.dimensions[-1]:
-            self.refuse(
-                "C3",
-                "a and b do not fit each other",
-                "b must have as many rows as a, or columns without left_side.",
-            )
+            advice = "b must have as many rows as a, or columns without left_side."
+            self.refuse("C3", "a and b do not fit each other", advice)
         return b
 
     def reference(self, a, b):

@@ -55,11 +55,8 @@ class ConcatInDim(Operation):
             )
         for index, shape in enumerate(shapes):
             if not _joins(first, shape, at):
-                self.refuse(
-                    "C3",
-                    f"operand {index} does not fit operand 0",
-                    "Element types, ranks and all sizes but the joined one must be equal.",
-                )
+                advice = "Element types, ranks and all sizes but the joined one must be equal."
+                self.refuse("C3", f"operand {index} does not fit operand 0", advice)
         sizes = list(first.dimensions)
         sizes[at] = sum(shape.dimensions[at] for shape in shapes)
         dynamic = map(any, zip(*[shape.dynamic for shape in shapes], strict=True))

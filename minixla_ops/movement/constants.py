@@ -88,11 +88,8 @@ class Iota(Operation):
         if not isinstance(shape, Shape) or shape.element_type.kind == "pred":
             self.refuse("C1", "it cannot count in this shape", "Give a numeric array shape.")
         if self.iota_dimension >= shape.rank:
-            self.refuse_attribute(
-                "C2",
-                "iota_dimension is no dimension of the shape",
-                f"It must be in [0, {shape.rank}); a scalar has no dimension.",
-            )
+            advice = f"It must be in [0, {shape.rank}); a scalar has no dimension."
+            self.refuse_attribute("C2", "iota_dimension is no dimension of the shape", advice)
         return shape
 
     def reference(self):

@@ -52,34 +52,23 @@ class Pad(Operation):
         operand, padding_value = self.array_shapes([operand, padding_value])
         config = self.padding_config
         if padding_value is not Shape(operand.element_type):
-            self.refuse(
-                "C1",
-                f"padding_value is not a scalar of type {operand.element_type}",
-                "Give a scalar of the operand's element type.",
-            )
+            problem = f"padding_value is not a scalar of type {operand.element_type}"
+            self.refuse("C1", problem, "Give a scalar of the operand's element type.")
         if len(config) != operand.rank or any(len(each) != 3 for each in config):
-            self.refuse_attribute(
-                "C2",
-                f"padding_config is not {operand.rank} triples",
-                "Give (low, high, interior) for each dimension.",
-            )
+            problem = f"padding_config is not {operand.rank} triples"
+            self.refuse_attribute("C2", problem, "Give (low, high, interior) for each dimension.")
         sizes = []
         for at, (size, (low, high, interior)) in enumerate(
             zip(operand.dimensions, config, strict=True)
         ):
             if interior < 0:
-                self.refuse_attribute(
-                    "C3",
-                    f"the interior padding of dimension {at} is negative",
-                    "Only edges can be removed; take every n-th element with slice.",
-                )
+                problem = f"the interior padding of dimension {at} is negative"
+                advice = "Only edges can be removed; take every n-th element with slice."
+                self.refuse_attribute("C3", problem, advice)
             sizes.append(low + size + max(size - 1, 0) * interior + high)
             if sizes[-1] < 0:
-                self.refuse_attribute(
-                    "C4",
-                    f"dimension {at} would have size {sizes[-1]}",
-                    "No more can be removed than there is.",
-                )
+                problem = f"dimension {at} would have size {sizes[-1]}"
+                self.refuse_attribute("C4", problem, "No more can be removed than there is.")
         return Shape(operand.element_type, sizes, operand.dynamic)
 
     def reference(self, operand, padding_value):

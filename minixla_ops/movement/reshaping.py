@@ -70,11 +70,9 @@ class Reshape(RowMajor):
         (operand,) = self.array_shapes([operand])
         result = operand.with_dimensions(self.dimensions)
         if result.size != operand.size:
-            self.refuse(
-                "C1",
-                f"{operand.size} elements cannot fill dimensions of {result.size}",
-                "The product of the sizes must stay the same; no size may be left open as -1.",
-            )
+            problem = f"{operand.size} elements cannot fill dimensions of {result.size}"
+            advice = "The product of the sizes must stay the same; no size may be left open as -1."
+            self.refuse("C1", problem, advice)
         return result
 
     def reference(self, operand):
@@ -208,11 +206,8 @@ class Rev(Operation):
     def shape(self, operand):
         (operand,) = self.array_shapes([operand])
         if any(each >= operand.rank for each in self.dimensions):
-            self.refuse_attribute(
-                "C1",
-                "an entry is no dimension of the operand",
-                f"Entries must be in [0, {operand.rank}).",
-            )
+            problem = "an entry is no dimension of the operand"
+            self.refuse_attribute("C1", problem, f"Entries must be in [0, {operand.rank}).")
         return operand
 
     def reference(self, operand):
@@ -251,11 +246,8 @@ class ReshapeExplicit(RowMajor):
         found = self.output_shape
         wanted = operand.element_type, operand.size
         if not isinstance(found, Shape) or (found.element_type, found.size) != wanted:
-            self.refuse(
-                "C1",
-                f"the shape does not hold the elements of the operand {operand}",
-                "The number of elements and their type must stay the same.",
-            )
+            problem = f"the shape does not hold the elements of the operand {operand}"
+            self.refuse("C1", problem, "The number of elements and their type must stay the same.")
         return found
 
     def reference(self, operand):
@@ -272,11 +264,8 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
     operation.shape(before)
     result = reshape(operand, shape.dimensions)
     if array_shape(result) is not shape:
-        operation.refuse(
-            "C2",
-            f"the result is {shape_of(result)} for the operand {before}",
-            "reshape keeps dynamic dimensions as they are; see set_dimension_size.",
-        )
+        advice = "reshape keeps dynamic dimensions as they are; see set_dimension_size."
+        operation.refuse("C2", f"the result is {shape_of(result)} for the operand {before}", advice)
     return result
 
 
@@ -295,11 +284,9 @@ class Collapse(RowMajor):
         dimensions = self.dimensions
         run = range(dimensions[0], dimensions[-1] + 1) if dimensions else range(0)
         if dimensions != tuple(run) or run.start < 0 or run.stop > operand.rank:
-            self.refuse_attribute(
-                "C1",
-                "the dimensions are not a run of consecutive dimensions",
-                "Give neighbouring dimensions in increasing order; transpose first for others.",
-            )
+            problem = "the dimensions are not a run of consecutive dimensions"
+            advice = "Give neighbouring dimensions in increasing order; transpose first for others."
+            self.refuse_attribute("C1", problem, advice)
         return operand.with_dimensions(_merged(operand.dimensions, dimensions))
 
     def reference(self, operand):

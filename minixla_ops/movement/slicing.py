@@ -61,11 +61,8 @@ class Slice(Operation):
     def shape(self, operand):
         (operand,) = self.array_shapes([operand])
         if {*map(len, self.values.values())} != {operand.rank}:
-            self.refuse_attribute(
-                "C1",
-                f"a list does not have {operand.rank} entries",
-                "Give one start, one limit and one stride for each dimension.",
-            )
+            advice = "Give one start, one limit and one stride for each dimension."
+            self.refuse_attribute("C1", f"a list does not have {operand.rank} entries", advice)
         sizes = []
         for at, (start, limit, stride) in enumerate(self._ranges()):
             size = operand.dimensions[at]
@@ -132,13 +129,9 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
     starts, limits, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
     is_integer = isinstance(dimension, (int, np.integer))
     if not is_integer or dimension not in range(-len(sizes), len(sizes)):
-        raise explain(
-            AttributeValueError,
-            "slice_in_dim",
-            f"{dimension!r} is no dimension of the operand",
-            [f"operand {shape}"],
-            f"dimension must be in [0, {len(sizes)}); a scalar has no dimension.",
-        )
+        problem = f"{dimension!r} is no dimension of the operand"
+        advice = f"dimension must be in [0, {len(sizes)}); a scalar has no dimension."
+        raise explain(AttributeValueError, "slice_in_dim", problem, [f"operand {shape}"], advice)
     starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
     return slice(operand, tuple(starts), tuple(limits), tuple(strides))
 

@@ -38,18 +38,13 @@ class Call(RunsPrograms):
     def shape(self, *operands):
         wanted = self.computation.input_shapes
         if len(wanted) != len(operands):
-            self.refuse(
-                "C1",
-                f"{len(operands)} operands for a computation of {len(wanted)} inputs",
-                f"Give one operand for each input: {', '.join(map(str, wanted)) or 'none'}.",
-            )
+            problem = f"{len(operands)} operands for a computation of {len(wanted)} inputs"
+            advice = f"Give one operand for each input: {', '.join(map(str, wanted)) or 'none'}."
+            self.refuse("C1", problem, advice)
         for index, (operand, shape) in enumerate(zip(operands, wanted, strict=True)):
             if operand is not shape:
-                self.refuse(
-                    "C2",
-                    f"operand {index} has shape {operand}, the computation takes {shape}",
-                    "Convert or reshape the operand.",
-                )
+                problem = f"operand {index} has shape {operand}, the computation takes {shape}"
+                self.refuse("C2", problem, "Convert or reshape the operand.")
         return self.computation.output_shapes
 
     def reference(self, *operands):

@@ -48,13 +48,9 @@ def computation_of(
         found = None
     if found is None:
         if not callable(computation):
-            raise explain(
-                ShapeError,
-                subject,
-                f"the computation is of type {type(computation).__name__}",
-                [repr(computation)[:200]],
-                "Give a Graph or a function of scalars, such as minixla_ops.add.",
-            )
+            problem = f"the computation is of type {type(computation).__name__}"
+            advice = "Give a Graph or a function of scalars, such as minixla_ops.add."
+            raise explain(ShapeError, subject, problem, [repr(computation)[:200]], advice)
         _check_arity(computation, len(shapes), subject)
         name = getattr(computation, "__name__", "computation")
         found = closed_graph(computation, shapes, subject, name).pruned()
@@ -74,13 +70,10 @@ def _check_arity(computation: Callable[..., Any], count: int, subject: str) -> N
         signature.bind(*range(count))
     except TypeError as error:
         name = getattr(computation, "__name__", repr(computation))
-        raise explain(
-            ShapeError,
-            subject,
-            f"the computation {name} does not take {count} arguments",
-            [f"{name}{signature}: {error}"],
-            f"It must be a function of {count} scalars.",
-        ) from None
+        problem = f"the computation {name} does not take {count} arguments"
+        shown = [f"{name}{signature}: {error}"]
+        advice = f"It must be a function of {count} scalars."
+        raise explain(ShapeError, subject, problem, shown, advice) from None
 
 
 def _is_builder(function: Callable[..., Any]) -> bool:
@@ -244,11 +237,8 @@ def check_computation(
     if computation.input_shapes == tuple(inputs) and computation.output_shapes == tuple(outputs):
         return
     given = _signature(computation.input_shapes, computation.output_shapes)
-    operation.refuse(
-        label,
-        f"{name} has other inputs or outputs than it must have: {given}",
-        f"It must be {_signature(inputs, outputs)}.",
-    )
+    problem = f"{name} has other inputs or outputs than it must have: {given}"
+    operation.refuse(label, problem, f"It must be {_signature(inputs, outputs)}.")
 
 
 def check_equal_dimensions(
@@ -257,11 +247,8 @@ def check_equal_dimensions(
     """Rejects, for check `label`, arrays called `name[0]` and so on that differ in dimensions."""
     for index, shape in enumerate(shapes):
         if shape.dimensions != shapes[0].dimensions:
-            operation.refuse(
-                label,
-                f"{name}[0] and {name}[{index}] differ in dimensions",
-                f"All {name} must have the same dimensions.",
-            )
+            problem = f"{name}[0] and {name}[{index}] differ in dimensions"
+            operation.refuse(label, problem, f"All {name} must have the same dimensions.")
 
 
 def _signature(inputs: Sequence[AnyShape], outputs: Sequence[AnyShape]) -> str:

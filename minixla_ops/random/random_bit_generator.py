@@ -75,11 +75,8 @@ class RngBitGenerator(Operation):
     def shape(self, initial_state):
         states = [Shape("u64", (size,)) for size in _STATE_SIZES[self.algorithm]]
         if initial_state not in states:
-            self.refuse(
-                "C1",
-                f"{self.algorithm} has no state of shape {initial_state}",
-                f"initial_state must be {' or '.join(map(str, states))}.",
-            )
+            problem = f"{self.algorithm} has no state of shape {initial_state}"
+            self.refuse("C1", problem, f"initial_state must be {' or '.join(map(str, states))}.")
         shape = self.output_shape
         if (
             not isinstance(shape, Shape)

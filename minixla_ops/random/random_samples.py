@@ -82,17 +82,11 @@ class _Samples(Operation):
         first, second = self.array_shapes([first, second])
         shape, kind = self.output_shape, first.element_type
         if first is not second or first.rank:
-            self.refuse(
-                "C1",
-                "the parameters are not two scalars of one type",
-                "Give scalars; scale and shift the samples for parameters that differ.",
-            )
+            advice = "Give scalars; scale and shift the samples for parameters that differ."
+            self.refuse("C1", "the parameters are not two scalars of one type", advice)
         if not isinstance(shape, Shape) or shape.is_dynamic or shape.element_type is not kind:
-            self.refuse_attribute(
-                "C2",
-                f"there are no samples of type {kind} in {shape}",
-                "shape must be a static array shape of the parameters' element type.",
-            )
+            advice = "shape must be a static array shape of the parameters' element type."
+            self.refuse_attribute("C2", f"there are no samples of type {kind} in {shape}", advice)
         if kind not in self.element_types:
             listed = ", ".join(n for n, each in ELEMENT_TYPES.items() if each in self.element_types)
             self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
