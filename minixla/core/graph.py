@@ -233,17 +233,17 @@ class Graph:
 
     def stablehlo(self) -> str:
         """The program as a StableHLO module whose public function is `main`."""
-        from minixla.core.stablehlo_text import module_text
+        from minixla.core.stablehlo_text import module_text  # what writes a graph reads it
 
         return module_text(self)
 
     def __str__(self) -> str:
-        from minixla.core.hlo_text import hlo_text
+        from minixla.core.hlo_text import hlo_text  # as above
 
         return hlo_text(self)
 
     def _repr_html_(self) -> str:
-        from minixla.core.drawing import html_of
+        from minixla.core.drawing import html_of  # as above
 
         return html_of(self)
 

@@ -65,8 +65,8 @@ def _stack_size() -> int:
     if own:
         return own
     try:
-        import resource
-    except ImportError:  # Windows
+        import resource  # which Windows has not
+    except ImportError:
         return _STACK_OF_THREADS
     size = resource.getrlimit(resource.RLIMIT_STACK)[0]
     if size == resource.RLIM_INFINITY:

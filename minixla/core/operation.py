@@ -228,7 +228,7 @@ class Operation(Record):
         """
         if self.linear_operands is None:
             raise self._lacks(DerivativeError, "jvp", _DERIVATIVE_ADVICE)
-        from minixla.core.linear import linear_jvp
+        from minixla.core.linear import linear_jvp  # it applies operations
 
         return linear_jvp(self, primals, tangents)
 
@@ -255,7 +255,7 @@ class Operation(Record):
         The default transposes a linear operation; operations with neither this rule nor linear
         operands have their jvp transposed.
         """
-        from minixla.core.linear import linear_vjp
+        from minixla.core.linear import linear_vjp  # it applies operations
 
         return linear_vjp(self, cotangents, operands, active)
 
@@ -272,7 +272,7 @@ class Operation(Record):
             The result (or tuple of results) and its batch dimension (or tuple of them; None where
             a result does not depend on the batch). The default runs the members one by one.
         """
-        from minixla.core.roles import role
+        from minixla.core.roles import role  # roles are operations
 
         return role("batch_by_loop")(self, operands, dimensions)
 

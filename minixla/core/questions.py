@@ -7,6 +7,8 @@ A question reaches a tracer as a method of Python's, such as `__float__`; what t
 from __future__ import annotations
 
 import ast
+import cmath
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -192,9 +194,6 @@ def _is_type(text: str) -> bool:
 
 
 def _names_of_math() -> frozenset[str]:
-    import cmath
-    import math
-
     return frozenset(dir(math)) | frozenset(dir(cmath))
 
 

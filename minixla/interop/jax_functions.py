@@ -185,9 +185,10 @@ class FlatFunction:
     ) -> FlatFunction:
         """The function over a batch, that of each result in front."""
 
-        def function(*operands: Any) -> Any:
-            flat = lambda *xs: jax.tree_util.tree_leaves(self.function(*xs))  # noqa: E731
-            return jax.vmap(flat, dimensions, 0, axis_size=size)(*operands)
+        def flat(*operands: Any) -> list[Any]:
+            return jax.tree_util.tree_leaves(self.function(*operands))
+
+        function = jax.vmap(flat, dimensions, 0, axis_size=size)
 
         key = ("batch", dimensions, size)
         return self._make(key, function, shapes, f"batch_{self.name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -145,7 +146,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     @api_boundary
     def pullback(cotangent: Any) -> Any:
         names = "cotangent", "result"
-        where = lambda: structure_places("the result", out.tree)  # noqa: E731
+        where = partial(structure_places, "the result", out.tree)
         cotangents = checked_tangents("vjp", names, cotangent, out.tree, out.values, where)
         return given.alike(recorded.pull(cotangents))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ def hessian(
 
 
 def _check_results(subject: str, results: Any, holomorphic: bool) -> None:
-    where = lambda: places("the result", results)  # noqa: E731
+    where = partial(places, "the result", results)
     _check_kinds(subject, tree_flatten(results)[0], where, holomorphic)
 
 

@@ -137,14 +137,17 @@ class Layouts:
         return laid_out
 
 
+def _is_said(sharding: Any) -> bool:
+    return sharding is None or isinstance(sharding, PartitionSpec)
+
+
 def _constrained(name: str, values: Any, shardings: Any) -> Any:
     """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
     if shardings is None:
         return values
     leaves, tree = flatten(values)
     whole = tree_unflatten(tree, range(len(leaves)))
-    is_said = lambda x: x is None or isinstance(x, PartitionSpec)  # noqa: E731
-    found = flatten_prefix("jit", name, whole, shardings, "a sharding", is_said)
+    found = flatten_prefix("jit", name, whole, shardings, "a sharding", _is_said)
     pairs = zip(leaves, found, strict=True)
     placed = [x if each is None else _placed(x, _known(name, each)) for x, each in pairs]
     return tree_unflatten(tree, placed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from jax.core import Tracer as JaxTracer
@@ -78,7 +79,7 @@ def traced(
         return leaves
 
     called = name or getattr(fun, "__name__", "main")
-    where = lambda: structure_places("the result", trees[0])  # noqa: E731
+    where = partial(structure_places, "the result", trees[0])
     graph, read = trace_to_graph(flat, shapes, called, open_inputs=open_inputs, where=where)
     return Staged(graph, list(read), trees[0], weak_results)
 

@@ -185,7 +185,10 @@ def _unbatch(
     value = leaving(output.value if is_mine else output, trace.parent, "vmap", where)
     if axis is None:
         return value
-    shown = lambda: f"{where()} is {output!r}"  # noqa: E731
+
+    def shown() -> str:
+        return f"{where()} is {output!r}"
+
     at = out_axis("vmap", shape_of(output), axis, shown, where, key_rank)
     source = output.dimension if is_mine else None
     batch = trace.parent.lift(role("move_batch")(value, source, at, trace.size))

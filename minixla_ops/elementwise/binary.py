@@ -161,7 +161,7 @@ class _Extremum(Binary):
         """Writes the operation on two operands of `shape`; returns the result's name."""
         if not shape.element_type.is_complex:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, shape)[0]
-        from minixla_ops.elementwise.comparisons import emit_lexicographic
+        from minixla_ops.elementwise.comparisons import emit_lexicographic  # made of these
 
         # XLA:CPU compares only the real parts.
         is_first = emit_lexicographic(emit, self.direction, operands, shape)

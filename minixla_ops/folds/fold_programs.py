@@ -58,7 +58,7 @@ def fold_in_order(
         each if array_shape(each).rank == len(sizes) else ops.broadcast_in_dim(each, sizes, ())
         for each in initials
     ]
-    for row, there in zip(rows, repeat(None) if present is None else present):  # noqa: B905
+    for row, there in zip(rows, repeat(None) if present is None else present, strict=False):
         combined = apply_computation(computation, [*running, *row])
         if there is not None and not there.all():
             whole = spread_mask(there, sizes)

@@ -121,7 +121,7 @@ def _fold_rows(
     """`fold_programs.fold_in_order` in NumPy; results have the element types of `arrays`."""
     running: list[Any] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
-        for row, there in zip(rows, present):  # noqa: B905  # all rows may be present, without end
+        for row, there in zip(rows, present, strict=False):
             if there.any():
                 combined = apply_elementwise(computation, [*running, *row])
                 pairs = zip(combined, running, strict=True)

@@ -10,14 +10,14 @@ from minixla.core.operation import Operation
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.vocabulary.shorthand import zeros
+from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
 def batch_size(operands: Sequence[Any], dimensions: Sequence[int | None]) -> int:
     """The number of members of the batch."""
     for operand, dimension in zip(operands, dimensions, strict=True):
         if dimension is not None:
-            return shape_of(operand).dimensions[dimension]  # type: ignore[union-attr]
+            return array_shape(operand).dimensions[dimension]
     raise ValueError("no operand is batched")
 
 
@@ -46,14 +46,14 @@ def merge_dimension(value: Any, source: int, destination: int) -> Any:
     `destination` is the other's number when `source` is not counted.
     """
     moved = move_dimension(value, source, destination)
-    sizes = shape_of(moved).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
+    sizes = array_shape(moved).dimensions
     merged = sizes[destination] * sizes[destination + 1]
     return ops.reshape(moved, (*sizes[:destination], merged, *sizes[destination + 2 :]))
 
 
 def split_dimension(value: Any, dimension: int, count: int) -> Any:
     """`value` with `dimension` split into `count` and what remains, the slower part first."""
-    sizes = shape_of(value).dimensions  # type: ignore[union-attr]  # it has dimensions: an array
+    sizes = array_shape(value).dimensions
     parts = count, sizes[dimension] // count
     return ops.reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
 
@@ -116,7 +116,7 @@ def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
     """Member `index` of a batch; an operand without one is everybody's."""
     if dimension is None:
         return operand
-    sizes = shape_of(operand).dimensions  # type: ignore[union-attr]  # batched: an array
+    sizes = array_shape(operand).dimensions
     taken = ops.slice_in_dim(operand, index, index + 1, dimension)
     return ops.reshape(taken, sizes[:dimension] + sizes[dimension + 1 :])
 
