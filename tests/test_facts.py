@@ -19,15 +19,16 @@ from tests.harness import check_operation, graph_of
 
 ROOT = Path(__file__).parent
 
-# Rules and entries, the fact in short, and file::test below tests/minixla_ops/ ("": here).
+# Rules and entries, the fact in short, and file::test somewhere in tests/minixla_ops/ ("": here).
 FACTS = [
     ("rule C", "the total order of zeros, infinities and NaN",
-     "comparison::facts_of_the_total_order"),
+     "comparisons::facts_of_the_total_order"),
     ("rule C", "ordinary comparisons obey IEEE 754",
-     "comparison::comparisons_of_floats_obey_ieee_754"),
+     "comparisons::comparisons_of_floats_obey_ieee_754"),
     ("rule G", "{0,2},{1,3} pairs 0 with 2 and 1 with 3",
      "collective_reductions::fact_reduce_scatter"),
-    ("rule G", "global ids number partitions innermost", "collectives::fact_global_device_ids"),
+    ("rule G", "global ids number partitions innermost",
+     "collective_joins::fact_global_device_ids"),
     ("Sign", "sgn(-0) = -0, sgn(+0) = +0, sgn(NaN) = NaN", "unary::facts"),
     ("Clamp", "{-1, 5, 9} between 0 and 6", "selection::clamp_fact"),
     ("Select", "by four pred, and by a scalar one", "selection::select_facts"),
@@ -36,12 +37,13 @@ FACTS = [
     ("BitcastConvertType", "f32[10] to f16[10,2] and back; s32 to s8", "conversion::bitcast_facts"),
     ("ReducePrecision", "rounding to fewer bits", "conversion::reduce_precision_facts"),
     ("Parameter", "number, shape and name", "parameters::usage_seen_in_examples"),
-    ("Iota", "rows and columns of s32[4,8]", "creation::fact_iota"),
+    ("Iota", "rows and columns of s32[4,8]", "constants::fact_iota"),
     ("RngNormal", "samples of N(mu, sigma)",
      "random_samples::fact_67_normal_of_mean_and_deviation"),
     ("RngUniform", "samples of [a, b)",
      "random_samples::fact_68_uniform_on_the_half_open_interval"),
-    ("RngBitGenerator", "(state, data)", "random::fact_results_are_the_state_and_the_data"),
+    ("RngBitGenerator", "(state, data)",
+     "random_bit_generator::fact_results_are_the_state_and_the_data"),
     ("Broadcast", "2.0 to {2,3}", "broadcasting::fact_broadcast_of_a_scalar"),
     ("BroadcastInDim", "F1 to F21 of the broadcasting rules", "broadcasting::fact"),
     ("Collapse", "{0,1,2} of f32[4,2,3]", "movement::fact_collapse_of_three"),
@@ -65,12 +67,12 @@ FACTS = [
     ("Scatter", "StableHLO's index trace (X2)",
      "scatter::fact_index_trace_of_the_example_with_batching_dimensions"),
     ("SetDimensionSize", "sums 15 and 21, product 120 of {1 ... 10}",
-     "dynamic_sizes::fact_85_86_later_reductions_ignore_what_is_beyond_the_size"),
-    ("SetDimensionSize", "the bound stays", "dynamic_sizes::fact_86_the_bound_stays_10"),
-    ("Reduce", "two legal nestings", "reduction::fact_both_nestings_are_legal"),
-    ("Reduce", "sums of f32[4,2,3]", "reduction::fact_sums_of_a_repeated_matrix"),
-    ("Reduce", "a matrix reduces to a vector", "reduction::fact_a_matrix_reduces_to_a_vector"),
-    ("Reduce", "maximum and argmax", "reduction::fact_maximum_and_argmax_together"),
+     "dimension_sizes::fact_85_86_later_reductions_ignore_what_is_beyond_the_size"),
+    ("SetDimensionSize", "the bound stays", "dimension_sizes::fact_86_the_bound_stays_10"),
+    ("Reduce", "two legal nestings", "reduce::fact_both_nestings_are_legal"),
+    ("Reduce", "sums of f32[4,2,3]", "reduce::fact_sums_of_a_repeated_matrix"),
+    ("Reduce", "a matrix reduces to a vector", "reduce::fact_a_matrix_reduces_to_a_vector"),
+    ("Reduce", "maximum and argmax", "reduce::fact_maximum_and_argmax_together"),
     ("ReduceWindow", "maximum of f32[4,6] by tiles", "reduce_window::fact_maximum_over_tiles"),
     ("ReduceWindow", "VALID and SAME, stride 2", "reduce_window::fact_minimum_with_stride_two"),
     ("ReduceWindow", "StableHLO's dilations", "reduce_window::fact_stablehlo_example"),
@@ -86,24 +88,25 @@ FACTS = [
     ("ConvWithGeneralPadding", "padding (2,3)",
      "convolution::fact_padding_2_3_adds_2_zeros_low_and_3_high"),
     ("ConvWithGeneralPadding", "output-z = 5", "convolution::fact_output_z_is_as_many_filters"),
-    ("Cholesky", "a = l l^T", "linear_algebra::fact_products_of_the_factor_give_the_matrix"),
-    ("TriangularSolve", "op(a) x = b", "linear_algebra::fact_the_solutions_solve_the_equations"),
+    ("Cholesky", "a = l l^T", "triangular_systems::fact_products_of_the_factor_give_the_matrix"),
+    ("TriangularSolve", "op(a) x = b",
+     "triangular_systems::fact_the_solutions_solve_the_equations"),
     ("Fft", "RFFT of 16 and 17", "fft::fact_rfft_of_16_and_17_have_equal_sizes"),
     ("BatchNormTraining", "the variance is biased",
      "batch_norm::fact_variance_divides_by_the_number_of_elements"),
     ("CompositeCall", "foo.bar in HLO", "::fact_109_composite_call"),
     ("CustomCall", "42", "custom_call::fact_the_function_sees_its_arguments"),
     ("While", "1000 iterations", "::fact_112_while"),
-    ("Tuple", "(f32[10], s32)", "tuples::fact_tuple"),
-    ("GetTupleElement", "member 1 is s32 5", "tuples::fact_get_tuple_element"),
-    ("AllGather", "two replicas", "collectives::fact_all_gather"),
+    ("Tuple", "(f32[10], s32)", "tuple_operations::fact_tuple"),
+    ("GetTupleElement", "member 1 is s32 5", "tuple_operations::fact_get_tuple_element"),
+    ("AllGather", "two replicas", "collective_joins::fact_all_gather"),
     ("AllReduce", "two replicas", "collective_reductions::fact_all_reduce_adds_element_by_element"),
-    ("AllToAll", "four cores, two replicas", "collectives::fact_all_to_all"),
+    ("AllToAll", "four cores, two replicas", "collective_joins::fact_all_to_all"),
     ("RaggedAllToAll", "elements of a ragged tensor",
      "ragged_all_to_all::fact_elements_of_a_ragged_tensor"),
     ("RaggedAllToAll", "two replicas", "ragged_all_to_all::fact_ragged_all_to_all"),
     ("ReduceScatter", "two replicas", "collective_reductions::fact_reduce_scatter"),
-    ("Infeed", "two loops, one after the other", "transfers::fact_two_loops_in_order"),
+    ("Infeed", "two loops, one after the other", "infeed_outfeed::fact_two_loops_in_order"),
     ("AddDependency", "137 to 153 are internal to XLA",
      "dump_only::fact_137_to_153_users_do_not_build_it"),
 ]  # fmt: skip
@@ -120,7 +123,8 @@ def test_every_fact_has_its_test(row):
     entry, _, place = row
     assert entry.startswith("rule ") or entry in {each.name for each in ENTRIES}
     file, _, name = place.partition("::")
-    path = ROOT / "minixla_ops" / f"test_{file}.py" if file else Path(__file__)
+    found = (ROOT / "minixla_ops").rglob(f"test_{file}.py")
+    path = next(found) if file else Path(__file__)
     assert f"test_{name}" in functions_in(path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from jax.core import Tracer as JaxTracer
@@ -79,7 +78,10 @@ def traced(
         return leaves
 
     called = name or getattr(fun, "__name__", "main")
-    where = partial(structure_places, "the result", trees[0])
+
+    def where() -> list[str]:
+        return structure_places("the result", trees[0])
+
     graph, read = trace_to_graph(flat, shapes, called, open_inputs=open_inputs, where=where)
     return Staged(graph, list(read), trees[0], weak_results)
 
