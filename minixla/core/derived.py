@@ -52,9 +52,13 @@ def entered_graph(
         known: what it knows of each input.
         wanted: what it shall know of each output, where that is less than it finds.
     """
-    if trace.memo_key is None:
-        return _enter(graph, trace, known, wanted)
-    return graph.remembered((trace.memo_key, known, wanted), _enter, graph, trace, known, wanted)
+    key = trace.memo_key, known, wanted
+    made = None if trace.memo_key is None else graph.memo.get(key)
+    if made is None:
+        made = _enter(graph, trace, known, wanted)
+        if trace.memo_key is not None:
+            graph.memo[key] = made
+    return made
 
 
 def _enter(

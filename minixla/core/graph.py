@@ -105,7 +105,11 @@ def remembered(make: Function) -> Function:
 
     @wraps(make)
     def found(graph: Graph, *given: Any) -> Any:
-        return graph.remembered((make, *given), make, graph, *given)
+        # Not by `graph.remembered`: programs may be nested deeply, and each frame counts.
+        key = make, *given
+        if key not in graph.memo:
+            graph.memo[key] = make(graph, *given)
+        return graph.memo[key]
 
     return cast(Function, found)
 

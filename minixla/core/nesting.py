@@ -15,7 +15,7 @@ from minixla.core.source import Source, is_user_file
 from minixla.core.state import state
 
 #: How many frames of ours a level takes at most, of functions that are traced to graphs.
-FRAMES_OF_TRACING = 14
+FRAMES_OF_TRACING = 15
 # The limit is looked at each time when so many frames have been added.
 _STEP = 64
 # What a frame takes of the stack at most, with what C functions between two frames take: 250 bytes

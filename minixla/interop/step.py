@@ -136,7 +136,7 @@ class Step:
     def _value(self, kind: Attribute, label: str) -> Any:
         """The value of an attribute."""
         attribute = self.operation.attributes[label]
-        known, key = self.module.values, (kind, hash(attribute))
+        known, key = self.module.values, (kind, attribute)
         if key not in known:
             written = plain(attribute, str)
             try:
