@@ -131,6 +131,7 @@ def _check(source: HloText) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise source.refused(error.start, "half of a surrogate pair") from None
+    source.check_members()
 
 
 def _sent(source: HloText) -> Sent:

@@ -25,6 +25,9 @@ _MARK = re.compile(
     re.ASCII | re.DOTALL | re.MULTILINE,
 )
 _OPCODE = re.compile(r"\s([a-z][\w\-]*)\(", re.ASCII)
+_MEMBER = re.compile(r"get-tuple-element\((?:[^\w.\-\n]*+([\w.\-]++))+?\s*+\),", re.ASCII)
+_INDEX = re.compile(r"\bindex=0*(\d{1,19})\b", re.ASCII)
+_COMMENT = re.compile(r"/\*.*?\*/")
 _CALLEE = re.compile(
     r"\b(?:body|branch_computations|called_computations|calls|condition|false_computation|scatter"
     r"|select|to_apply|true_computation)=\s*(\{[^}]*\}|%?[\w.\-]+)"
@@ -103,6 +106,46 @@ class HloText:
         match = _OPCODE.search(self.text, start, start + _LONGEST)
         ended = match is None or "\n}" in self.text[start:position]
         return "" if match is None or ended else match[1]
+
+    def check_members(self) -> None:
+        """No index is beyond its tuple: XLA's parser reads what lies there in memory.
+
+        Raises:
+            ImportError_: one is.
+        """
+        if "get-tuple-element(" not in self.text:
+            return
+        for _, own in self.computations.values():
+            places = {name: at for at, name in own}
+            counts: dict[str, int | None] = {}
+            for at, _ in own:
+                opcode = _OPCODE.search(self.text, at, at + _LONGEST)
+                member = opcode and _MEMBER.match(self.text, opcode.start(1))
+                index = member and _INDEX.search(self.text, member.end(), self._end(member.end()))
+                if not (member and index) or member[1] not in places:
+                    continue
+                if member[1] not in counts:
+                    counts[member[1]] = self._members(places[member[1]])
+                count = counts[member[1]]
+                if count is not None and int(index[1]) >= count:
+                    problem = f"get-tuple-element: index {index[1]} in a tuple of {count}"
+                    raise self.refused(at, problem, (), "Indices of members begin at 0.")
+
+    def _end(self, position: int) -> int:
+        """Where the line of a position ends."""
+        return self.text.find("\n", position) % (len(self.text) + 1)
+
+    def _members(self, position: int) -> int | None:
+        """How many members an instruction's tuple has; None where it is none."""
+        start = self.text.index("=", position) + 1
+        shape = _COMMENT.sub("", self.text[start : self._end(start)]).lstrip()
+        depth = commas = 0
+        for at, mark in enumerate(shape):
+            depth += (mark in "([{") - (mark in ")]}")
+            commas += mark == "," and depth == 1
+            if depth == 0:
+                return commas + bool(shape[1:at].strip()) if at else None
+        return None
 
     def refused(
         self, position: int, problem: str, given: Iterable[str] = (), advice: str = ADVICE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -16,7 +15,7 @@ from jax.extend.mlir.dialects import stablehlo
 import minixla as mx
 from minixla.core.attributes import Literal
 from minixla.interop import reading
-from tests.harness import by_jax
+from tests.harness import by_jax, calls_of
 from tests.minixla.interop.import_programs import MLP, PROGRAMS, as_artifact, as_bytecode, main
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -277,17 +276,22 @@ def test_programs_that_share_a_context(monkeypatch, most):
         np.testing.assert_array_equal(mx.reference(program)(X), X + np.float32(number))
 
 
-def test_ten_thousand_operations_take_less_than_a_second():
-    def chain(x):
-        for _ in range(5_000):
-            x = jnp.tanh(x) * x
-        return x
+def test_each_operation_takes_a_few_calls_however_long_the_program_is():
+    def text(count):
+        def chain(x):
+            for _ in range(count // 2):
+                x = jnp.tanh(x) * x
+            return x
 
-    text = jax.jit(chain).lower(X).as_text(debug_info=True)
-    start = time.process_time()
-    graph = mx.import_stablehlo(text).graph
-    assert time.process_time() - start < 1
-    assert len(graph.instructions) == 10_000
+        return jax.jit(chain).lower(X).as_text(debug_info=True)
+
+    counts = {}
+    for count in (1_000, 10_000):
+        source = text(count)
+        assert len(mx.import_stablehlo(source).graph.instructions) == count
+        counts[count] = calls_of(lambda source=source: mx.import_stablehlo(source))
+    assert counts[10_000] < 10 * counts[1_000]
+    assert counts[10_000] < 20 * 10_000
 
 
 def test_each_operation_has_its_line_and_each_copy_of_a_constant_that_of_its_use():

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import time
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.harness import (
     Together,
     by_jax,
+    calls_of,
     check_batching,
     check_derivatives,
     check_operation,
@@ -283,12 +283,10 @@ def test_several_operands_of_different_types():
     assert np.array_equal(largest, values.ravel()[where])
 
 
-def test_a_two_by_two_maximum_is_fast_in_the_reference():
+def test_a_two_by_two_maximum_is_vectorised_in_the_reference():
     operand = np.zeros((32, 28, 28, 32), np.float32)
     graph = graph_of(pooled(ops.max, -np.inf, ((1, 2, 2, 1), (1, 2, 2, 1), "VALID")), [operand])
-    before = time.perf_counter()
-    reference_graph(graph, [operand])
-    assert time.perf_counter() - before < 2
+    assert calls_of(lambda: reference_graph(graph, [operand])) < 1_000
 
 
 # Programs.

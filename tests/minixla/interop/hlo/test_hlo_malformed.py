@@ -115,8 +115,21 @@ TEXTS = {
     ),
     "a member that is not there": (
         module(X, "y = (f32[2,3]) tuple(x)", "ROOT z = f32[2,3] get-tuple-element(y), index=1"),
-        # XLA reads beyond the end: by what lies there it gives up, or is ended.
-        "line 6, column 1: get-tuple-element: XLA's parser dies of this: it",
+        "line 6, column 1: get-tuple-element: index 1 in a tuple of 1 ... begin at 0",
+    ),
+    "a member of no tuple": (
+        module(X, "y = () tuple()", "ROOT z = f32[2,3] get-tuple-element(() %y), index=0"),
+        "line 6, column 1: get-tuple-element: index 0 in a tuple of 0",
+    ),
+    "a member of a tuple of tuples": (
+        module(
+            X,
+            "y = (f32[2,3]{1,0}) tuple(x)",
+            "z = ((f32[2,3]{1,0}), /*index=1*/f32[2,3]) tuple(y, x)",
+            "u = f32[2,3] get-tuple-element(z), index=1",
+            'ROOT v = f32[2,3] get-tuple-element(z), metadata={op_name="a(b), c"}, index=2',
+        ),
+        "line 8, column 1: get-tuple-element: index 2 in a tuple of 2",
     ),
     "an attribute that is not there": (
         module(X, "ROOT y = f32[3,2] transpose(x)"),
