@@ -154,11 +154,11 @@ class Operation(Record):
         Raises:
             ShapeError, AttributeValueError: through `self.refuse` or `self.refuse_attribute`.
         """
-        raise self._lacks(TransformError, "shape")
+        raise self.lacks("shape")
 
     def reference(self, *operands: Any) -> Any:
         """The meaning in NumPy: result array (or tuple) for operand arrays."""
-        raise self._lacks(TransformError, "reference", "mx.reference needs it.")
+        raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
         self,
@@ -170,7 +170,7 @@ class Operation(Record):
     ) -> Sequence[str]:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
-            raise self._lacks(TransformError, "stablehlo", "The engine and mx.jit need it.")
+            raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
         regions = [emit.region(each) for each in self.computations]
         name = f"stablehlo.{self.stablehlo_name}"
         return emit.operation(name, operands, shapes, results, regions, **self._written(0))
@@ -227,7 +227,7 @@ class Operation(Record):
             results: what the operation gave for `primals`.
         """
         if self.linear_operands is None:
-            raise self._lacks(DerivativeError, "jvp", _DERIVATIVE_ADVICE)
+            raise self.lacks("jvp", DerivativeError, _DERIVATIVE_ADVICE)
         from minixla.core.linear import linear_jvp  # it applies operations
 
         return linear_jvp(self, primals, tangents)
@@ -245,7 +245,7 @@ class Operation(Record):
         Returns:
             A cotangent or None for each operand.
         """
-        raise self._lacks(DerivativeError, "transpose", _DERIVATIVE_ADVICE)
+        raise self.lacks("transpose", DerivativeError, _DERIVATIVE_ADVICE)
 
     def vjp(
         self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
@@ -296,12 +296,15 @@ class Operation(Record):
     #: read values of the batching trace, which is told.
     batch_within = _NO_HOOK
 
-    def _lacks(self, kind: type[ErrorType], rule: str, advice: str = "") -> ErrorType:
+    def lacks(
+        self, rule: str, kind: type[MinixlaError] = TransformError, advice: str = ""
+    ) -> MinixlaError:
+        """The error of a call of a rule that the class does not give."""
+        problem = f"the operation has no {rule} rule"
         if rule in self.missing_rules:
-            problem = f"the operation has no {rule} rule: {self.missing_rules[rule]}"
-            return explain(kind, self.builder_name, problem)
+            return explain(kind, self.builder_name, f"{problem}: {self.missing_rules[rule]}")
         advice = f"Give the class {type(self).__name__} the rule {rule}. {advice}".rstrip()
-        return explain(kind, self.builder_name, f"the operation has no {rule} rule", advice=advice)
+        return explain(kind, self.builder_name, problem, advice=advice)
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         """Whether it is linear in the marked operands together."""

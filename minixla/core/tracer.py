@@ -82,7 +82,7 @@ class Tracer:
 
     def _concrete(self, wanted: str) -> Any:
         """The value itself, for Python's sake; staged tracers raise ConcretizationError."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _concrete")
 
     def __bool__(self) -> bool:
         return bool(self._concrete("a Python bool"))

@@ -62,7 +62,7 @@ class Trace:
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result (or tuple of results) of applying `operation` to `operands`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no process")
 
     def outside(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The parent's results for operands none of which is the trace's own."""

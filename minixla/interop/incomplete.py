@@ -89,7 +89,7 @@ class _Incomplete(Elementwise):
 
     def integrand(self, *primals: Any) -> Any:
         """The derivative by x."""
-        raise NotImplementedError
+        raise self.lacks("integrand")
 
 
 @register

@@ -69,15 +69,15 @@ class AxisOperation(Operation):
 
     def whole(self, operand: Any) -> tuple[Any, int | None]:
         """The result for all members, which the first dimension counts; its batch dimension."""
-        raise NotImplementedError
+        raise self.lacks("whole")
 
     def by_jax(self, operand: Any, over: dict[str, Any]) -> Any:
         """JAX's collective over the axis that `over` names."""
-        raise NotImplementedError
+        raise self.lacks("by_jax")
 
     def by_xla(self, operand: Any, everywhere: dict[str, Any]) -> Any:
         """XLA's collective within the groups of partitions that `everywhere` names."""
-        raise NotImplementedError
+        raise self.lacks("by_xla")
 
     def between_partitions(self, operand: Any, channel: int) -> Any:
         """The result by XLA's collective, in a program that runs on each partition."""

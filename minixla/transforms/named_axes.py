@@ -53,7 +53,7 @@ class Axis:
         return self._index
 
     def _made_index(self) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _made_index")
 
     def apply(
         self, operation: type[AxisOperation], operand: Any, groups: Groups = (), **own: Any

@@ -61,7 +61,7 @@ class _Shift(_Bitwise):
 
     def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
         """Patterns of 64 bits shifted by amounts in [0, 63]."""
-        raise NotImplementedError
+        raise self.lacks("shifted")
 
 
 @register

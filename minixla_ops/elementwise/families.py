@@ -105,7 +105,7 @@ class Unary(Elementwise):
 
     def derivative(self, operand: Any, result: Any) -> Any:
         """The derivative of the result with respect to the operand, element by element."""
-        raise NotImplementedError(f"{self.name} has no derivative")
+        raise self.lacks("derivative")
 
     def jvp(self, primals, tangents, results):
         if self.linear_operands is not None:
@@ -131,7 +131,7 @@ class Binary(Elementwise):
         self, lhs: Any, rhs: Any, result: Any
     ) -> tuple[Callable[[], Any], Callable[[], Any]]:
         """The derivatives with respect to lhs and rhs, each behind a function."""
-        raise NotImplementedError(f"{self.name} has no derivative")
+        raise self.lacks("derivatives")
 
     def jvp(self, primals, tangents, results):
         if self.linear_operands is not None:

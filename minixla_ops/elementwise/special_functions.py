@@ -192,7 +192,7 @@ class _Sum(_Special, Binary):
 
     def second(self, order: Any, x: Any) -> Any:
         """The derivative with respect to the second operand."""
-        raise NotImplementedError
+        raise self.lacks("second")
 
 
 @lru_cache(maxsize=1024)

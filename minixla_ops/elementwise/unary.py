@@ -199,7 +199,7 @@ class _BitCount(Unary):
 
     def count(self, bits: np.ndarray, width: int) -> np.ndarray:
         """The result for elements of `width` bits held in an unsigned type."""
-        raise NotImplementedError
+        raise self.lacks("count")
 
     def reference(self, operand):
         kind = element_type(operand.dtype)

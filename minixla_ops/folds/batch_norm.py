@@ -151,11 +151,11 @@ class BatchNorm(Composed):
 
     def formula(self, along: NumpyFeatures, *operands: np.ndarray) -> Sequence[np.ndarray]:
         """The results in NumPy, for operands in the type to compute in."""
-        raise NotImplementedError
+        raise self.lacks("formula")
 
     def program(self, along: Features, *operands: Any) -> Sequence[Any]:
         """The results as values of operations, for operands in the type to compute in."""
-        raise NotImplementedError
+        raise self.lacks("program")
 
     def reference(self, *operands):
         along = NumpyFeatures(operands[0], self.feature_index)

@@ -65,25 +65,25 @@ class Fold(Operation):
 
     def folded(self, operands: Sequence[Any], initials: Sequence[Any]) -> list[Any]:
         """The N results, by differentiable operations; initials may have the results' sizes."""
-        raise NotImplementedError
+        raise self.lacks("folded")
 
     def over_batch(self, at: int) -> tuple[Self, int]:
         """The operation for operands with a batch at `at`, and where the results have it."""
-        raise NotImplementedError
+        raise self.lacks("over_batch")
 
     def sum_transpose(self, cotangent: Any, operand: Shape) -> Any:
         """The operand's cotangent where the computation is a sum."""
-        raise NotImplementedError
+        raise self.lacks("sum_transpose")
 
     def extreme_jvp(self, primals: Sequence[Any], tangents: Sequence[Any], result: Any) -> Any:
         """The jvp where the computation is a maximum or minimum."""
-        raise NotImplementedError
+        raise self.lacks("extreme_jvp")
 
     def extreme_vjp(
         self, cotangent: Any, operands: Sequence[Any], result: Any, active: Sequence[bool]
     ) -> Sequence[Any]:
         """The vjp where the computation is a maximum or minimum."""
-        raise NotImplementedError
+        raise self.lacks("extreme_vjp")
 
     # Derivatives.
 

@@ -94,7 +94,7 @@ class Transfer(Operation):
 
     def at_host(self, *data: np.ndarray) -> Sequence[Any]:
         """What the host does where the program runs in its process: the data that comes in."""
-        raise NotImplementedError
+        raise self.lacks("at_host")
 
     def emit_transfer(
         self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]

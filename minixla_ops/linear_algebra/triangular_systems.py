@@ -75,7 +75,7 @@ class MatrixOperation(Operation):
 
     def lapack_options(self) -> dict[str, str]:
         """The attributes as the routine's letters."""
-        raise NotImplementedError
+        raise self.lacks("lapack_options")
 
     def finish(self, result: Any) -> Any:
         """The result, of what StableHLO's operation gives."""

@@ -116,7 +116,7 @@ class Product(SumOfProducts):
             cotangent: that of the result.
             operands: the values of lhs and rhs; of operand `index` only the shape counts.
         """
-        raise NotImplementedError(f"{self.name} has no transpose rule")
+        raise self.lacks("cotangent")
 
     def transpose(self, cotangents, operands, linear):
         return [

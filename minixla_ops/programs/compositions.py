@@ -26,7 +26,7 @@ class Composed(Operation):
 
     def composition(self, *operands: Any) -> Any:
         """The result (or tuple of results), computed by builders of other operations."""
-        raise NotImplementedError(f"{self.name} has no composition")
+        raise self.lacks("composition")
 
     def reference(self, *operands):
         return as_results(

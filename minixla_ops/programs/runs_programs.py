@@ -42,7 +42,7 @@ class RunsPrograms(Operation):
             The operation; what is known of the operands in the end, as after many iterations; and
             what is known of the results.
         """
-        raise NotImplementedError
+        raise self.lacks("entered")
 
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
@@ -89,7 +89,7 @@ class RunsPrograms(Operation):
         is_threaded: bool,
     ) -> Sequence[str]:
         """`stablehlo`; where `is_threaded`, the first operand and result are tokens."""
-        raise NotImplementedError
+        raise self.lacks("write")
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         # Only a jvp rule applies programs to tangents, and such a rule is linear in them.
@@ -112,7 +112,7 @@ class RunsPrograms(Operation):
         self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None]
     ) -> tuple[Any, Any]:
         """`batch`; programs that draw random numbers need no batched operand."""
-        raise NotImplementedError
+        raise self.lacks("batch_of")
 
 
 def members(operand: Any) -> list[Any]:

@@ -94,7 +94,7 @@ class _Samples(Operation):
 
     def draw(self, first: Any, second: Any, kind: ElementType, sizes: Sequence[int]) -> np.ndarray:
         """The samples in a type that they may be rounded from."""
-        raise NotImplementedError
+        raise self.lacks("draw")
 
     def reference(self, first, second):
         kind = element_type(first.dtype)
@@ -141,7 +141,7 @@ class _Samples(Operation):
 
     def scaled(self, sample: Any, first: Any, second: Any) -> Any:
         """Samples of the parameters from those of parameters 0 and 1."""
-        raise NotImplementedError
+        raise self.lacks("scaled")
 
 
 @lru_cache(maxsize=256)
