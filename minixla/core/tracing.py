@@ -355,7 +355,7 @@ class GraphTrace(Trace):
         seen = None
         if isinstance(operand, Tracer):
             if operand._trace is self:
-                return operand._value  # type: ignore[attr-defined]
+                return operand._value  # type: ignore[attr-defined]  # of its own kind of tracer
             value = self._captured(operand, subject)
         elif isinstance(operand, TupleValue):
             members = [self.capture(element, subject) for element in operand.elements]

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,8 @@ _LISTED = frozenset(
 )
 _BLANKS = bytes.maketrans(b"[]", b"  ")
 
-_Source = str | bytes
+#: Text or the bytes of text.
+_Source = Any
 _Reader = Callable[[_Source, int, int, ElementType, Sequence[int]], np.ndarray]
 
 
@@ -65,7 +67,7 @@ def without_constants(source: _Source) -> tuple[_Source, dict[str, np.ndarray]]:
         constants[name] = data.reshape(-1).view(np.uint8)
         done = end + (_text(source[end : end + 1]) == '"')
     parts.append(source[done:])
-    return _as(source, "").join(parts) if constants else source, constants  # type: ignore[arg-type]
+    return _as(source, "").join(parts) if constants else source, constants
 
 
 # Type checkers do not see that what `_as` gives is of its source's kind: hence `ignore[arg-type]`.
@@ -82,14 +84,14 @@ def _values(source: _Source) -> list[tuple[int, int, _Reader]]:
     found = []
     for opening, closing, reader in (('dense<"0x', '"', _hexadecimal), ("dense<[", ">", _listed)):
         own = len("dense<")
-        start = source.find(_as(source, opening))  # type: ignore[arg-type]
+        start = source.find(_as(source, opening))
         while start >= 0:
-            end = source.find(_as(source, closing), start + own + 1)  # type: ignore[arg-type]
+            end = source.find(_as(source, closing), start + own + 1)
             if end < 0:
                 break
             if end - start >= _LARGE:
                 found.append((start + own, end, reader))
-            start = source.find(_as(source, opening), end)  # type: ignore[arg-type]
+            start = source.find(_as(source, opening), end)
     return sorted(found, key=lambda each: each[0])
 
 
@@ -123,7 +125,7 @@ def _listed(
     while start < end:
         until = end
         if end - start > _PIECE:
-            until = source.find(_as(source, ","), start + _PIECE, end) + 1 or end  # type: ignore[arg-type]
+            until = source.find(_as(source, ","), start + _PIECE, end) + 1 or end
         part = source[start:until]
         piece = part.encode() if isinstance(part, str) else part
         structure.append(piece.translate(None, b"0123456789+-eE \t\r\n"))

@@ -31,7 +31,7 @@ def _activation(adjust: Adjustment) -> Callable[[_Activation], _Activation]:
             result = function(lifted(convert(x, kind)), *args, **kwargs)
             return marked(result, all(map(weak_type_of, (x, *args, *kwargs.values()))))
 
-        return activation  # type: ignore[return-value]
+        return activation  # type: ignore[return-value]  # of the signature it wraps
 
     return made
 

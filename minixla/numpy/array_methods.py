@@ -230,7 +230,7 @@ def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, An
 
 
 def _meant(options: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not np._NoValue}  # type: ignore[attr-defined]
+    return {key: value for key, value in options.items() if value is not np._NoValue}
 
 
 def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:

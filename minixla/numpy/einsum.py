@@ -120,7 +120,7 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
         given = [f"subscripts {text!r}", *operands, str(error)]
         advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
         raise explain(AttributeValueError, "einsum", problem, given, advice) from error
-    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])  # type: ignore[misc, union-attr, index]
+    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])  # type: ignore[misc]  # a list, as einsum_call is set
     if any(len(step[0]) > 2 for step in steps):
         problem = "the path takes three operands or more at once"
         advice = "Give a path of pairs."

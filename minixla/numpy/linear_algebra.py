@@ -90,8 +90,8 @@ class _BatchPlan:
     def __init__(self, left: Shape, right: Shape) -> None:
         a_outer, b_outer = left.dimensions[:-2], right.dimensions[:-2]
         rank = max(len(a_outer), len(b_outer))
-        a_kept: list[int] = []
-        b_kept: list[int] = []
+        a_kept: list[Any] = []
+        b_kept: list[Any] = []
         a_batch: list[int] = []
         b_batch: list[int] = []
         batch: list[int] = []
@@ -111,9 +111,9 @@ class _BatchPlan:
             else:
                 raise _unequal(left, right)
             if at in batch or at in a_free:
-                a_kept.append(a_size)  # type: ignore[arg-type]  # kept axes have a size
+                a_kept.append(a_size)
             if at in batch or at in b_free:
-                b_kept.append(b_size)  # type: ignore[arg-type]
+                b_kept.append(b_size)
         self.a_sizes = (*a_kept, *left.dimensions[-2:])
         self.b_sizes = (*b_kept, *right.dimensions[-2:])
         # DotGeneral gives batch axes, then the free ones of a, then those of b.

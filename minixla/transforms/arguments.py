@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
@@ -23,6 +23,9 @@ from minixla.transforms.places import (
     parameters_of,
     places,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs  # the standard library has it from 3.13 on
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,7 +67,7 @@ def checked_function(fun: Any, subject: str) -> Any:
     return fun
 
 
-def is_single(argnums: int | Sequence[int]) -> bool:
+def is_single(argnums: Any) -> TypeIs[int | str]:
     """Whether `argnums` is one number rather than a sequence."""
     return not isinstance(argnums, Iterable)
 
@@ -76,7 +79,7 @@ def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[i
         TransformError: a position is out of range, or named twice.
     """
     found: list[int] = []
-    for number in map(operator.index, [argnums] if is_single(argnums) else argnums):  # type: ignore[arg-type]
+    for number in map(operator.index, [argnums] if is_single(argnums) else argnums):
         problem = advice = ""
         if not -count <= number < count:
             problem = f"argument {number}, but {count} positional arguments were given"

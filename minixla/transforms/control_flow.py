@@ -28,6 +28,7 @@ from minixla.transforms.places import Places, difference, lifted_leaves, structu
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @api_boundary
@@ -279,8 +280,8 @@ def fori_loop(
 
 def _index_type(lower: Any, upper: Any) -> Any:
     """The wider of the bounds' types."""
-    types = [shape_of(bound).dtype for bound in (lower, upper) if not isinstance(bound, int)]  # type: ignore[union-attr]
-    return np.result_type(*(types or [shape_of(0).dtype]))  # type: ignore[union-attr]
+    types = [array_shape(bound).dtype for bound in (lower, upper) if not isinstance(bound, int)]
+    return np.result_type(*(types or [array_shape(0).dtype]))
 
 
 def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:

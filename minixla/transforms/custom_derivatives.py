@@ -61,7 +61,7 @@ class _Custom:
         self.fun = checked_function(fun, type(self).__name__)
         named = _positions_of(type(self).__name__, fun, nondiff_argnames)
         numbers = (nondiff_argnums,) if is_single(nondiff_argnums) else nondiff_argnums
-        self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])  # type: ignore[misc, operator]
+        self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
         named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
     def _apply(

@@ -16,6 +16,7 @@ from minixla.transforms.arguments import misfit
 from minixla.transforms.places import Places, difference, parameter_names, places
 from minixla.transforms.staging import Staged, stage
 from minixla_ops.elementwise.conversion import convert_element_type
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def carry_places(fun: Callable[..., Any], number: int, init: Any) -> Places:
@@ -48,7 +49,7 @@ def stable_body(
         rows: arrays whose entries the steps get.
     """
     leaves, weak = list(leaves), list(map(weak_type_of, leaves))
-    shapes_of_rows: list[Any] = [shape_of(each).without_dimension(0) for each in rows]  # type: ignore[union-attr]
+    shapes_of_rows: list[Any] = [array_shape(each).without_dimension(0) for each in rows]
     weak_rows = list(map(weak_type_of, rows))
     while True:
         shapes = [*map(shape_of, leaves), *shapes_of_rows]

@@ -64,7 +64,7 @@ class CollectivePermute(_Passing):
     inplace: bool = attribute(Boolean(), default=False, stablehlo=None, hlo=None)
 
     @property
-    def replica_groups(self) -> Groups:  # type: ignore[override]
+    def replica_groups(self) -> Groups:  # type: ignore[override]  # follows from the pairs
         """One group of all that send or receive, which meet."""
         named = {number for pair in self.source_target_pairs for number in pair}
         return (sorted(named),) if named else ()

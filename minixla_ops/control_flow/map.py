@@ -68,7 +68,7 @@ class Map(Composed):
             problem = "the computation does not give one scalar"
             self.refuse("C3", problem, "Return one value of dimensions [].")
         check_computation(self, "C3", "the computation", self.computation, inputs, outputs)
-        return outputs[0].with_dimensions(mapped[0].dimensions)  # type: ignore[union-attr]
+        return outputs[0].with_dimensions(mapped[0].dimensions)
 
     def reference(self, *operands):
         count = len(operands) - self.static_count

@@ -82,7 +82,7 @@ class Comparison(Binary):
         return [_emit_compare(emit, self.direction, "TOTALORDER", operands, shape)]
 
     def hlo_attributes(self, shapes):
-        in_total_order = self.total_order and shapes[0].element_type.is_float  # type: ignore[union-attr]
+        in_total_order = self.total_order and shapes[0].element_type.is_float
         return {"direction": self.direction, "type": "TOTALORDER" if in_total_order else None}
 
     def _is_lexicographic(self, kind: ElementType) -> bool:

@@ -450,4 +450,4 @@ for _name, _function in _ONE_SIDED.items():
     setattr(Tracer, f"__{_name}__", _function)
 if "__array_ufunc__" not in Tracer.__dict__:
     # NumPy's arrays leave operators to tracers.
-    Tracer.__array_ufunc__ = None  # type: ignore[attr-defined]
+    Tracer.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy's protocol

@@ -131,7 +131,7 @@ class CustomCall(Operation):
         outcome = function(*args, **{name: _option_value(value) for name, value in self.options})
         found = tuple(outcome) if isinstance(outcome, (tuple, list)) else (outcome,)
         arrays = tuple([np.asarray(each) for each in found])
-        wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]
+        wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # arrays
         if [(each.shape, each.dtype) for each in arrays] != wanted:
             given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
             raise explain(

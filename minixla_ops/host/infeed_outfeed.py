@@ -88,7 +88,7 @@ class Transfer(Operation):
             self.refuse(label, "an operand is neither data nor its token", advice)
         return data, has_token  # type: ignore[return-value]  # each is a Shape
 
-    def received(self) -> Sequence[AnyShape]:
+    def received(self) -> Sequence[Shape]:
         """The shapes of the data that comes in."""
         return ()
 
@@ -200,7 +200,7 @@ class Infeed(Transfer):
             advice = "Items must be of the shapes and element types that the program reads."
             self.refuse("C3", problem, advice)
         arrays = tuple(
-            [np.asarray(each).astype(s.dtype) for each, s in zip(values, leaves, strict=True)]  # type: ignore[union-attr]
+            [np.asarray(each).astype(s.dtype) for each, s in zip(values, leaves, strict=True)]
         )
         data = arrays if is_tuple else arrays[0]
         return (data, None) if token else data
@@ -226,7 +226,7 @@ class Infeed(Transfer):
         return emit.instruction("get-tuple-element", [name], self.output_shape, index=0)
 
 
-def _leaf_shapes(shape: AnyShape) -> tuple[AnyShape, ...]:
+def _leaf_shapes(shape: AnyShape) -> tuple[Any, ...]:
     return shape.elements if isinstance(shape, TupleShape) else (shape,)
 
 

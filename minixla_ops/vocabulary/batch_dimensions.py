@@ -130,9 +130,12 @@ def _empty_batch(
 ) -> tuple[Any, Any]:
     results = operation.infer(member_shapes(operands, dimensions))
     if type(results) is tuple:
-        empty = tuple(zeros(each.with_dimensions((0, *each.dimensions))) for each in results)  # type: ignore[union-attr]
-        return empty, (0,) * len(empty)
-    return zeros(results.with_dimensions((0, *results.dimensions))), 0  # type: ignore[union-attr]
+        return tuple(map(_no_members, results)), (0,) * len(results)
+    return _no_members(results), 0
+
+
+def _no_members(member: Any) -> Any:
+    return zeros(member.with_dimensions((0, *member.dimensions)))
 
 
 fill_role("batch_by_loop", batch_by_loop)
