@@ -27,6 +27,8 @@ from minixla.transforms.places import (
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # the standard library has it from 3.13 on
 
+#: The attribute that names the others that are methods.
+METHODS = "__jitted_methods__"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
@@ -43,6 +45,8 @@ class Cache(dict[Any, Any]):
 def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
     """`wrapper` with the name, documentation and signature of `fun`."""
     functools.update_wrapper(wrapper, fun)
+    for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
+        del wrapper.__dict__[name]
     return wrapper
 
 

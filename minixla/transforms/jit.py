@@ -16,6 +16,7 @@ from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import raise_ours, stage_for_jax
 from minixla.transforms.arguments import (
+    METHODS,
     Arguments,
     Cache,
     StaticArguments,
@@ -27,6 +28,8 @@ from minixla.transforms.layouts import Layouts
 from minixla.transforms.places import check_leaves
 from minixla.transforms.staging import Staged, stage_once
 from minixla_ops.programs.call import call
+
+_JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 
 
 def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -74,9 +77,10 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             raise
 
     wrapper: Any = named_after(jitted, fun)
-    for method in ("lower", "trace", "eval_shape", "clear_cache"):
+    for method in _JAX_METHODS:
         setattr(wrapper, method, hiding_frames(compiled.method(method)))
     wrapper.graph = hiding_frames(nested.graph)
+    setattr(wrapper, METHODS, (*_JAX_METHODS, "graph"))
     return wrapper
 
 

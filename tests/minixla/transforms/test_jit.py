@@ -375,6 +375,21 @@ def test_methods_of_jax():
     jitted.clear_cache()
 
 
+def test_methods_are_those_of_the_jitted_function_alone():
+    """Once `mx.jit(mx.jit(f), in_shardings=...).lower` was that of the inner function."""
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    sharding = jax.NamedSharding(mesh, jax.P("i"))
+    inner = mx.jit(lambda x: x * 2)
+    inner.note = "the user's"
+    outer = mx.jit(inner, in_shardings=sharding, out_shardings=sharding)
+    lowered = outer.lower(np.ones(4, np.float32))
+    assert lowered.compile().input_shardings[0] == (sharding,)
+    assert outer.note == "the user's"
+    for transformed in (mx.vmap(inner), mx.grad(inner), mx.checkpoint(inner)):
+        assert not hasattr(transformed, "lower")
+        assert not hasattr(transformed, "graph")
+
+
 def test_shapes_instead_of_arrays():
     jitted = mx.jit(lambda x: ops.tanh(x))
     shape = jax.ShapeDtypeStruct((2, 3), jnp.bfloat16)
