@@ -7,9 +7,8 @@ goes where there is room: into the batch dimension, the output features, or the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,8 @@ from minixla_ops.products.convolution_dimensions import (
     ConvolutionDimensions,
 )
 from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
+from minixla_ops.products.dot import DotGeneral
+from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.product import (
     PRECISION,
     PREFERRED_TYPE,
@@ -44,7 +45,6 @@ from minixla_ops.products.product import (
     Product,
     in_common_type,
     is_too_narrow,
-    matrix_product,
 )
 from minixla_ops.programs.call import Call
 from minixla_ops.vocabulary.batch_dimensions import (
@@ -392,49 +392,21 @@ def _grouped_product(
 ) -> np.ndarray:
     """Products of windows with a kernel, group by group; one of the two counts of groups is 1.
 
-    Args:
-        windows: [batch, features, *positions, *sizes].
-        kernel: [output features, features of a group, *sizes].
-        feature_groups: into how many groups the features of windows are cut.
-        batch_groups: into how many groups the batch is cut.
-        result_type: the type of the result, [batch of a group, output features, *positions].
+    Of windows [batch, features, *positions, *sizes] and a kernel [output features, features of a
+    group, *sizes] it is [batch of a group, output features, *positions].
     """
     count = kernel.ndim - 2
-    groups = feature_groups * batch_groups
-    batch, features = windows.shape[:2]
-    positions, sizes = windows.shape[2 : 2 + count], windows.shape[2 + count :]
-    batch, features = batch // batch_groups, features // feature_groups
+    batch, features = windows.shape[0] // batch_groups, windows.shape[1] // feature_groups
+    outputs = kernel.shape[0] // (feature_groups * batch_groups)
     # Cutting a dimension into groups copies nothing; windows are copied out by the product.
-    cut = windows.reshape(batch_groups, batch, feature_groups, features, *positions, *sizes)
-    order = [0, 2, 1, *range(4, 4 + 2 * count), 3]
-    cut = cut.transpose(order).reshape(groups, batch, *positions, *sizes, features)
-    inner, outputs = prod(sizes) * features, kernel.shape[0] // groups
-    weights = kernel.reshape(groups, outputs, features, *sizes)
-    weights = weights.transpose(0, *range(3, 3 + count), 2, 1).reshape(groups, inner, outputs)
-    result = np.empty((groups, batch, *positions, outputs), result_type.dtype)
-    for block in _blocks((batch, *positions[:1]), inner * prod(positions[1:]) * groups):
-        rows = cut[block]
-        product = matrix_product(
-            rows.reshape(groups, prod(rows.shape[1 : 2 + count]), inner), weights, result_type
-        )
-        result[block] = product.reshape(*rows.shape[: 2 + count], outputs)
-    moved = np.moveaxis(result, (0, -1), (1, 2))
-    return moved.reshape(batch, groups * outputs, *positions)
-
-
-def _blocks(counts: Sequence[int], unit: int) -> Iterator[tuple[slice, ...]]:
-    """Indices that cut [groups, batch, first positions, ...] into parts of a bearable size.
-
-    `counts` are the batch and the first positions, if there are any; for one position of one member
-    `unit` elements are copied out.
-    """
-    member = unit * prod(counts[1:])
-    if member <= _BLOCK or len(counts) == 1:
-        step = max(1, _BLOCK // max(1, member))
-        for start in range(0, counts[0], step):
-            yield slice(None), slice(start, start + step)
-        return
-    step = max(1, _BLOCK // unit)
-    for index in range(counts[0]):
-        for start in range(0, counts[1], step):
-            yield slice(None), slice(index, index + 1), slice(start, start + step)
+    cut = windows.reshape(batch_groups, batch, feature_groups, features, *windows.shape[2:])
+    weights = kernel.reshape(batch_groups, feature_groups, outputs, features, *kernel.shape[2:])
+    inner = (*range(4 + count, 4 + 2 * count), 3), (*range(4, 4 + count), 3)
+    product = DotGeneral(DotDimensionNumbers(*inner, (0, 2), (0, 1)), None, result_type)
+    # In blocks along the batch or the first positions, whichever there are more of.
+    axis = 4 if count and cut.shape[4] > batch else 1
+    blocks = np.array_split(cut, max(1, min(cut.shape[axis], cut.size // _BLOCK)), axis)
+    found = [product.reference(block, weights) for block in blocks]
+    # [batch groups, feature groups, batch, *positions, outputs]
+    moved = np.moveaxis(np.concatenate(found, 3 if axis == 4 else 2), (2, -1), (0, 3))
+    return moved.reshape(batch, kernel.shape[0], *windows.shape[2 : 2 + count])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +17,9 @@ _LIST, _NUMBER = Integers(), Integer()
 class ConvolutionDimensionNumbers:
     """Which dimension of the input (lhs), the kernel (rhs) and the output plays which role.
 
-    The fields are those of XLA and StableHLO. Prints as HLO does: `b01f_01io->b01f`, where the
-    digit k stands at the k-th spatial dimension.
-
-    Attributes:
-        input_batch_dimension: of lhs.
-        input_feature_dimension: of lhs.
-        input_spatial_dimensions: of lhs, in the order of window_strides and padding.
-        kernel_input_feature_dimension: of rhs.
-        kernel_output_feature_dimension: of rhs.
-        kernel_spatial_dimensions: of rhs, in the same order.
-        output_batch_dimension: of the result.
-        output_feature_dimension: of the result.
-        output_spatial_dimensions: of the result, in the same order.
+    The fields are those of XLA and StableHLO, for lhs (`input_...`), rhs (`kernel_...`) and the
+    result (`output_...`); spatial dimensions are in the order of window_strides and padding.
+    Prints as HLO does: `b01f_01io->b01f`, where the digit k stands at the k-th spatial dimension.
     """
 
     input_batch_dimension: int
@@ -76,45 +66,20 @@ class ConvolutionDimensionNumbers:
         return cls.of(order, order, order)
 
     @classmethod
-    def from_letters(cls, lhs: str, rhs: str, output: str) -> ConvolutionDimensionNumbers:
-        """The numbers from JAX's strings, such as `NHWC`, `HWIO`, `NHWC`.
+    def from_letters(
+        cls, lhs: Sequence[str], rhs: Sequence[str], output: Sequence[str]
+    ) -> ConvolutionDimensionNumbers:
+        """The numbers from JAX's `NHWC`, `HWIO`, `NHWC`, or HLO's `b01f`, `01io`, `b01f`.
 
         Raises:
             ValueError: a letter is missing or repeated, or spatial letters differ.
         """
-        spatial = [letter for letter in rhs if letter not in "IO"]
-        return cls._of_letters((lhs, rhs, output), "NC", "OI", spatial)
-
-    @classmethod
-    def from_labels(cls, labels: str) -> ConvolutionDimensionNumbers:
-        """The numbers from HLO's `dim_labels`, such as `b01f_01io->b01f`.
-
-        Raises:
-            ValueError: it is not in this form.
-        """
-        match = re.fullmatch(r"(\w+)_(\w+)->(\w+)", labels)
-        if match is None:
-            raise ValueError(f"must be such as b01f_01io->b01f, not {labels!r}")
-        return cls.from_roles(*match.groups())
-
-    @classmethod
-    def from_roles(
-        cls, lhs: Sequence[str], rhs: Sequence[str], output: Sequence[str]
-    ) -> ConvolutionDimensionNumbers:
-        """The numbers from what each dimension is: b, f, i, o or a spatial index.
-
-        Raises:
-            ValueError: one of these is missing or repeated.
-        """
-        spatial = [str(index) for index in range(len(rhs) - 2)]
-        return cls._of_letters((lhs, rhs, output), "bf", "oi", spatial)
-
-    @classmethod
-    def _of_letters(
-        cls, texts: Iterable[Sequence[str]], data: str, kernel: str, spatial: Sequence[str]
-    ) -> ConvolutionDimensionNumbers:
-        letters = zip(texts, (data, kernel, data), strict=True)
-        return cls.of(*[_positions(text, [*own, *spatial]) for text, own in letters])
+        if "I" in rhs or "O" in rhs:
+            data, kernel, spatial = "NC", "OI", [letter for letter in rhs if letter not in "IO"]
+        else:
+            data, kernel, spatial = "bf", "oi", [str(index) for index in range(len(rhs) - 2)]
+        pairs = (lhs, data), (rhs, kernel), (output, data)
+        return cls.of(*[_positions(text, [*own, *spatial]) for text, own in pairs])
 
     @property
     def lhs(self) -> tuple[int, ...]:
@@ -184,13 +149,15 @@ class ConvolutionDimensions(Attribute):
         if isinstance(value, ConvolutionDimensionNumbers):
             return value
         if isinstance(value, str):
-            return ConvolutionDimensionNumbers.from_labels(value)
+            match = re.fullmatch(r"(\w+)_(\w+)->(\w+)", value)
+            if match is None:
+                raise ValueError(f"must be such as b01f_01io->b01f, not {value!r}")
+            return ConvolutionDimensionNumbers.from_letters(*match.groups())
         lhs, rhs, output = value
         if isinstance(lhs, str):
             return ConvolutionDimensionNumbers.from_letters(lhs, rhs, output)
-        return ConvolutionDimensionNumbers.of(
-            *map(Integers(minimum=0).canonical, (lhs, rhs, output))
-        )
+        lists = map(Integers(minimum=0).canonical, (lhs, rhs, output))
+        return ConvolutionDimensionNumbers.of(*lists)
 
     def stablehlo(self, value: ConvolutionDimensionNumbers) -> str:
         """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
@@ -200,7 +167,7 @@ class ConvolutionDimensions(Attribute):
     def read(self, written: str) -> ConvolutionDimensionNumbers:
         """The numbers that StableHLO's form says."""
         texts = [each.split(", ") for each in re.findall(r"\[([^]]*)\]", written)]
-        return ConvolutionDimensionNumbers.from_roles(*texts)
+        return ConvolutionDimensionNumbers.from_letters(*texts)
 
     def hlo(self, value: ConvolutionDimensionNumbers) -> str:
         """`b01f_01io->b01f`."""
