@@ -222,7 +222,7 @@ def _reduce_window(
 ) -> Any:
     shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
     given = window_dimensions, window_strides, padding, base_dilations, window_dilations
-    window = resolve_window("reduce_window", shapes[0].dimensions, *given)
+    window = resolve_window(shapes[0].dimensions, *given)
     return ReduceWindow(graph, *window)(*values)
 
 

@@ -5,6 +5,7 @@ ReduceWindow, SelectAndScatter and the convolutions describe their windows with 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import operator
@@ -15,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minixla.core.attributes import Attribute, Integer
-from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla_ops.movement.pads import Pad
 from minixla_ops.vocabulary.shorthand import listed
 
 Pairs = tuple[tuple[int, int], ...]
@@ -28,7 +29,7 @@ class PaddingPairs(Attribute):
 
     is_ambiguous = False
 
-    description = "a sequence of pairs (low, high) of integers"
+    description = '"SAME", "VALID" or a pair (low, high) of integers for each dimension'
 
     def canonical(self, value: Any) -> Pairs:
         """The pairs as a tuple of tuples."""
@@ -148,6 +149,12 @@ class Window(NamedTuple):
             result = result & there.T.reshape(shape)
         return result.reshape(math.prod(self.sizes), *result.shape[rank:])
 
+    @property
+    def padding_config(self) -> tuple[tuple[int, int, int], ...]:
+        """What `pad` does to the base: dilation and padding."""
+        pairs = zip(self.padding, self.base_dilations, strict=True)
+        return tuple([(low, high, dilation - 1) for (low, high), dilation in pairs])
+
     def padded(self, base: Sequence[int]) -> tuple[int, ...]:
         """The sizes of the base after dilation and padding; never below 0."""
         dilated = map(dilated_size, base, self.base_dilations)
@@ -159,17 +166,23 @@ class Window(NamedTuple):
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
 
 
-_DILATIONS = "base_dilations", "window_dilations"
-_FIELD_NAMES = "window_dimensions", "window_strides", "padding", *_DILATIONS
+_FIELD_NAMES = (
+    *("window_dimensions", "window_strides", "padding"),
+    *("base_dilations", "window_dilations"),
+)
 
 
 class Windowed(Operation):
     """Base class of operations that have a window's fields among their attributes."""
 
+    window_dimensions: Any
+
     @cached_property
     def window(self) -> Window:
         """The window; dilations are 1 where the operation has none."""
-        return window_of(*[each for name, each in self.values.items() if name in _FIELD_NAMES])
+        fields = [self.values.get(name) for name in _FIELD_NAMES]
+        ones = (1,) * len(self.window_dimensions)
+        return Window(*[ones if each is None else each for each in fields])
 
     def hlo_attributes(self, shapes):
         return {"window": self.window.hlo, **super().hlo_attributes(shapes)}
@@ -198,62 +211,7 @@ def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
     return [shape.dimensions[dimension] for dimension in dimensions]
 
 
-def window_of(
-    window_dimensions: tuple[int, ...],
-    window_strides: tuple[int, ...],
-    padding: Pairs,
-    base_dilations: tuple[int, ...] | None = None,
-    window_dilations: tuple[int, ...] | None = None,
-) -> Window:
-    """The window that attributes of these names describe; dilations default to 1."""
-    ones = (1,) * len(window_dimensions)
-    steps = [ones if each is None else each for each in (base_dilations, window_dilations)]
-    return Window(window_dimensions, window_strides, padding, *steps)
-
-
-def resolve_padding(
-    subject: str,
-    padding: Any,
-    base: Sequence[int],
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    base_dilations: Sequence[int] | None = None,
-    window_dilations: Sequence[int] | None = None,
-) -> Pairs:
-    """Explicit padding for `"SAME"`, `"VALID"` or pairs.
-
-    SAME takes the sizes of the dilated base and the dilated window.
-
-    Args:
-        subject: the builder's name, for the error.
-        padding: `"SAME"`, `"VALID"` (in any case) or a sequence of pairs (low, high).
-        base: the sizes of the dimensions that the window slides over.
-        sizes: the window's sizes.
-        strides: its strides.
-        base_dilations: default 1 everywhere.
-        window_dilations: default 1 everywhere.
-
-    Raises:
-        AttributeValueError: another string, or not pairs of integers.
-    """
-    if not isinstance(padding, str):
-        try:
-            return PaddingPairs().canonical(padding)
-        except (TypeError, ValueError) as error:
-            raise _bad_padding(subject, padding, str(error)) from None
-    kind = padding.upper()
-    if kind == "VALID":
-        return ((0, 0),) * len(base)
-    if kind != "SAME":
-        raise _bad_padding(subject, padding, "it is no kind of padding")
-    ones = (1,) * len(base)
-    extents = map(dilated_size, base, base_dilations or ones)
-    window_extents = map(dilated_size, sizes, window_dilations or ones)
-    return tuple(map(same_padding, extents, window_extents, strides))
-
-
 def resolve_window(
-    subject: str,
     base: Sequence[int],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
@@ -261,27 +219,22 @@ def resolve_window(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> Window:
-    """A builder's arguments as a Window; see `resolve_padding`.
+    """A builder's arguments as a Window over `base`; dilations default to 1.
 
-    Nothing but the padding is checked: that is for the operation, by `Windowed.check_window`.
-
-    Raises:
-        AttributeValueError: the padding is none.
+    `"SAME"` and `"VALID"` (in any case) become pairs; SAME takes the sizes of the dilated base and
+    the dilated window. What is wrong stays as it is: that is for the operation to refuse.
     """
     sizes, strides = listed(window_dimensions), listed(window_strides)
-    ones = (1,) * len(base)
+    ones, pairs = (1,) * len(base), padding
     steps = [ones if each is None else listed(each) for each in (base_dilations, window_dilations)]
-    try:
-        pairs = resolve_padding(subject, padding, base, sizes, strides, *steps)
-    except (TypeError, ZeroDivisionError):  # of SAME: another argument is wrong
+    kind = padding.upper() if isinstance(padding, str) else ""
+    if kind in ("SAME", "VALID"):
         pairs = ((0, 0),) * len(base)
+    if kind == "SAME":
+        with contextlib.suppress(TypeError, ZeroDivisionError):  # another argument is wrong
+            extents = map(dilated_size, base, steps[0]), map(dilated_size, sizes, steps[1])
+            pairs = tuple(map(same_padding, *extents, strides))
     return Window(sizes, strides, pairs, *steps)
-
-
-def _bad_padding(subject: str, padding: Any, why: str) -> AttributeValueError:
-    problem = "attribute padding has a value that it cannot take"
-    advice = 'padding must be "SAME", "VALID" or a pair (low, high) of integers for each dimension.'
-    return explain(AttributeValueError, subject, problem, [f"padding = {padding!r}", why], advice)
 
 
 def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
@@ -289,27 +242,10 @@ def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
 
     The window describes the array's last dimensions; those before are kept.
     """
-    kept = array.ndim - len(window.sizes)
-    base = array.shape[kept:]
-    if not any(map(any, window.padding)) and set(window.base_dilations) <= {1}:
+    config = window.padding_config
+    if not any(map(any, config)):
         return array
-    result = np.full((*array.shape[:kept], *window.padded(base)), fill, array.dtype)
-    targets: list[slice] = [slice(None)] * kept
-    sources: list[slice] = [slice(None)] * kept
-    columns = zip(base, window.padding, window.base_dilations, strict=True)
-    for size, (low, high), dilation in columns:
-        extent = dilated_size(size, dilation)
-        # Element i lands at low + i * dilation; those outside [0, extent + low + high) are cut off.
-        first = max(0, -(low // dilation)) if low < 0 else 0
-        stop = min(size, -(-(extent + high) // dilation)) if high < 0 else size
-        count = max(stop - first, 0)
-        start = low + first * dilation
-        sources.append(slice(first, first + count))
-        targets.append(
-            slice(start, start + dilated_size(count, dilation), dilation) if count else slice(0, 0)
-        )
-    result[tuple(targets)] = array[tuple(sources)]
-    return result
+    return Pad((*[(0, 0, 0)] * (array.ndim - len(config)), *config)).reference(array, fill)
 
 
 def window_view(padded: np.ndarray, window: Window) -> np.ndarray:

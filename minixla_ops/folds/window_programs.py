@@ -43,10 +43,7 @@ def window_elements(operand: Any, window: Window) -> list[Any]:
 
 
 def _padded(operand: Any, window: Window) -> Any:
-    config = [
-        (low, high, dilation - 1)
-        for (low, high), dilation in zip(window.padding, window.base_dilations, strict=True)
-    ]
+    config = window.padding_config
     if not any(map(any, config)):
         return operand
     if all(low <= 0 and high <= 0 and not holes for low, high, holes in config):

@@ -222,7 +222,7 @@ def _select_and_scatter(
     (shape,) = SelectAndScatter.array_shapes([shape_of(operand, name)])
     scalars = [Shape(shape.element_type)] * 2
     (initial,) = initial_values([shape], [init_value])
-    window = resolve_window(name, shape.dimensions, window_dimensions, window_strides, padding)
+    window = resolve_window(shape.dimensions, window_dimensions, window_strides, padding)
     record = SelectAndScatter(
         computation_of(select, scalars, name), *window[:3], computation_of(scatter, scalars, name)
     )

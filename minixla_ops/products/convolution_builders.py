@@ -15,7 +15,7 @@ from minixla.core.builders import named_like
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla_ops.folds.sliding_windows import Pairs, resolve_padding, sizes_at
+from minixla_ops.folds.sliding_windows import resolve_window, sizes_at
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.vocabulary.shorthand import listed
@@ -43,18 +43,17 @@ def conv_general_dilated(
         rank = shape.rank if isinstance(shape, Shape) else 2
         dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
     groups = feature_group_count, batch_group_count
+    is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
     operation = ConvGeneralDilated(
         strides,
-        ((0, 0),) * count if isinstance(padding, str) else listed(padding, 2),
-        (1,) * count if lhs_dilation is None else listed(lhs_dilation),
-        (1,) * count if rhs_dilation is None else listed(rhs_dilation),
-        (False,) * count if window_reversal is None else listed(window_reversal),
+        ((0, 0),) * count if is_named else padding,
+        (1,) * count if lhs_dilation is None else lhs_dilation,
+        (1,) * count if rhs_dilation is None else rhs_dilation,
+        (False,) * count if window_reversal is None else window_reversal,
         *(dimension_numbers, *groups, precision_config, preferred_element_type),
     )
-    if isinstance(padding, str):
-        operation = operation.replace(
-            padding=_pairs(operation, padding, shape_of(lhs), shape_of(rhs))
-        )
+    if is_named:
+        operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
     return operation(lhs, rhs)
 
 
@@ -62,14 +61,15 @@ named_like(conv_general_dilated, ConvGeneralDilated)
 
 
 @api_boundary
-def _pairs(operation: ConvGeneralDilated, padding: str, lhs: AnyShape, rhs: AnyShape) -> Pairs:
-    """The padding that "SAME" or "VALID" stands for."""
-    resolve_padding(operation.builder_name, padding, (), (), ())  # it refuses other strings
+def _padded(
+    operation: ConvGeneralDilated, padding: Any, lhs: AnyShape, rhs: AnyShape
+) -> ConvGeneralDilated:
+    """The operation with the padding that "SAME" or "VALID" stands for."""
     operation.infer((lhs, rhs))  # it refuses what does not fit
     given, kernel = operation.array_shapes([lhs, rhs])
     base = sizes_at(given, operation.dimension_numbers.input_spatial_dimensions)
-    sizes, strides, _, *dilations = operation.window(kernel.dimensions)
-    return resolve_padding(operation.builder_name, padding, base, sizes, strides, *dilations)
+    window = operation.window(kernel.dimensions)._replace(padding=padding)
+    return operation.replace(padding=resolve_window(base, *window).padding)
 
 
 def _plainer(name: str, summary: str, *omitted: str) -> Callable[..., Any]:

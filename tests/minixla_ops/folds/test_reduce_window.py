@@ -143,7 +143,7 @@ def test_windows(name):
     function, (operand,) = ordered[name]
     (result,) = reference_graph(graph_of(function, [operand]), [operand])
     (lowered,) = unwrapped(by_xla[name])
-    window = resolve_window("", operand.shape, *WINDOWS[name])
+    window = resolve_window(operand.shape, *WINDOWS[name])
     assert np.array_equal(total, brute_force(operand, window, lambda a, b: a + b, 0))
     assert np.array_equal(largest, brute_force(operand, window, max, LEAST))
     assert np.array_equal(result, brute_force(operand, window, lambda a, b: a * 3 - b, 1))
@@ -212,7 +212,7 @@ def test_sums_of_floats(kind):
     rows, by_xla, interpreted = sums()
     function, (operand,) = rows[kind]
     wide = np.complex128 if dtype.kind == "c" else np.float64
-    window = resolve_window("", operand.shape, (3, 3), (2, 2), "SAME")
+    window = resolve_window(operand.shape, (3, 3), (2, 2), "SAME")
     truth = brute_force(operand.astype(wide), window, lambda a, b: a + b, 0)
     scale = brute_force(np.abs(operand.astype(wide)), window, lambda a, b: a + b, 0)
     eps = float(ml_dtypes.finfo(dtype).eps)

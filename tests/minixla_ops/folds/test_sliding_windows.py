@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from jax import lax
 
+import minixla_ops as ops
 from minixla.core.errors import AttributeValueError
 from minixla_ops.folds.sliding_windows import (
     PaddingPairs,
     Window,
     dilated_size,
     padded_base,
-    resolve_padding,
     resolve_window,
     same_padding,
-    window_of,
     window_positions,
     window_view,
 )
@@ -57,26 +56,26 @@ def test_same_padding_uses_the_strided_formula_and_puts_the_odd_element_high():
 def test_padding_strings_are_those_of_jax(padding):
     for base, size, stride in itertools.product(range(1, 9), range(1, 5), range(1, 4)):
         expected = lax.padtype_to_pads((base,), (size,), (stride,), padding)
-        assert list(resolve_padding("f", padding, (base,), (size,), (stride,))) == expected
+        assert list(resolve_window((base,), (size,), (stride,), padding).padding) == expected
 
 
 def test_same_takes_dilated_sizes():
     # A base of 3 and 2 holes (extent 5), a window of 2 and 1 hole (extent 3).
-    assert resolve_padding("f", "SAME", (3,), (2,), (1,), (2,), (2,)) == ((1, 1),)
+    assert resolve_window((3,), (2,), (1,), "SAME", (2,), (2,)).padding == ((1, 1),)
 
 
 @pytest.mark.parametrize(
     ("padding", "phrase"),
     [
-        ("FULL", "no kind of padding"),
+        ("FULL", "not 'FULL'"),
         ([(1,)], "padding = [(1,)]"),
         (3, "pairs"),
         ([(0, 0.5)], "0.5"),
     ],
 )
 def test_bad_padding_is_rejected(padding, phrase):
-    with pytest.raises(AttributeValueError, match="conv: attribute padding") as caught:
-        resolve_padding("conv", padding, (4,), (2,), (1,))
+    with pytest.raises(AttributeValueError, match="reduce_window: attribute padding") as caught:
+        ops.reduce_window(np.zeros(4, np.float32), 0, ops.add, (2,), (1,), padding)
     assert phrase in str(caught.value)
     assert '"SAME", "VALID" or a pair' in str(caught.value)
 
@@ -200,17 +199,18 @@ def test_a_dimension_can_be_inserted():
 
 
 @pytest.mark.parametrize(
-    ("window", "text"),
+    ("arguments", "text"),
     [
-        (window_of((2, 2), (1, 1), ((0, 0), (0, 0))), "{size=2x2}"),
-        (window_of((2, 2), (2, 1), ((0, 1), (-1, 0))), "{size=2x2 stride=2x1 pad=0_1x-1_0}"),
-        (window_of((2,), (1,), ((0, 0),), (2,), (3,)), "{size=2 lhs_dilate=2 rhs_dilate=3}"),
+        (((2, 2), (1, 1), ((0, 0), (0, 0))), "{size=2x2}"),
+        (((2, 2), (2, 1), ((0, 1), (-1, 0))), "{size=2x2 stride=2x1 pad=0_1x-1_0}"),
+        (((2,), (1,), ((0, 0),), (2,), (3,)), "{size=2 lhs_dilate=2 rhs_dilate=3}"),
     ],
 )
-def test_hlo_notation(window, text):
+def test_hlo_notation(arguments, text):
+    window = resolve_window((4,) * len(arguments[0]), *arguments)
     assert window.hlo == text
 
 
 def test_a_wrong_argument_beside_same_is_left_for_the_operation_to_reject():
-    assert resolve_window("f", (4,), (2,), (0,), "SAME").strides == (0,)
-    assert resolve_window("f", (4, 4), (2,), (1,), "SAME").sizes == (2,)
+    assert resolve_window((4,), (2,), (0,), "SAME").strides == (0,)
+    assert resolve_window((4, 4), (2,), (1,), "SAME").sizes == (2,)

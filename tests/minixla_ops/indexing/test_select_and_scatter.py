@@ -67,7 +67,7 @@ def scattered(name, select=ops.ge, scatter=ops.add):
 
 def positions_of(name):
     sizes, *window = WINDOWS[name]
-    return resolve_window("", sizes, *window).positions(sizes)
+    return resolve_window(sizes, *window).positions(sizes)
 
 
 def operands_of(name, values="distinct", start=0.0):
@@ -151,7 +151,7 @@ def test_windows_that_meet_nothing_scatter_nothing():
 
 def brute_force(name, operand, source, start, keeps, scatter):
     sizes, *arguments = WINDOWS[name]
-    window = resolve_window("", sizes, *arguments)
+    window = resolve_window(sizes, *arguments)
     numbers = np.arange(operand.size).reshape(sizes)
     result = np.full(operand.size, start, operand.dtype)
     for position in np.ndindex(*source.shape):
@@ -288,7 +288,7 @@ def test_complex_values_with_a_select_of_their_own():
 
 @pytest.mark.parametrize("sizes", [(0, 4), (4, 0), (1, 1)])
 def test_sizes(sizes):
-    window = resolve_window("", sizes, (2, 2), (2, 2), "SAME")
+    window = resolve_window(sizes, (2, 2), (2, 2), "SAME")
     operands = [np.ones(sizes, np.float32), np.ones(window.positions(sizes), np.float32)]
     check_operation(
         lambda x, s: ops.select_and_scatter(x, ops.ge, (2, 2), (2, 2), "SAME", s, 0.0, ops.add),
@@ -327,7 +327,7 @@ def test_text(native):
 def test_the_program_holds_no_large_constants():
     window = ((1, 2, 2, 1), (1, 2, 2, 1), "SAME")
     sizes = (8, 31, 31, 16)
-    source = np.ones(resolve_window("", sizes, *window).positions(sizes), np.float32)
+    source = np.ones(resolve_window(sizes, *window).positions(sizes), np.float32)
     graph = graph_of(
         lambda x, s: ops.select_and_scatter(x, ops.ge, *window, s, 0.0, ops.add),
         [np.ones(sizes, np.float32), source],
