@@ -175,13 +175,11 @@ _FIELD_NAMES = (
 class Windowed(Operation):
     """Base class of operations that have a window's fields among their attributes."""
 
-    window_dimensions: Any
-
     @cached_property
     def window(self) -> Window:
         """The window; dilations are 1 where the operation has none."""
-        fields = [self.values.get(name) for name in _FIELD_NAMES]
-        ones = (1,) * len(self.window_dimensions)
+        fields: list[Any] = [self.values.get(name) for name in _FIELD_NAMES]
+        ones = (1,) * len(fields[0])
         return Window(*[ones if each is None else each for each in fields])
 
     def hlo_attributes(self, shapes):

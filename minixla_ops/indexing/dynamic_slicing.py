@@ -14,10 +14,13 @@ from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.indexing.bounded_windows import clamped_starts
+from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minixla_ops.indexing.scatter import Scatter
 from minixla_ops.indexing.scatter_computations import overwrite
 from minixla_ops.movement.slicing import box, inserted
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, move_dimension
+from minixla_ops.programs.computations import computation_of
+from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
 from minixla_ops.vocabulary.casting import emit_converted
 from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand_list, splat, zeros
 
@@ -122,7 +125,10 @@ class DynamicSlice(AtStartIndices):
     def batch(self, operands, dimensions):
         (operand, *starts), (at, *starts_at) = operands, dimensions
         if any(each is not None for each in starts_at):
-            return _gather(operand, at, starts, starts_at, self.slice_sizes)
+            whole = tuple(range(len(starts)))
+            gather = Gather(GatherDimensionNumbers(whole, (), whole, 0), self.slice_sizes)
+            vectors = _index_vectors(starts, starts_at, batch_size(operands, dimensions))
+            return gather.batch([operand, vectors], [at, 0])  # it clamps too
         assert at is not None
         sizes = inserted(self.slice_sizes, at, array_shape(operand).dimensions[at])
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
@@ -185,10 +191,17 @@ class DynamicUpdateSlice(AtStartIndices):
     def batch(self, operands, dimensions):
         (operand, update, *starts), (at, update_at, *starts_at) = operands, dimensions
         size = batch_size(operands, dimensions)
-        operand = move_batch(operand, at, 0, size)
-        update = move_batch(update, update_at, 0, size)
         if any(each is not None for each in starts_at):
-            return _scatter(operand, update, starts, starts_at, size), 0
+            one, box_of_one = map(array_shape, member_shapes(operands, dimensions)[:2])
+            whole = tuple(range(one.rank))
+            numbers = ScatterDimensionNumbers(whole, (), whole, 0)
+            computation = computation_of(overwrite, [Shape(one.element_type)] * 2, self.name)
+            scatter = Scatter(numbers, computation, unique_indices=True, indices_in_bounds=True)
+            vectors = _index_vectors(starts, starts_at, size)
+            in_rows = numbers._replace(index_vector_dim=1)
+            clamped = clamped_starts(vectors, in_rows, one.dimensions, box_of_one.dimensions)
+            return scatter.batch([operand, clamped, update], [at, 0, update_at])
+        operand, update = move_batch(operand, at, 0, size), move_batch(update, update_at, 0, size)
         return dynamic_update_slice(operand, update, [0, *starts]), 0
 
 
@@ -220,45 +233,3 @@ def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size
     pairs = zip(starts, dimensions, strict=True)
     columns = [ops.reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]
     return ops.concat_in_dim(columns, 1)
-
-
-def _gather(
-    operand: Any, at: int | None, starts: Sequence[Any], starts_at: Any, slice_sizes: Sequence[int]
-) -> tuple[Any, int]:
-    """DynamicSlice over a batch of start indices: one gather, which clamps too."""
-    size = batch_size([operand, *starts], [at, *starts_at])
-    batched: tuple[int, ...] = ()
-    if at is not None:
-        operand, batched = move_dimension(operand, at, 0), (0,)
-    rank = len(slice_sizes)
-    numbers = GatherDimensionNumbers(
-        offset_dims=range(1, rank + 1),
-        collapsed_slice_dims=(),
-        start_index_map=range(len(batched), rank + len(batched)),
-        index_vector_dim=1,
-        operand_batching_dims=batched,
-        start_indices_batching_dims=batched,
-    )
-    sizes = (*[min(size, 1)] * len(batched), *slice_sizes)
-    return ops.gather(operand, _index_vectors(starts, starts_at, size), numbers, sizes), 0
-
-
-def _scatter(
-    operand: Any, update: Any, starts: Sequence[Any], starts_at: Sequence[int | None], size: int
-) -> Any:
-    """DynamicUpdateSlice over a batch of start indices: one scatter of clamped indices."""
-    sizes, windows = array_shape(operand).dimensions, array_shape(update).dimensions
-    window_dims = range(1, len(sizes))
-    numbers = ScatterDimensionNumbers(
-        update_window_dims=window_dims,
-        inserted_window_dims=(),
-        scatter_dims_to_operand_dims=window_dims,
-        index_vector_dim=1,
-        operand_batching_dims=(0,),
-        scatter_indices_batching_dims=(0,),
-    )
-    rows = _index_vectors(starts, starts_at, size)
-    clamped = clamped_starts(rows, numbers, sizes, (1, *windows[1:]))
-    return ops.scatter(
-        operand, clamped, update, overwrite, numbers, unique_indices=True, indices_in_bounds=True
-    )

@@ -10,7 +10,7 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
-from minixla_ops.indexing.index_numbers import IndexNumbers, without_vectors
+from minixla_ops.indexing.index_numbers import IndexNumbers, window_dimensions, without_vectors
 from minixla_ops.vocabulary.casting import emit_converted
 
 
@@ -154,6 +154,25 @@ def element_places(
             place = place + np.arange(sizes[dimension]).reshape(-1, *[1] * after)
         places.append(place)
     return places
+
+
+def target_places(
+    indices: np.ndarray, dimensions: Sequence[int], numbers: IndexNumbers, windows: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where each element of each window is in the flat operand, and whether it is inside.
+
+    The positions of those outside mean nothing. Both have the sizes of the indices without
+    index_vector_dim, then those of the windows.
+    """
+    outer, starts = window_starts(indices, dimensions, numbers)
+    inner = window_dimensions(len(dimensions), numbers)
+    sizes = (*outer, *(windows[d] for d in inner))
+    places, inside = np.zeros(sizes, np.int64), np.ones(sizes, bool)
+    along = element_places(dict(enumerate(starts)), inner, windows)
+    for place, size in zip(along, dimensions, strict=True):
+        inside &= (place >= 0) & (place < size)
+        places = places * size + place
+    return places, inside
 
 
 def _as_s64(indices: np.ndarray) -> np.ndarray:

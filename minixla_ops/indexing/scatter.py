@@ -30,10 +30,9 @@ from minixla_ops.indexing.index_numbers import (
     window_sizes,
     without_vectors,
 )
-from minixla_ops.indexing.indexed_windows import IndexedWindows
-from minixla_ops.indexing.numpy_scatter import apply_updates, target_places
-from minixla_ops.indexing.scatter_computations import split
-from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_transpose, scatter_vjp
+from minixla_ops.indexing.indexed_windows import IndexedWindows, target_places
+from minixla_ops.indexing.scatter_computations import apply_updates, split
+from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import (
     check_computation,
@@ -212,10 +211,10 @@ class Scatter(IndexedWindows):
         return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))
 
     def transpose(self, cotangents, operands, linear):
-        return scatter_transpose(self, as_tuple(cotangents), operands, linear)
+        return scatter_pull(self, as_tuple(cotangents), operands, None, linear)
 
     def vjp(self, cotangents, operands, results, active):
-        return scatter_vjp(self, as_tuple(cotangents), operands, as_tuple(results), active)
+        return scatter_pull(self, as_tuple(cotangents), operands, as_tuple(results), active)
 
     def batch(self, operands, dimensions):
         numbers, size = self.dimension_numbers, batch_size(operands, dimensions)

@@ -3,24 +3,24 @@
 Sums, differences and overwriting are linear. Maxima and minima share their derivative equally
 among all that attain the result. Everything else goes forwards as one scatter of pairs of value
 and tangent; backwards it takes one pullback of the computation where no element is updated twice,
-and otherwise one window after another, which is right for every computation: going forwards over
-the windows applies the updates and keeps what each one found; going back takes the computation's
-pullback there. That costs K sequential steps for K windows, each as long as a window is large, and
-arrays as large as the updates in between. The steps are written out one after another, so the
-program grows with K, too: promise `unique_indices` where it holds.
+and otherwise one window after another, which is right for every computation: a loop forwards over
+the windows applies the updates and keeps what each one found; one backwards takes the computation's
+pullback there. Those are K sequential steps for K windows, each as long as a window is large, and
+arrays as large as the updates in between: promise `unique_indices` where it holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph
-from minixla.core.linear import not_linear
+from minixla.core.linear import not_linear, spread
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import tangents_of_fold
@@ -139,15 +139,12 @@ class _Part(NamedTuple):
     def jvp(self, of_operand: Any, of_update: Any) -> Any:
         """The tangent of the result, None for zero."""
         combination, write = self.combination, self.places.write
-        if combination == "keep" or (of_update is None and combination in ("add", "sub")):
+        is_unmoved = of_operand is None or combination in ("add", "sub")
+        if combination == "keep" or (of_update is None and is_unmoved):
             return of_operand
-        if of_operand is None and of_update is None:
-            return None
-        if combination in ("add", "sub", "set"):
-            moved = instantiate(of_operand, self.operand), instantiate(of_update, self.update)
-            return write(*moved, self.computation)
-        if combination == "mul" and of_update is None:
-            return write(of_operand, self.update, self.computation)
+        if self.is_linear_in(of_update is not None):
+            moved = self.update if combination == "mul" else instantiate(of_update, self.update)
+            return write(instantiate(of_operand, self.operand), moved, self.computation)
         if combination in ("max", "min"):
             loses, update_loses, count = self._losers()
             moved = _unless(loses, of_operand, self.operand)
@@ -159,30 +156,23 @@ class _Part(NamedTuple):
         """The cotangents of operand and update that are wanted, None for zero."""
         if cotangent is None or not (of_operand or of_update):
             return None, None
-        if self.is_linear_in(of_update):
-            return self.linear_pull(cotangent, of_operand, of_update)
-        if self.combination in ("max", "min"):
+        places, combination = self.places, self.combination
+        if combination in ("max", "min"):
             loses, update_loses, count = self._losers()
             share = cotangent / count
             return (
                 _unless(loses, share, self.operand) if of_operand else None,
-                _unless(update_loses, self.places.read(share), self.update) if of_update else None,
+                _unless(update_loses, places.read(share), self.update) if of_update else None,
             )
-        given = [cotangent], [self.operand], [self.update]
-        return _general_pull(self.places, self.computation, *given)[0]
-
-    def linear_pull(self, cotangent: Any, of_operand: bool, of_update: bool) -> tuple[Any, Any]:
-        """`pull` where the scatter is linear in what is wanted."""
-        if cotangent is None or not (of_operand or of_update):
-            return None, None
-        places, combination = self.places, self.combination
+        if not self.is_linear_in(of_update):
+            given = [cotangent], [self.operand], [self.update]
+            return _general_pull(places, self.computation, *given)[0]
         first = second = None
         if of_operand:
             first = cotangent
-            if combination == "set":
-                first = places.write(cotangent, zeros_like(self.update), self.computation)
-            elif combination == "mul":
-                first = places.write(cotangent, self.update, self.computation)
+            if combination in ("set", "mul"):
+                kept = self.update if combination == "mul" else zeros_like(self.update)
+                first = places.write(cotangent, kept, self.computation)
         if of_update and combination != "keep":
             second = places.read(cotangent)
             if combination == "set" and not places.is_unique:
@@ -206,59 +196,57 @@ def _unless(mask: Any, value: Any, like: Any) -> Any:
     return zeros_like(like) if value is None else ops.select(mask, zeros_like(like), value)
 
 
+def _parts_of(places: _Places, operands: Values, results: Values | None) -> list[_Part] | None:
+    """The scatters of each of the N arrays, where they are independent."""
+    computations, (arrays, _, updates) = separate(places.computation), split(operands)
+    if computations is None:
+        return None
+    columns = computations, arrays, updates, results or [None] * len(arrays)
+    return [_Part(places, *column) for column in zip(*columns, strict=True)]
+
+
 def scatter_jvp(operation: Scatter, primals: Values, tangents: Values, results: Values) -> Values:
     """The tangents of the N results (None for zero); arguments are those of a jvp rule."""
     places = _Places(operation, primals)
-    parts, (operands, _, updates) = separate(places.computation), split(primals)
-    of_operands, _, of_updates = split(tangents)
+    parts = _parts_of(places, primals, results)
+    (operands, _, updates), (of_operands, _, of_updates) = split(primals), split(tangents)
     if parts is None:
-        primals, tangents = (operands, updates), (of_operands, of_updates)
-        return tangents_of_fold(places.computation, primals, tangents, places.write_all)
-    columns = zip(parts, operands, updates, results, strict=True)
-    moved = zip(columns, of_operands, of_updates, strict=True)
-    return [_Part(places, *column).jvp(*tangents) for column, *tangents in moved]
+        given = (operands, updates), (of_operands, of_updates)
+        return tangents_of_fold(places.computation, *given, places.write_all)
+    rows = zip(parts, of_operands, of_updates, strict=True)
+    return [part.jvp(*moved) for part, *moved in rows]
 
 
-def scatter_transpose(
-    operation: Scatter, cotangents: Values, operands: Values, linear: Sequence[bool]
+def scatter_pull(
+    operation: Scatter,
+    cotangents: Values,
+    operands: Values,
+    results: Values | None,
+    wanted: Sequence[bool],
 ) -> list[Any]:
-    """The cotangents of all 2 N + 1 operands; arguments are those of a transpose rule.
+    """The wanted ones of the cotangents of all 2 N + 1 operands.
+
+    Where `results` is None, the scatter is transposed: it must be linear in what is wanted.
 
     Raises:
-        DerivativeError: the scatter is not linear in the marked operands.
+        DerivativeError: it is not.
     """
     places = _Places(operation, operands)
-    parts = separate(places.computation)
-    (arrays, _, updates), (of_operands, _, of_updates) = split(operands), split(linear)
+    computation, parts = places.computation, _parts_of(places, operands, results)
+    (arrays, _, updates), (of_arrays, _, of_updates) = split(operands), split(wanted)
+    pairs = list(zip(of_arrays, of_updates, strict=True))
+    if results is None:
+        is_linear = parts is not None and all(
+            part.is_linear_in(pair[1]) for part, pair in zip(parts, pairs, strict=True) if any(pair)
+        )
+        if not is_linear:
+            raise not_linear(operation, f"update_computation {computation.name}")
     if parts is None:
-        raise not_linear(operation, f"update_computation {places.computation.name}")
-    found = []
-    for cotangent, *column, of_operand, of_update in zip(
-        cotangents, parts, arrays, updates, of_operands, of_updates, strict=True
-    ):
-        part = _Part(places, *column)
-        if (of_operand or of_update) and not part.is_linear_in(of_update):
-            raise not_linear(operation, f"update_computation {places.computation.name}")
-        found.append(part.linear_pull(cotangent, of_operand, of_update))
-    return _rejoined(found)
-
-
-def _rejoined(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-    return [*(operand for operand, _ in pairs), None, *(update for _, update in pairs)]
-
-
-def scatter_vjp(
-    operation: Scatter, cotangents: Values, operands: Values, results: Values, active: Values
-) -> list[Any]:
-    """The cotangents of all 2 N + 1 operands; arguments are those of a vjp rule."""
-    places = _Places(operation, operands)
-    parts, (arrays, _, updates) = separate(places.computation), split(operands)
-    if parts is None:
-        return _rejoined(_general_pull(places, places.computation, cotangents, arrays, updates))
-    wanted, _, updates_wanted = split(active)
-    columns = zip(parts, arrays, updates, results, strict=True)
-    rows = zip(columns, cotangents, wanted, updates_wanted, strict=True)
-    return _rejoined([_Part(places, *column).pull(*given) for column, *given in rows])
+        found = _general_pull(places, computation, cotangents, arrays, updates)
+    else:
+        rows = zip(parts, cotangents, pairs, strict=True)
+        found = [part.pull(cotangent, *pair) for part, cotangent, pair in rows]
+    return [*(operand for operand, _ in found), None, *(update for _, update in found)]
 
 
 def _general_pull(
@@ -309,50 +297,54 @@ def _pull_in_sequence(
     """`_general_pull` where an element may be updated twice: one window at a time."""
     if 0 in places.update_dimensions or 0 in places.dimensions:
         return [(cotangent, None) for cotangent in cotangents]
-    windows, outer, window_dims = places.windows, places.outer, places.numbers.update_window_dims
-    order = (*outer, *window_dims)
+    windows, outer = places.windows, places.outer
+    order = (*outer, *places.numbers.update_window_dims)
     sizes = [places.update_dimensions[each] for each in order]
     config, indices = None, places.indices
     if not places.in_bounds:
         config, indices = into_padding(indices, places.numbers, places.dimensions, windows)
     columns = _start_columns(places, indices, sizes[: len(outer)])
-    count = math.prod(sizes[: len(outer)])
-    starts = [[_row(column, k, ()) for column in columns] for k in range(count)]
+    rank, count = len(columns), len(operands)
+    is_pulled = tuple([cotangent is not None for cotangent in cotangents])
 
-    def rows_of(update: Any) -> list[Any]:
-        rows = ops.reshape(ops.transpose(update, order), (count, *windows))
-        return [_row(rows, k, windows) for k in range(count)]
+    def read(arrays: Values, starts: Values) -> list[Any]:
+        return [ops.dynamic_slice(each, starts, windows) for each in arrays]
 
-    def joined(rows: Values) -> Any:
-        whole = ops.concat_in_dim([ops.reshape(row, (1, *windows)) for row in rows], 0)
-        back = [order.index(each) for each in sorted(order)]
-        return ops.transpose(ops.reshape(whole, sizes), back)
+    def written(arrays: Values, values: Iterable[Any], starts: Values) -> list[Any]:
+        pairs = zip(arrays, values, strict=True)
+        return [ops.dynamic_update_slice(each, value, starts) for each, value in pairs]
 
-    def read(arrays: Values, start: Values) -> list[Any]:
-        return [
-            None if each is None else ops.dynamic_slice(each, start, windows) for each in arrays
-        ]
+    def forwards(*values: Any) -> list[Any]:
+        starts, row, running = values[:rank], values[rank:-count], values[-count:]
+        old = read(running, starts)
+        return [*old, *written(running, apply_computation(computation, [*old, *row]), starts)]
 
-    rows = list(zip(*map(rows_of, updates), strict=True))
-    found = []
-    running: Values = [framed(operand, config) for operand in operands]
-    for start, row in zip(starts, rows, strict=True):
-        found.append(read(running, start))
-        new = apply_computation(computation, [*found[-1], *row])
-        running = _written(running, new, start)
-    of_running: Values = [None if each is None else framed(each, config) for each in cotangents]
-    of_rows: list[Values] = []
-    for start, old, row in reversed(list(zip(starts, found, rows, strict=True))):
-        pulled = _pulled_back(computation, [*old, *row], read(of_running, start))
-        pulled = list(map(instantiate, pulled, [*old, *row]))
-        of_running = _written(of_running, pulled[: len(operands)], start)
-        of_rows.insert(0, pulled[len(operands) :])
-    inside = places.inside()
+    def backwards(*values: Any) -> list[Any]:
+        starts, found = values[:rank], values[rank : rank + 2 * count]
+        running = values[rank + 2 * count :]
+        given = spread(is_pulled, read(running, starts))
+        pulled = list(map(instantiate, _pulled_back(computation, found, given), found))
+        return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
+
+    def loop(step: Callable[..., Any], inputs: Values, arrays: Iterable[Any]) -> Values:
+        carries = [framed(each, config) for each in arrays]
+        rows = [array_shape(each).without_dimension(0) for each in inputs]
+        shapes, name = (*rows, *map(array_shape, carries)), step.__name__
+        given = step, shapes, "scatter", name
+        graph = computation.remembered((name, is_pulled, shapes), closed_graph, *given)
+        return ops.scan(inputs, carries, graph, is_reverse=step is backwards)
+
+    rows = [ops.transpose(each, order) for each in updates]
+    rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
+    old = loop(forwards, [*columns, *rows], operands)[:count]
+    found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
+    of_operands = spread(is_pulled, [unframed(each, config) for each in found[count:]])
+    back, inside = [order.index(each) for each in sorted(order)], places.inside()
     return [
         (None, None)
         if of_operand is None
-        else (unframed(of_operand, config), _chosen(inside, joined(of_windows)))
-        for of_operand, of_windows in zip(of_running, zip(*of_rows, strict=True), strict=True)
+        else (of_operand, _chosen(inside, ops.transpose(ops.reshape(of_rows, sizes), back)))
+        for of_operand, of_rows in zip(of_operands, found[:count], strict=True)
     ]
 
 
@@ -371,16 +363,3 @@ def _start_columns(places: _Places, indices: Any, outer: Sequence[int]) -> list[
     for dimension, along in zip(numbers[4], numbers[5], strict=True):
         columns[dimension] = ops.iota(Shape(kind, outer), along - (along > at))
     return [ops.reshape(column, (count,)) for column in columns]
-
-
-def _row(rows: Any, k: int, sizes: Sequence[int]) -> Any:
-    """Row k of an array, of `sizes`."""
-    return ops.reshape(ops.slice_in_dim(rows, k, k + 1, 0), sizes)
-
-
-def _written(arrays: Values, windows: Values, start: Values) -> list[Any]:
-    """`arrays` with other windows at `start`; None of None."""
-    return [
-        None if each is None else ops.dynamic_update_slice(each, window, start)
-        for each, window in zip(arrays, windows, strict=True)
-    ]

@@ -30,7 +30,7 @@ from minixla_ops.folds.sliding_windows import (
     window_view,
 )
 from minixla_ops.folds.window_programs import scatter_to_selected
-from minixla_ops.indexing.numpy_scatter import apply_updates
+from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import (
     check_computation,
