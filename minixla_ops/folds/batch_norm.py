@@ -16,7 +16,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Float, Integer, attribute
 from minixla.core.builders import builder
-from minixla.core.element_types import F32, element_type
+from minixla.core.element_types import F32
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import FLOATS
@@ -30,7 +30,7 @@ from minixla_ops.vocabulary.batch_dimensions import (
     move_batch,
     split_dimension,
 )
-from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
+from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
 class Features:
@@ -45,8 +45,9 @@ class Features:
         self.wide_type = F32 if shape.element_type.bits < 32 else shape.element_type
         self.sizes = shape.dimensions
         self.feature_index = feature_index
+        self.others = [each for each in range(shape.rank) if each != feature_index]
         #: The number of elements of each feature.
-        self.count = prod(self.sizes[:feature_index] + self.sizes[feature_index + 1 :])
+        self.count = prod([self.sizes[each] for each in self.others])
 
     def wide(self, *values: Any) -> list[Any]:
         """The values in the type to compute in."""
@@ -58,8 +59,7 @@ class Features:
 
     def total(self, array: Any) -> Any:
         """The sum of each feature's elements."""
-        others = [each for each in range(len(self.sizes)) if each != self.feature_index]
-        return sum_over(array, others)
+        return sum_over(array, self.others)
 
     def mean(self, array: Any) -> Any:
         """The mean of each feature's elements."""
@@ -70,35 +70,15 @@ class Features:
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
-class NumpyFeatures:
-    """What Features is, for NumPy arrays; vectors have dimensions of size 1 beside the feature."""
+def _total(array: np.ndarray) -> np.ndarray:
+    """The sums along all dimensions but the last, of features, in NumPy; rounded once."""
+    return array.sum(tuple(range(array.ndim - 1)), dtype=np.float64).astype(array.dtype)
 
-    def __init__(self, operand: np.ndarray, feature_index: int) -> None:
-        kind = element_type(operand.dtype)
-        self._own = operand.dtype
-        self._wide = np.dtype(np.float32) if kind.bits < 32 else operand.dtype
-        self._others = tuple([each for each in range(operand.ndim) if each != feature_index])
-        self._count = prod([operand.shape[each] for each in self._others])
-        self._vector = [-1 if each == feature_index else 1 for each in range(operand.ndim)]
 
-    def wide(self, operand: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
-        """The arrays in the type to compute in, vectors with dimensions of size 1."""
-        whole = operand.ndim
-        aligned = [each if each.ndim == whole else each.reshape(self._vector) for each in others]
-        return [each.astype(self._wide) for each in (operand, *aligned)]
-
-    def narrow(self, array: np.ndarray, *vectors: np.ndarray) -> list[np.ndarray]:
-        """An array and vectors in the operand's type, vectors with one dimension again."""
-        return [each.astype(self._own) for each in (array, *map(np.ravel, vectors))]
-
-    def total(self, array: np.ndarray) -> np.ndarray:
-        """The sum of each feature's elements, rounded once."""
-        return array.sum(self._others, dtype=np.float64, keepdims=True).astype(self._wide)
-
-    def mean(self, array: np.ndarray) -> np.ndarray:
-        """The mean of each feature's elements, rounded once."""
-        total = array.sum(self._others, dtype=np.float64, keepdims=True)
-        return np.divide(total, self._count).astype(self._wide)
+def _mean(array: np.ndarray) -> np.ndarray:
+    """The mean of each feature's elements, as `_total` has their sum."""
+    total = array.sum(tuple(range(array.ndim - 1)), dtype=np.float64)
+    return np.divide(total, prod(array.shape[:-1])).astype(array.dtype)
 
 
 class Epsilon(Float):
@@ -147,10 +127,10 @@ class BatchNorm(Composed):
                 problem = f"{self.operands[index]} is not of shape {wanted}"
                 advice = "Arrays have the shape of operand, vectors one element for each feature."
                 self.refuse("C4" if index in self.whole else "C3", problem, advice)
-        return operand if self.results == 1 else (operand, vector, vector)
+        return as_results((operand, vector, vector)[: self.results])
 
-    def formula(self, along: NumpyFeatures, *operands: np.ndarray) -> Sequence[np.ndarray]:
-        """The results in NumPy, for operands in the type to compute in."""
+    def formula(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
+        """The results in NumPy, in the type to compute in; the last dimension numbers features."""
         raise self.lacks("formula")
 
     def program(self, along: Features, *operands: Any) -> Sequence[Any]:
@@ -158,15 +138,18 @@ class BatchNorm(Composed):
         raise self.lacks("program")
 
     def reference(self, *operands):
-        along = NumpyFeatures(operands[0], self.feature_index)
+        own, at = operands[0].dtype, self.feature_index
+        wide = np.dtype(np.float32) if own.itemsize < 4 else own
+        pairs = enumerate(operands)
+        given = [np.moveaxis(x, at, -1) if index in self.whole else x for index, x in pairs]
         with np.errstate(all="ignore"):
-            found = along.narrow(*self.formula(along, *along.wide(*operands)))
-        return found[0] if self.results == 1 else tuple(found)
+            whole, *vectors = self.formula(*[each.astype(wide) for each in given])
+            found = [np.moveaxis(whole, -1, at), *vectors]
+            return as_results([each.astype(own) for each in found])
 
     def composition(self, *operands):
         along = Features(operands[0], self.feature_index)
-        found = along.narrow(*self.program(along, *along.wide(*operands)))
-        return found[0] if self.results == 1 else tuple(found)
+        return as_results(along.narrow(*self.program(along, *along.wide(*operands))))
 
     def batch(self, operands, dimensions):
         # Features are normalised one by one, so the batch makes more of them.
@@ -177,12 +160,11 @@ class BatchNorm(Composed):
         for index, (operand, dimension) in enumerate(zip(operands, dimensions, strict=True)):
             at = feature if index in self.whole else 0
             folded.append(merge_dimension(move_batch(operand, dimension, at, size), at, at))
-        results = self(*folded)
-        if self.results == 1:
-            return split_dimension(results, feature, size), feature
-        positions = feature, 0, 0
-        split = [split_dimension(r, at, size) for r, at in zip(results, positions, strict=True)]
-        return tuple(split), positions
+        places = (feature, 0, 0)[: self.results]
+        results = zip(as_tuple(self(*folded)), places, strict=True)
+        return as_results([split_dimension(each, at, size) for each, at in results]), as_results(
+            places
+        )
 
 
 @register
@@ -208,9 +190,9 @@ class BatchNormTraining(BatchNorm):
 
     operands = "operand", "scale", "offset"
 
-    def formula(self, along, x, gamma, beta):
-        mean = along.mean(x)
-        variance = along.mean((x - mean) ** 2)
+    def formula(self, x, gamma, beta):
+        mean = _mean(x)
+        variance = _mean((x - mean) ** 2)
         return gamma * ((x - mean) / np.sqrt(variance + self.epsilon)) + beta, mean, variance
 
     def program(self, along, x, gamma, beta):
@@ -271,28 +253,12 @@ class BatchNormInference(BatchNorm):
     operands = "operand", "scale", "offset", "mean", "variance"
     results = 1
 
-    def formula(self, along, x, gamma, beta, mu, sigma2):
+    def formula(self, x, gamma, beta, mu, sigma2):
         return (gamma * ((x - mu) / np.sqrt(sigma2 + self.epsilon)) + beta,)
 
     def program(self, along, x, gamma, beta, mu, sigma2):
         factor = gamma * ops.rsqrt(sigma2 + self.epsilon)
         return ((x - along.spread(mu)) * along.spread(factor) + along.spread(beta),)
-
-    def vjp(self, cotangents, operands, results, active):
-        along = Features(operands[0], self.feature_index)
-        given, x, gamma, _, mu, sigma2 = along.wide(cotangents, *operands)
-        inverse = ops.rsqrt(sigma2 + self.epsilon)
-        factor = gamma * inverse
-        found: list[Any] = [None] * len(operands)
-        if active[0]:
-            found[0] = given * along.spread(factor)
-        if active[2] or active[3]:
-            total = along.total(given)
-            found[2], found[3] = total, -factor * total
-        if active[1] or active[4]:
-            product = along.total(given * (x - along.spread(mu)))
-            found[1], found[4] = product * inverse, -0.5 * factor * inverse * inverse * product
-        return [along.narrow(f)[0] if flag else None for f, flag in zip(found, active, strict=True)]
 
     def batch(self, operands, dimensions):
         at = dimensions[0]
@@ -329,13 +295,13 @@ class BatchNormGrad(BatchNorm):
     operands = "operand", "scale", "batch_mean", "batch_var", "grad_output"
     whole = frozenset({0, 4})
 
-    def formula(self, along, x, gamma, mu, sigma2, gradient):
+    def formula(self, x, gamma, mu, sigma2, gradient):
         shifted = sigma2 + self.epsilon
-        c = along.mean(gradient * (x - mu) / shifted)
-        d = along.mean(gradient)
+        c = _mean(gradient * (x - mu) / shifted)
+        d = _mean(gradient)
         grad_operand = gamma / np.sqrt(shifted) * (gradient - d - c * (x - mu))
-        grad_scale = along.total(gradient * ((x - mu) / np.sqrt(shifted)))
-        return grad_operand, grad_scale, along.total(gradient)
+        grad_scale = _total(gradient * ((x - mu) / np.sqrt(shifted)))
+        return grad_operand, grad_scale, _total(gradient)
 
     def program(self, along, x, gamma, mu, sigma2, gradient):
         inverse = ops.rsqrt(sigma2 + self.epsilon)

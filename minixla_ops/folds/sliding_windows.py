@@ -180,7 +180,8 @@ class Windowed(Operation):
         """The window; dilations are 1 where the operation has none."""
         fields: list[Any] = [self.values.get(name) for name in _FIELD_NAMES]
         ones = (1,) * len(fields[0])
-        return Window(*[ones if each is None else each for each in fields])
+        filled: list[Any] = [ones if each is None else each for each in fields]
+        return Window(*filled)
 
     def hlo_attributes(self, shapes):
         return {"window": self.window.hlo, **super().hlo_attributes(shapes)}

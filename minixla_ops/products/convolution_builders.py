@@ -43,15 +43,15 @@ def conv_general_dilated(
         rank = shape.rank if isinstance(shape, Shape) else 2
         dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
     is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
-    window: tuple[Any, ...] = (
+    attributes: tuple[Any, ...] = (
         strides,
         ((0, 0),) * count if is_named else padding,
         *[(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)],
         (False,) * count if window_reversal is None else window_reversal,
+        *(dimension_numbers, feature_group_count, batch_group_count),
+        *(precision_config, preferred_element_type),
     )
-    groups = feature_group_count, batch_group_count
-    others = dimension_numbers, *groups, precision_config, preferred_element_type
-    operation = ConvGeneralDilated(*window, *others)
+    operation = ConvGeneralDilated(*attributes)
     if is_named:
         operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
     return operation(lhs, rhs)
