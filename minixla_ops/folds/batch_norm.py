@@ -58,11 +58,9 @@ class Features:
         return [convert(value, self.own_type) for value in values]
 
     def total(self, array: Any) -> Any:
-        """The sum of each feature's elements."""
         return sum_over(array, self.others)
 
     def mean(self, array: Any) -> Any:
-        """The mean of each feature's elements."""
         return self.total(array) / self.count
 
     def spread(self, vector: Any) -> Any:
@@ -87,7 +85,6 @@ class Epsilon(Float):
     description = "a real number (f32)"
 
     def canonical(self, value: Any) -> float:
-        """The rounded value as a Python float."""
         return float(np.float32(super().canonical(value)))
 
 

@@ -139,13 +139,10 @@ Halves = tuple[Sequence[Any], Sequence[Any]]
 def tangents_of_fold(
     computation: Graph, primals: Halves, tangents: Halves, apply: Callable[..., Sequence[Any]]
 ) -> tuple[Any, ...]:
-    """The tangents of N values that are folded, which are folded together with them.
+    """The tangents of N values that are folded, which are folded together with them; None for zero.
 
-    Args:
-        computation: f, from 2 N scalars to N.
-        primals: two lists of N values that f is applied to.
-        tangents: those of the values; None, here and in what is returned, for zero.
-        apply: folds lists as long as a computation says, which it gets first.
+    The values that f, from 2 N scalars to N, is applied to are two lists of N, and so are their
+    tangents. `apply` folds lists as long as a computation says, which it gets first.
     """
     moving = [any(each is not None for each in pair) for pair in zip(*tangents, strict=True)]
     if not any(moving):
@@ -161,15 +158,10 @@ def tangents_of_fold(
 def paired_computation(
     computation: Graph, moving: Sequence[bool]
 ) -> tuple[Graph, tuple[bool, ...]]:
-    """The computation that folds N values together with the tangents of some of them.
+    """The computation that folds N values together with tangents, and which of them have one.
 
-    Args:
-        computation: f, from 2 N scalars to N.
-        moving: which of the N values have a tangent at the start.
-
-    Returns:
-        The computation from (values, tangents, element values, element tangents) to (values,
-        tangents), and which of the N values it carries a tangent for.
+    It goes from (values, tangents, element values, element tangents) to (values, tangents);
+    `moving` says which values have a tangent at the start.
     """
     moving = tuple(moving)
     while True:

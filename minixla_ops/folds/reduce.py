@@ -144,10 +144,9 @@ class Reduce(Fold):
     def _winners(self, operands: Sequence[Any], result: Any) -> tuple[Any, Any, Any]:
         """What an extreme's derivative is shared among: who attains it, else the start.
 
-        Returns:
-            1 at the elements that equal the result and 1 where only the initial value does (None:
-            nowhere), 0 elsewhere; and the number of winners. Where the result is NaN all are 0,
-            and the derivative is NaN.
+        1 at the elements that equal the result, 1 where only the initial value does (None:
+        nowhere), 0 elsewhere; and the number of winners. Where the result is NaN all are 0, and the
+        derivative is NaN.
         """
         operand, initial = operands
         shape, result_shape = array_shape(operand), array_shape(result)

@@ -32,7 +32,6 @@ class PaddingPairs(Attribute):
     description = '"SAME", "VALID" or a pair (low, high) of integers for each dimension'
 
     def canonical(self, value: Any) -> Pairs:
-        """The pairs as a tuple of tuples."""
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
         number = Integer().canonical
@@ -131,11 +130,9 @@ class Window(NamedTuple):
     def present(self, base: Sequence[int]) -> np.ndarray:
         """For each element of the window and each position, whether it is one of the base.
 
-        It is not where it falls on padding or on a hole of the dilated base.
-
-        Returns:
-            Booleans of dimensions (number of elements, *positions), with size 1 for positions in
-            dimensions that have no padding and no holes.
+        It is not where it falls on padding or on a hole of the dilated base. The dimensions are
+        (number of elements, *positions), of size 1 for positions where nothing is padded and there
+        are no holes.
         """
         rank = len(self.sizes)
         result = np.ones((), np.bool_)

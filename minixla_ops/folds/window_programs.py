@@ -53,12 +53,10 @@ def _padded(operand: Any, window: Window) -> Any:
 
 
 def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
-    """For each position of the window the number of the offset whose element is selected.
+    """For each position of the window the number of the offset whose element is selected, s32.
 
-    The first element stays while `select(it, next)` is True, else the next takes its place.
-
-    Returns:
-        Numbers s32; -1 where the window meets no element.
+    The first element stays while `select(it, next)` is True, else the next takes its place. -1 is
+    where the window meets no element.
     """
     elements = window_elements(operand, window)
     shape = array_shape(elements[0])

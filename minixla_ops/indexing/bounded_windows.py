@@ -27,16 +27,10 @@ from minixla_ops.vocabulary.shorthand import array_shape, splat
 def clamped_starts(
     indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
 ) -> Any:
-    """The index vectors moved as little as puts each window inside the operand.
+    """The index vectors moved as little as puts each window inside an operand of `dimensions`.
 
-    Args:
-        indices: the array of index vectors.
-        numbers: the dimension numbers.
-        dimensions: the operand's dimension sizes.
-        windows: the windows' size in each dimension of the operand, none larger than that.
-
-    Returns:
-        An array of the same shape; `indices` itself where every index that its type has is inside.
+    Windows are of sizes `windows`, none larger. `indices` itself where every index that its type
+    has is inside.
     """
     limits = [dimensions[d] - windows[d] for d in numbers[2]]
     return _clamped(indices, numbers.index_vector_dim, [0] * len(limits), limits)
@@ -68,10 +62,9 @@ def _for_each_component(values: Sequence[int], shape: Shape, index_vector_dim: i
 def starts_in_bounds(
     indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
 ) -> Any:
-    """Which windows are inside the operand; arguments are those of `clamped_starts`.
+    """Which windows are inside the operand: a mask of the indices' sizes without index_vector_dim.
 
-    Returns:
-        A pred array of the indices' sizes without index_vector_dim, or None where all are.
+    None where all are.
     """
     clamped = clamped_starts(indices, numbers, dimensions, windows)
     if clamped is indices:
@@ -94,13 +87,10 @@ def may_lie_partly_outside(numbers: IndexNumbers, windows: Sequence[int]) -> boo
 def into_padding(
     indices: Any, numbers: IndexNumbers, dimensions: Sequence[int], windows: Sequence[int]
 ) -> tuple[list[tuple[int, int, int]], Any]:
-    """A frame of padding around the operand that catches what lies outside of it.
+    """A frame of padding around the operand that catches what lies outside of it, for `pad`.
 
-    Arguments are those of `clamped_starts`.
-
-    Returns:
-        The padding for `pad`, and index vectors, s32 or s64, of windows in the padded operand: all
-        are inside, and what was outside of the operand is in the padding.
+    With it, index vectors, s32 or s64, of windows in the padded operand: all are inside, and what
+    was outside of the operand is in the padding.
     """
     moving = numbers[2]
     margins = [windows[d] for d in moving]

@@ -92,7 +92,6 @@ class NumbersAttribute(Attribute):
         self.description = f"a {kind.__name__}"
 
     def canonical(self, value: Any) -> IndexNumbers:
-        """The value with each list of dimensions as a tuple."""
         if not isinstance(value, self.kind):
             raise TypeError(f"must be a {self.kind.__name__}, not {value!r}")
         fields: list[Any] = []
@@ -102,7 +101,6 @@ class NumbersAttribute(Attribute):
         return self.kind(*fields)
 
     def stablehlo(self, value: IndexNumbers) -> str:
-        """An attribute of StableHLO's own."""
         kind = "gather" if isinstance(value, GatherDimensionNumbers) else "scatter"
         texts = []
         for name, each in value._asdict().items():
@@ -113,7 +111,6 @@ class NumbersAttribute(Attribute):
         return f"#stablehlo.{kind}<{', '.join(texts)}>"
 
     def read(self, written: str) -> IndexNumbers:
-        """The numbers that StableHLO's attribute says."""
         given = written_fields(written)
         lists = [given.get(_xla_field(name, self.kind), ()) for name in self.kind._fields]
         return self.kind(*lists)._replace(index_vector_dim=given.get("index_vector_dim", 0))
@@ -167,14 +164,11 @@ def interleaved(
 def batched_numbers(
     numbers: IndexNumbers, operand_at: int | None, indices_at: int | None, outer_at: int
 ) -> Any:
-    """The numbers of an operation over a batch, of the same kind.
+    """The numbers of an operation over a batch, of the same kind, from those of one member.
 
-    Args:
-        numbers: those of one member.
-        operand_at: where the operand has the batch, or None.
-        indices_at: where the indices have it, or None. If only the operand has it, it becomes part
-            of the windows; if both have it, a pair of batching dimensions.
-        outer_at: where the result or the updates have it, as `outer_place` says.
+    The operand and the indices have the batch at `operand_at` and `indices_at`, or None, the result
+    or the updates where `outer_place` says. If only the operand has it, it becomes part of the
+    windows; if both have it, a pair of batching dimensions.
     """
     window_dims = _shifted(numbers[0], outer_at)
     if indices_at is None:

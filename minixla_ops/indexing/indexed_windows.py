@@ -120,10 +120,9 @@ def window_starts(
 ) -> tuple[tuple[int, ...], list[np.ndarray]]:
     """Where windows start in an operand of sizes `dimensions`, as NumPy has it.
 
-    Returns:
-        The sizes of the indices without index_vector_dim, and for each operand dimension the
-        starts as s64 of that rank, neither clamped nor repeated along what they do not depend on.
-        Starts too large for s64 are 2**62.
+    The sizes of the indices without index_vector_dim, and for each operand dimension the starts as
+    s64 of that rank, neither clamped nor repeated along what they do not depend on; 2**62 where
+    they are too large for s64.
     """
     at = numbers.index_vector_dim
     vectors = indices[..., None] if at == indices.ndim else np.moveaxis(indices, at, -1)

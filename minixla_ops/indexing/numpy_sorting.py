@@ -16,13 +16,7 @@ from minixla_ops.vocabulary.casting import cast, widened
 
 
 class Key(NamedTuple):
-    """What a comparator that is just < or > looks at.
-
-    Attributes:
-        operand: which operand's elements.
-        is_descending: whether the greatest come first.
-        in_total_order: whether floats are in the total order.
-    """
+    """What a comparator that is just < or > looks at: which operand's elements, and how."""
 
     operand: int
     is_descending: bool

@@ -20,9 +20,8 @@ def overwrite(old: Any, update: Any) -> Any:
 def combination_of(computation: Graph) -> str | None:
     """What a computation of one old value and one update does.
 
-    Returns:
-        What `monoid_of` does, `sub` for old - update, `set` for the update itself, `keep` for the
-        old value, and None for everything else.
+    What `monoid_of` says, `sub` for old - update, `set` for the update itself, `keep` for the old
+    value, and None for everything else.
     """
     return computation.remembered("combination", _find_combination, computation)
 
@@ -44,9 +43,7 @@ def _find_combination(computation: Graph) -> str | None:
 def separate(computation: Graph) -> tuple[Graph, ...] | None:
     """A computation of N old values and N updates as N of one each, where the N are independent.
 
-    Returns:
-        For each result the computation of it from its own old value and update; None where one
-        reads another's.
+    None where a result reads another's old value or update.
     """
     return computation.remembered("separate", _find_parts, computation)
 
@@ -78,10 +75,9 @@ def apply_updates(
     targets: np.ndarray,
     updates: Sequence[np.ndarray],
 ) -> None:
-    """Combines updates with what N flat operands hold at their targets, in place and in order.
+    """Combines one update for each target with what N flat operands hold there, in place, in order.
 
-    The computation goes from N old values and N updates to N new values; there are N arrays of one
-    update for each target.
+    The computation goes from N old values and N updates to N new values.
     """
     if not len(targets):
         return

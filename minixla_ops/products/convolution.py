@@ -67,7 +67,6 @@ class GroupCount(Integer):
     """How many groups there are; 1 is not written in HLO."""
 
     def hlo(self, value: int) -> int | None:
-        """The number."""
         return value if value > 1 else None
 
 

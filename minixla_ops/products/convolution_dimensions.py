@@ -48,10 +48,8 @@ class ConvolutionDimensionNumbers:
     ) -> ConvolutionDimensionNumbers:
         """The numbers from JAX's three lists.
 
-        Args:
-            lhs: batch, feature and spatial dimensions of lhs.
-            rhs: output feature, input feature and spatial dimensions of rhs.
-            output: batch, feature and spatial dimensions of the result.
+        They are batch, feature and spatial dimensions of lhs and of the result, and output feature,
+        input feature and spatial dimensions of rhs.
         """
         lists: Any = (lhs, rhs, output)
         data, (outputs, inputs, spatial), result = (
@@ -145,7 +143,6 @@ class ConvolutionDimensions(Attribute):
     )
 
     def canonical(self, value: Any) -> ConvolutionDimensionNumbers:
-        """The ConvolutionDimensionNumbers."""
         if isinstance(value, ConvolutionDimensionNumbers):
             return value
         if isinstance(value, str):
@@ -165,7 +162,6 @@ class ConvolutionDimensions(Attribute):
         return f"{lhs}x{rhs}->{output}"
 
     def read(self, written: str) -> ConvolutionDimensionNumbers:
-        """The numbers that StableHLO's form says."""
         texts = [each.split(", ") for each in re.findall(r"\[([^]]*)\]", written)]
         return ConvolutionDimensionNumbers.from_letters(*texts)
 

@@ -135,8 +135,7 @@ def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any, result: Shape) -> A
 def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, list[int]]]:
     """For each element of a kernel [outputs, features, *sizes] its part in the sum.
 
-    Yields:
-        The weights of all outputs, the input feature, and where in lhs the part begins.
+    The weights of all outputs, the input feature, and where in lhs the part begins.
     """
     outputs, *sizes = array_shape(kernel).dimensions
     for feature, *index in itertools.product(*map(range, sizes)):

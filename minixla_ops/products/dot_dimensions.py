@@ -27,12 +27,7 @@ class DotDimensionNumbers(NamedTuple):
     rhs_batch_dimensions: Sequence[int] = ()
 
     def free(self, side: int, rank: int) -> tuple[int, ...]:
-        """The dimensions of an operand that are neither contracting nor batch.
-
-        Args:
-            side: 0 for lhs, 1 for rhs.
-            rank: the operand's.
-        """
+        """The dimensions of lhs (`side` 0) or rhs (1) that are neither contracting nor batch."""
         named = *self[side], *self[side + 2]
         return tuple([each for each in range(rank) if each not in named])
 
@@ -56,7 +51,6 @@ class DotDimensions(Attribute):
     )
 
     def canonical(self, value: Any) -> DotDimensionNumbers:
-        """The DotDimensionNumbers, its fields tuples of integers."""
         fields = list(value)
         if len(fields) == 2:
             (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = fields
@@ -66,11 +60,9 @@ class DotDimensions(Attribute):
         return DotDimensionNumbers(*map(Integers().canonical, fields))
 
     def stablehlo(self, value: DotDimensionNumbers) -> str:
-        """StableHLO's short form."""
         return str(value)
 
     def read(self, written: str) -> DotDimensionNumbers:
-        """The numbers that StableHLO's long form says."""
         given = written_fields(written)
         names = [f"{side}_{kind}_dimensions" for kind in _KINDS for side in ("lhs", "rhs")]
         return DotDimensionNumbers(*[given.get(name, ()) for name in names])
@@ -87,12 +79,9 @@ def transposed_numbers(
 ) -> tuple[bool, DotDimensionNumbers, tuple[int, ...] | None]:
     """How the cotangent of operand `index` is a product of the result's and the other operand.
 
-    Args:
-        numbers: those of the product that is transposed.
-        ranks: of the operand, and of the other.
-        index: 0 for lhs, 1 for rhs.
-        is_larger: whether the other operand is larger than the cotangent. XLA:CPU copies what
-            comes first where it sums over other dimensions than the last: that should be small.
+    `ranks` are those of the operand and of the other. XLA:CPU copies what comes first where it sums
+    over other dimensions than the last: that should be small, so `is_larger` says whether the other
+    operand is larger than the cotangent.
 
     Returns:
         Whether the other operand comes first, the dimension numbers, and the permutation that

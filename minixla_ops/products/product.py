@@ -109,13 +109,7 @@ class Product(SumOfProducts):
     jointly_linear = False
 
     def cotangent(self, index: int, cotangent: Any, operands: Sequence[Any]) -> Any:
-        """The cotangent of operand `index`, or None for zero.
-
-        Args:
-            index: 0 for lhs, 1 for rhs.
-            cotangent: that of the result.
-            operands: the values of lhs and rhs; of operand `index` only the shape counts.
-        """
+        """The cotangent of operand `index`, of which only the shape counts, or None for zero."""
         raise self.lacks("cotangent")
 
     def transpose(self, cotangents, operands, linear):

@@ -42,7 +42,6 @@ class RaggedDimensions(Attribute):
     description = "RaggedDotDimensionNumbers"
 
     def canonical(self, value: Any) -> RaggedDotDimensionNumbers:
-        """The RaggedDotDimensionNumbers, its fields DotDimensionNumbers and tuples of integers."""
         names = RaggedDotDimensionNumbers._fields
         if not all(hasattr(value, name) for name in names):
             raise TypeError(f"must be RaggedDotDimensionNumbers, not {value!r}")
@@ -51,7 +50,6 @@ class RaggedDimensions(Attribute):
         return RaggedDotDimensionNumbers(dot, *map(Integers().canonical, lists))
 
     def read(self, written: str) -> RaggedDotDimensionNumbers:
-        """The numbers that chlo's attribute says."""
         given = written_fields(written)
         lists = [given.get(name, ()) for name in RaggedDotDimensionNumbers._fields[1:]]
         return RaggedDotDimensionNumbers(DotDimensions().read(written), *lists)
