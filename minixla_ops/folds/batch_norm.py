@@ -23,13 +23,7 @@ from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary.batch_dimensions import (
-    batch_by_loop,
-    batch_size,
-    merge_dimension,
-    move_batch,
-    split_dimension,
-)
+from minixla_ops.vocabulary import batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
@@ -150,18 +144,22 @@ class BatchNorm(Composed):
 
     def batch(self, operands, dimensions):
         # Features are normalised one by one, so the batch makes more of them.
-        size, feature = batch_size(operands, dimensions), self.feature_index
+        size, feature = batch_dimensions.batch_size(operands, dimensions), self.feature_index
         if size == 0:
-            return batch_by_loop(self, operands, dimensions)
+            return batch_dimensions.batch_by_loop(self, operands, dimensions)
         folded = []
         for index, (operand, dimension) in enumerate(zip(operands, dimensions, strict=True)):
             at = feature if index in self.whole else 0
-            folded.append(merge_dimension(move_batch(operand, dimension, at, size), at, at))
+            folded.append(
+                batch_dimensions.merge_dimension(
+                    batch_dimensions.move_batch(operand, dimension, at, size), at, at
+                )
+            )
         places = (feature, 0, 0)[: self.results]
         results = zip(as_tuple(self(*folded)), places, strict=True)
-        return as_results([split_dimension(each, at, size) for each, at in results]), as_results(
-            places
-        )
+        return as_results(
+            [batch_dimensions.split_dimension(each, at, size) for each, at in results]
+        ), as_results(places)
 
 
 @register

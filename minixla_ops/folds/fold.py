@@ -14,17 +14,7 @@ from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold_programs import tangents_of_fold
-from minixla_ops.programs.computations import (
-    apply_computation,
-    check_computation,
-    check_equal_dimensions,
-    computation_of,
-    monoid_of,
-    neutral_element,
-    program_of,
-    pulled_program,
-    sum_over,
-)
+from minixla_ops.programs import computations
 from minixla_ops.vocabulary.batch_dimensions import add_batch, align_batches, batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, holds, splat, zeros
 
@@ -52,13 +42,15 @@ class Fold(Operation):
         if len(shapes) % 2 or not shapes:
             self.refuse("C1", f"{len(shapes)} operands and initial values together", _ONE_EACH)
         operands, initials = halves(self.array_shapes(shapes))
-        check_equal_dimensions(self, "C2", "operands", operands)
+        computations.check_equal_dimensions(self, "C2", "operands", operands)
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
             if initial is not scalar:
                 advice = f"It must be a scalar of its operand's element type: {scalar}."
                 self.refuse("C3", f"init_values[{index}] is {initial}", advice)
-        check_computation(self, "C4", "computation", self.computation, scalars * 2, scalars)
+        computations.check_computation(
+            self, "C4", "computation", self.computation, scalars * 2, scalars
+        )
         return operands
 
     # What members give.
@@ -88,7 +80,7 @@ class Fold(Operation):
     # Derivatives.
 
     def jvp(self, primals, tangents, results):
-        monoid = monoid_of(self.computation)
+        monoid = computations.monoid_of(self.computation)
         if monoid == "add":
             return super().jvp(primals, tangents, results)
         if monoid in ("max", "min"):
@@ -101,7 +93,7 @@ class Fold(Operation):
         return as_results(moved)
 
     def transpose(self, cotangents, operands, linear):
-        monoid = monoid_of(self.computation)
+        monoid = computations.monoid_of(self.computation)
         if monoid is None:
             # Linear in the tangents of pairs, whose own values do not matter then.
             pairs = zip(operands, linear, strict=True)
@@ -113,11 +105,11 @@ class Fold(Operation):
         if linear[0]:
             of_operand = self.sum_transpose(cotangents, array_shape(operands[0]))
         if linear[1]:
-            of_initial = sum_over(cotangents, range(array_shape(cotangents).rank))
+            of_initial = computations.sum_over(cotangents, range(array_shape(cotangents).rank))
         return of_operand, of_initial
 
     def vjp(self, cotangents, operands, results, active):
-        monoid = monoid_of(self.computation)
+        monoid = computations.monoid_of(self.computation)
         if monoid == "add":
             return self.transpose(cotangents, operands, active)
         if monoid in ("max", "min"):
@@ -128,7 +120,7 @@ class Fold(Operation):
         self, cotangents: Any, operands: Sequence[Any], active: Sequence[bool]
     ) -> Sequence[Any]:
         program = self.program(tuple(map(shape_of, operands)))
-        return pulled_program(program, operands, as_tuple(cotangents), active)
+        return computations.pulled_program(program, operands, as_tuple(cotangents), active)
 
     def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
         """The operation as a program of differentiable ones, kept with its computation."""
@@ -137,7 +129,7 @@ class Fold(Operation):
         def function(*values: Any) -> list[Any]:
             return self.folded(*halves(values))
 
-        return program_of(self, self.computation, shapes, function, name)
+        return computations.program_of(self, self.computation, shapes, function, name)
 
     # Batches.
 
@@ -155,7 +147,7 @@ class Fold(Operation):
     ) -> tuple[Any, Any]:
         of_arrays, of_initials = halves(dimensions)
         size = batch_size([*arrays, *initials], dimensions)
-        if monoid_of(self.computation) is not None:
+        if computations.monoid_of(self.computation) is not None:
             return self._batch_monoid(arrays[0], initials[0], of_arrays[0], size)
         columns = zip(arrays, of_arrays, strict=True)
         moved = [move_batch(array, dimension, 0, size) for array, dimension in columns]
@@ -173,16 +165,16 @@ class Fold(Operation):
 
     def _batch_monoid(self, array: Any, initial: Any, at: int | None, size: int) -> tuple[Any, int]:
         """Over a batch of initial values: they join at the end, the identity takes their place."""
-        monoid = monoid_of(self.computation)
+        monoid = computations.monoid_of(self.computation)
         assert monoid is not None
-        neutral = neutral_element(monoid, array_shape(array).element_type)
+        neutral = computations.neutral_element(monoid, array_shape(array).element_type)
         if at is None:
             total, out = add_batch(self(array, neutral), size, 0), 0
         else:
             operation, out = self.over_batch(at)
             total = operation(array, neutral)
         first = ops.broadcast_in_dim(initial, array_shape(total).dimensions, (out,))
-        return apply_computation(self.computation, [first, total])[0], out
+        return computations.apply_computation(self.computation, [first, total])[0], out
 
 
 def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -207,7 +199,7 @@ def fold_arguments(
         problem = "(C1) operands and initial values do not match"
         raise explain(ShapeError, subject, problem, given, _ONE_EACH)
     scalars = [Shape(shape.element_type) for shape in shapes]
-    graph = computation_of(computation, (*scalars, *scalars), subject)
+    graph = computations.computation_of(computation, (*scalars, *scalars), subject)
     return shapes, [*operands, *initial_values(shapes, init_values)], graph
 
 

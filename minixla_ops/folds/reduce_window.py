@@ -25,14 +25,8 @@ from minixla_ops.folds.sliding_windows import (
     resolve_window,
 )
 from minixla_ops.folds.window_programs import window_elements
+from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.computations import (
-    computation_of,
-    is_identity,
-    monoid_of,
-    neutral_element,
-    sum_over,
-)
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
 #: General computations over windows of up to so many elements are lowered as programs: element by
@@ -87,14 +81,14 @@ class ReduceWindow(Fold, Windowed):
 
     def reference(self, *operands):
         arrays, initials = halves(operands)
-        monoid = monoid_of(self.computation)
+        monoid = computations.monoid_of(self.computation)
         if monoid is not None:
             return fold_windows_by_monoid(monoid, arrays[0], self.window, initials[0])
         return as_results(fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
         is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
-        if is_small and monoid_of(self.computation) is None:
+        if is_small and computations.monoid_of(self.computation) is None:
             program = self.program(tuple(shapes))
             return Call(program).stablehlo(emit, operands, shapes, results)
         return super().stablehlo(emit, operands, shapes, results)
@@ -148,24 +142,26 @@ class ReduceWindow(Fold, Windowed):
             of_operand = self._scatter_to_selected(source, operands[0])
         if active[1] and starts is not None:
             chosen = ops.select(starts, cotangent, zeros_like(cotangent))
-            of_initial = sum_over(chosen, range(array_shape(cotangent).rank))
+            of_initial = computations.sum_over(chosen, range(array_shape(cotangent).rank))
         return of_operand, of_initial
 
     def _starts(self, operand: Any, initial: Any) -> Any:
         """Where the initial value beats all elements of the window; None: nowhere."""
-        monoid = monoid_of(self.computation)
+        monoid = computations.monoid_of(self.computation)
         assert monoid is not None
-        if is_identity(monoid, initial):
+        if computations.is_identity(monoid, initial):
             return None
-        best = self(operand, neutral_element(monoid, array_shape(operand).element_type))
+        best = self(
+            operand, computations.neutral_element(monoid, array_shape(operand).element_type)
+        )
         spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
         return (ops.gt if monoid == "max" else ops.lt)(spread, best)
 
     def _comparison(self) -> Graph:
         """How the element is selected that is the maximum or minimum: the first of equal ones."""
         scalar = self.computation.output_shapes[0]
-        comparison = ops.ge if monoid_of(self.computation) == "max" else ops.le
-        return computation_of(comparison, (scalar, scalar), "reduce_window")
+        comparison = ops.ge if computations.monoid_of(self.computation) == "max" else ops.le
+        return computations.computation_of(comparison, (scalar, scalar), "reduce_window")
 
     def _scatter_to_selected(self, source: Any, operand: Any) -> Any:
         """Zeros like `operand` with `source` added where the extremes of windows are."""

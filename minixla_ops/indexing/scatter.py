@@ -15,12 +15,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.indexing.bounded_windows import (
-    framed,
-    into_padding,
-    may_lie_partly_outside,
-    unframed,
-)
+from minixla_ops.indexing import bounded_windows
 from minixla_ops.indexing.index_numbers import (
     NumbersAttribute,
     ScatterDimensionNumbers,
@@ -33,13 +28,8 @@ from minixla_ops.indexing.index_numbers import (
 from minixla_ops.indexing.indexed_windows import IndexedWindows, target_places
 from minixla_ops.indexing.scatter_computations import apply_updates, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
+from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.computations import (
-    check_computation,
-    check_equal_dimensions,
-    computation_of,
-    program_of,
-)
 from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
@@ -113,8 +103,8 @@ class Scatter(IndexedWindows):
         if len(operands) != len(updates) or not operands:
             problem = f"{len(operands)} operands and {len(updates)} updates"
             self.refuse("C11", problem, _ONE_EACH)
-        check_equal_dimensions(self, "C12", "operands", operands)
-        check_equal_dimensions(self, "C13", "updates", updates)
+        computations.check_equal_dimensions(self, "C12", "operands", operands)
+        computations.check_equal_dimensions(self, "C13", "updates", updates)
         for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
             if update.element_type is not operand.element_type:
                 problem = f"operands[{index}] and updates[{index}] differ in element type"
@@ -123,7 +113,7 @@ class Scatter(IndexedWindows):
         self._check_updates(operands[0], indices, updates[0])
         scalars = [Shape(operand.element_type) for operand in operands]
         computation, name = self.update_computation, "update_computation"
-        check_computation(self, "C17", name, computation, scalars * 2, scalars)
+        computations.check_computation(self, "C17", name, computation, scalars * 2, scalars)
         return as_results(operands)
 
     def _check_updates(self, operand: Shape, indices: Shape, updates: Shape) -> None:
@@ -168,13 +158,15 @@ class Scatter(IndexedWindows):
         operand, *_, updates = self.array_shapes(shapes)
         numbers = self.dimension_numbers
         windows = window_sizes(operand.dimensions, updates.dimensions, numbers)
-        if not self.indices_in_bounds and may_lie_partly_outside(numbers, windows):
+        if not self.indices_in_bounds and bounded_windows.may_lie_partly_outside(numbers, windows):
             function = self._by_elements
         elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
             function = self._with_index_component
         else:
             return super().stablehlo(emit, operands, shapes, results)
-        program = program_of(self, self.update_computation, tuple(shapes), function, "scatter")
+        program = computations.program_of(
+            self, self.update_computation, tuple(shapes), function, "scatter"
+        )
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def _by_elements(self, *values: Any) -> Sequence[Any]:
@@ -182,11 +174,13 @@ class Scatter(IndexedWindows):
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
         windows = window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
-        config, moved = into_padding(indices, numbers, sizes, windows)
+        config, moved = bounded_windows.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        results = inside(*[framed(each, config) for each in operands], moved, *updates)
-        return [unframed(each, config) for each in as_tuple(results)]
+        results = inside(
+            *[bounded_windows.framed(each, config) for each in operands], moved, *updates
+        )
+        return [bounded_windows.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
         """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
@@ -255,7 +249,7 @@ def _scatter(
     values = [*operands, scatter_indices, *updates]
     shapes = Scatter.array_shapes([shape_of(value) for value in values])
     scalars = [Shape(shape.element_type) for shape in shapes[: len(operands)]]
-    graph = computation_of(update_computation, [*scalars, *scalars], "scatter")
+    graph = computations.computation_of(update_computation, [*scalars, *scalars], "scatter")
     promises = indices_are_sorted, unique_indices, indices_in_bounds
     return Scatter(dimension_numbers, graph, *promises)(*values)
 

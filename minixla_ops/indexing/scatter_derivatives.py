@@ -24,6 +24,7 @@ from minixla.core.linear import not_linear, spread
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
 from minixla_ops.folds.fold_programs import tangents_of_fold
+from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.bounded_windows import (
     framed,
     gather_or_fill,
@@ -31,11 +32,6 @@ from minixla_ops.indexing.bounded_windows import (
     may_lie_partly_outside,
     starts_in_bounds,
     unframed,
-)
-from minixla_ops.indexing.index_numbers import (
-    GatherDimensionNumbers,
-    outer_dimensions,
-    window_sizes,
 )
 from minixla_ops.indexing.scatter_computations import combination_of, overwrite, separate, split
 from minixla_ops.programs.computations import apply_computation, pulled_program
@@ -66,10 +62,12 @@ class _Places:
         self.computation, self.numbers = operation.update_computation, operation.dimension_numbers
         self.is_sorted, self.in_bounds = operation.indices_are_sorted, operation.indices_in_bounds
         # The elements of one window are different ones.
-        self.outer = outer_dimensions(len(self.update_dimensions), self.numbers)
+        self.outer = index_numbers.outer_dimensions(len(self.update_dimensions), self.numbers)
         has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
         self.is_unique = operation.unique_indices or has_one_window
-        self.windows = window_sizes(self.dimensions, self.update_dimensions, self.numbers)
+        self.windows = index_numbers.window_sizes(
+            self.dimensions, self.update_dimensions, self.numbers
+        )
 
     def write(self, operands: Any, updates: Any, computation: Graph | Callable[..., Any]) -> Any:
         """A scatter to these places."""
@@ -84,7 +82,7 @@ class _Places:
         """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
         if 0 in self.dimensions:
             return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
-        numbers = GatherDimensionNumbers(*self.numbers)
+        numbers = index_numbers.GatherDimensionNumbers(*self.numbers)
         if self.in_bounds:
             return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
         return gather_or_fill(value, self.indices, numbers, self.windows, 0, self.is_sorted)

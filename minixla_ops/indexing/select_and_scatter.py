@@ -18,17 +18,9 @@ from minixla.core.linear import linear_jvp, not_linear
 from minixla.core.operation import register
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import shape_of
+from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather
-from minixla_ops.folds.sliding_windows import (
-    PaddingPairs,
-    Pairs,
-    Window,
-    Windowed,
-    padded_base,
-    resolve_window,
-    window_view,
-)
 from minixla_ops.folds.window_programs import scatter_to_selected
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs.call import Call
@@ -50,7 +42,7 @@ _MOST_ELEMENTS = 64
 
 
 @register
-class SelectAndScatter(Windowed):
+class SelectAndScatter(sliding_windows.Windowed):
     """Combines values into an array where a sliding window's selected elements are.
 
     For each position of the window one element of `operand` is selected: the first stays while
@@ -93,7 +85,7 @@ class SelectAndScatter(Windowed):
     select: Graph = attribute(Instance(Graph))
     window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     scatter: Graph = attribute(Instance(Graph))
 
     def shape(self, operand, source, init_value):
@@ -178,10 +170,12 @@ class SelectAndScatter(Windowed):
         return record(operand, source, operands[2]), at
 
 
-def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
+def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window) -> np.ndarray:
     """For each position the number of the window's selected element; -1 where there is none."""
     present = window.present(operand.shape)
-    view = window_view(padded_base(operand, np.zeros((), operand.dtype), window), window)
+    view = sliding_windows.window_view(
+        sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window), window
+    )
     best: Any = None
     chosen = np.full(window.positions(operand.shape), -1)
     for number, (here, index) in enumerate(zip(present, np.ndindex(*window.sizes), strict=True)):
@@ -195,7 +189,9 @@ def _selected(operand: np.ndarray, select: Graph, window: Window) -> np.ndarray:
     return chosen
 
 
-def _targets(selected: np.ndarray, window: Window, base: Sequence[int]) -> np.ndarray:
+def _targets(
+    selected: np.ndarray, window: sliding_windows.Window, base: Sequence[int]
+) -> np.ndarray:
     """Where in the flat base the elements of these numbers are, for each position."""
     offsets = np.array([*window.offsets()], np.int64).reshape(-1, len(base))[selected]
     targets = np.zeros(selected.shape, np.int64)
@@ -222,7 +218,9 @@ def _select_and_scatter(
     (shape,) = SelectAndScatter.array_shapes([shape_of(operand, name)])
     scalars = [Shape(shape.element_type)] * 2
     (initial,) = initial_values([shape], [init_value])
-    window = resolve_window(shape.dimensions, window_dimensions, window_strides, padding)
+    window = sliding_windows.resolve_window(
+        shape.dimensions, window_dimensions, window_strides, padding
+    )
     record = SelectAndScatter(
         computation_of(select, scalars, name), *window[:3], computation_of(scatter, scalars, name)
     )

@@ -20,12 +20,8 @@ from minixla_ops.folds.fold import as_sequence
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.indexing.numpy_sorting import key_of, order_by_key, order_by_merging
 from minixla_ops.movement.slicing import slice_in_dim
+from minixla_ops.programs import computations
 from minixla_ops.programs.compositions import Composed
-from minixla_ops.programs.computations import (
-    check_computation,
-    check_equal_dimensions,
-    computation_of,
-)
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
@@ -75,12 +71,14 @@ class Sort(Operation):
         shapes = self.array_shapes(operands)
         if not shapes:
             self.refuse("C1", "there is no operand", "Give at least one array.")
-        check_equal_dimensions(self, "C1", "operands", shapes)
+        computations.check_equal_dimensions(self, "C1", "operands", shapes)
         if not 0 <= self.dimension < shapes[0].rank:
             problem = f"there is no dimension {self.dimension}"
             advice = f"dimension must be in [0, {shapes[0].rank}), or -1 for the last."
             self.refuse_attribute("C2", problem, advice)
-        check_computation(self, "C3", "comparator", self.comparator, _parameters(shapes), [_PRED])
+        computations.check_computation(
+            self, "C3", "comparator", self.comparator, _parameters(shapes), [_PRED]
+        )
         return as_results(shapes)
 
     def reference(self, *operands):
@@ -125,7 +123,7 @@ def _sort(
 ) -> Any:
     values = as_sequence(operands)
     shapes = Sort.array_shapes([shape_of(value, "sort") for value in values])
-    graph = computation_of(comparator, _parameters(shapes), "sort")
+    graph = computations.computation_of(comparator, _parameters(shapes), "sort")
     if dimension == -1 and shapes:
         dimension = shapes[0].rank - 1
     return Sort(graph, dimension, is_stable)(*values)

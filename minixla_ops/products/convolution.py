@@ -20,16 +20,7 @@ from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.folds.sliding_windows import (
-    PaddingPairs,
-    Pairs,
-    Window,
-    check_entries,
-    dilated_size,
-    padded_base,
-    sizes_at,
-    window_view,
-)
+from minixla_ops.folds import sliding_windows
 from minixla_ops.products.convolution_dimensions import (
     ConvolutionDimensionNumbers,
     ConvolutionDimensions,
@@ -121,7 +112,7 @@ class ConvGeneralDilated(Product):
         *("ConvGeneral", "ConvGeneralDilated"),
     )
     window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
-    padding: Pairs = attribute(PaddingPairs(), hlo=None)
+    padding: sliding_windows.Pairs = attribute(sliding_windows.PaddingPairs(), hlo=None)
     lhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
     rhs_dilation: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_reversal: tuple[bool, ...] = attribute(SequenceAttribute(Boolean()), hlo=None)
@@ -133,12 +124,12 @@ class ConvGeneralDilated(Product):
     precision_config: Precision | None = PRECISION
     preferred_element_type: ElementType | None = PREFERRED_TYPE
 
-    def window(self, kernel: Sequence[int]) -> Window:
+    def window(self, kernel: Sequence[int]) -> sliding_windows.Window:
         """The window, which the kernel's sizes complete."""
         spatial = self.dimension_numbers.kernel_spatial_dimensions
         sizes = tuple([kernel[dimension] for dimension in spatial])
         dilations = self.lhs_dilation, self.rhs_dilation
-        return Window(sizes, self.window_strides, self.padding, *dilations)
+        return sliding_windows.Window(sizes, self.window_strides, self.padding, *dilations)
 
     @property
     def group_count(self) -> int:
@@ -159,9 +150,11 @@ class ConvGeneralDilated(Product):
             "window_reversal": self.window_reversal,
             "the kernel's size": window.sizes,
         }
-        check_entries(self, named, len(window.sizes), "spatial dimensions", ("C5", "C6"))
+        sliding_windows.check_entries(
+            self, named, len(window.sizes), "spatial dimensions", ("C5", "C6")
+        )
         self._check_groups(lhs, rhs)
-        base = sizes_at(lhs, numbers.input_spatial_dimensions)
+        base = sliding_windows.sizes_at(lhs, numbers.input_spatial_dimensions)
         batch = lhs.dimensions[numbers.input_batch_dimension] // self.batch_group_count
         outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
         roles = batch, outputs, *window.positions(base)
@@ -187,8 +180,8 @@ class ConvGeneralDilated(Product):
         if groups > 1 and batch_groups > 1:
             problem = "feature_group_count and batch_group_count are both above 1"
             self.refuse_attribute("C7", problem, "Use one kind of groups.")
-        batch, features = sizes_at(lhs, numbers.lhs[:2])
-        outputs, inputs = sizes_at(rhs, numbers.rhs[:2])
+        batch, features = sliding_windows.sizes_at(lhs, numbers.lhs[:2])
+        outputs, inputs = sliding_windows.sizes_at(rhs, numbers.rhs[:2])
         if features != inputs * groups:
             problem = f"lhs has {features} features, the kernel takes {inputs * groups}"
             advice = "The input features of rhs times feature_group_count must be those of lhs."
@@ -208,8 +201,8 @@ class ConvGeneralDilated(Product):
         backwards = tuple([axis for axis, flag in enumerate(self.window_reversal, 2) if flag])
         kernel = np.flip(rhs.transpose(numbers.rhs), backwards)
         window = self.window(rhs.shape)
-        base = padded_base(lhs.transpose(numbers.lhs), lhs.dtype.type(0), window)
-        windows = window_view(base, window)
+        base = sliding_windows.padded_base(lhs.transpose(numbers.lhs), lhs.dtype.type(0), window)
+        windows = sliding_windows.window_view(base, window)
         groups = self.feature_group_count, self.batch_group_count
         product = _grouped_product(windows, kernel, *groups, result_type)
         return product.transpose(np.argsort(numbers.output))
@@ -277,7 +270,7 @@ class ConvGeneralDilated(Product):
         )
         steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
         dilated = [
-            map(dilated_size, sizes_at(shape, at), step)
+            map(sliding_windows.dilated_size, sliding_windows.sizes_at(shape, at), step)
             for shape, at, step in zip(shapes, spatial, steps, strict=True)
         ]
         extents: Any = zip(*dilated, self.padding, strict=True)
