@@ -16,7 +16,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.derived import jvp_graph
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.linear import spread
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.programs.computations import apply_computation, monoid_of
@@ -95,12 +95,9 @@ def _cut(value: Any, start: int, limit: int, stride: int = 1, drop: bool = False
 _TRIALS = 64
 
 
+@remembered
 def is_associative(computation: Graph) -> bool:
     """Whether f(f(a, b), c) = f(a, f(b, c)), as far as trying random values in double tells."""
-    return computation.remembered("associative", _try_associativity, computation)
-
-
-def _try_associativity(computation: Graph) -> bool:
     if monoid_of(computation) is not None:
         return True
     generator = np.random.default_rng(0)
@@ -170,9 +167,10 @@ def paired_computation(
         if wider == moving:
             break
         moving = wider
-    return computation.remembered(("paired", moving), _make_paired, computation, moving), moving
+    return _make_paired(computation, moving), moving
 
 
+@remembered
 def _make_paired(computation: Graph, moving: tuple[bool, ...]) -> Graph:
     derived = jvp_graph(computation, (*moving, *moving))
     count, pairs = len(moving), sum(moving)

@@ -62,16 +62,12 @@ class AtStartIndices(Operation):
                 self.refuse(label, problem, advice)
 
     def stablehlo(self, emit, operands, shapes, results):
-        types = list(shapes)
-        for index in range(self.first_start, len(shapes)):
-            shape = types[index]
-            assert isinstance(shape, Shape)
-            # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
-            if shape.element_type.bits < 32:
-                types[index] = Shape("s32")
-        return super().stablehlo(
-            emit, emit_converted(emit, operands, shapes, types), types, results
-        )
+        # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
+        starts = self.array_shapes(shapes[self.first_start :])
+        wide = [each if each.element_type.bits >= 32 else Shape("s32") for each in starts]
+        types = [*shapes[: self.first_start], *wide]
+        converted = emit_converted(emit, operands, shapes, types)
+        return super().stablehlo(emit, converted, types, results)
 
 
 def _clamped_box(
@@ -102,7 +98,7 @@ class DynamicSlice(AtStartIndices):
 
     stablehlo_name = "dynamic_slice"
     operands = "operand", "start_indices..."
-    slice_sizes: Sequence[int] = attribute(Integers(minimum=0), hlo="dynamic_slice_sizes")
+    slice_sizes: tuple[int, ...] = attribute(Integers(minimum=0), hlo="dynamic_slice_sizes")
     first_start = 1
     linear_operands = (0,)
 

@@ -61,28 +61,21 @@ class IndexedWindows(Operation):
 
     def _check_index_vectors(self, operand: Shape, indices: Shape) -> None:
         numbers: IndexNumbers = self.dimension_numbers
-        at, mapped = numbers.index_vector_dim, numbers[2]
+        at, mapped, name = numbers.index_vector_dim, numbers[2], numbers._fields[2]
         if not 0 <= at <= indices.rank:
-            self.refuse_attribute(
-                "C2",
-                f"index_vector_dim {at} is no dimension of the indices",
-                f"It must be in [0, {indices.rank}]; the last stands for a dimension of size 1.",
-            )
+            problem = f"index_vector_dim {at} is no dimension of the indices"
+            advice = f"It must be in [0, {indices.rank}]; the last stands for one of size 1."
+            self.refuse_attribute("C2", problem, advice)
         components = (*indices.dimensions, 1)[at]
         if len(mapped) != components:
-            self.refuse_attribute(
-                "C3",
-                f"{numbers._fields[2]} has {len(mapped)} entries, index vectors have {components}",
-                "Give the operand dimension of each component, or move index_vector_dim.",
-            )
+            problem = f"{name} has {len(mapped)} entries, index vectors have {components}"
+            advice = "Give the operand dimension of each component, or move index_vector_dim."
+            self.refuse_attribute("C3", problem, advice)
         named = [*mapped, *numbers[4]]
         if len(set(named)) != len(named) or any(not 0 <= each < operand.rank for each in mapped):
-            self.refuse_attribute(
-                "C4",
-                f"{numbers._fields[2]} must name different dimensions of the operand, none of "
-                f"them in {numbers._fields[4]}",
-                f"Entries must be in [0, {operand.rank}).",
-            )
+            problem = f"{name} must name different dimensions of the operand, none of them in"
+            advice = f"Entries must be in [0, {operand.rank})."
+            self.refuse_attribute("C4", f"{problem} {numbers._fields[4]}", advice)
 
     def _check_ascending(self, label: str, field: int, rank: int) -> None:
         listed = self.dimension_numbers[field]
@@ -110,9 +103,8 @@ class IndexedWindows(Operation):
         at = self.operand_labels(len(shapes)).index(self.indices_name)
         if shapes[at].element_type.bits < 8:
             types[at] = shapes[at].with_element_type(element_type("s32"))
-        return super().stablehlo(
-            emit, emit_converted(emit, operands, shapes, types), types, results
-        )
+        converted = emit_converted(emit, operands, shapes, types)
+        return super().stablehlo(emit, converted, types, results)
 
 
 def window_starts(

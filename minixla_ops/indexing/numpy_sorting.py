@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minixla.core.element_types import element_type
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla_ops.elementwise.comparisons import Comparison, total_order
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.casting import cast, widened
@@ -23,14 +23,10 @@ class Key(NamedTuple):
     in_total_order: bool
 
 
+@remembered
 def key_of(comparator: Graph) -> Key | None:
     """The key of a comparator that is just < or > of one operand's elements, else None."""
-    if "sort_key" not in comparator.memo:
-        comparator.memo["sort_key"] = _find_key(comparator.pruned())
-    return comparator.memo["sort_key"]
-
-
-def _find_key(comparator: Graph) -> Key | None:
+    comparator = comparator.pruned()
     if len(comparator.instructions) != 1 or not comparator.outputs[0].instruction:
         return None
     (only,) = comparator.instructions

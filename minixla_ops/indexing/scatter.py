@@ -121,27 +121,20 @@ class Scatter(IndexedWindows):
         outer = without_vectors(indices.dimensions, numbers.index_vector_dim)
         window_dims = numbers.update_window_dims
         if updates.rank != len(outer) + len(window_dims):
-            self.refuse(
-                "C14",
-                f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}",
-                "They have a dimension for each one of the indices but index_vector_dim, and for "
-                "each one in update_window_dims.",
-            )
+            problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
+            advice = "They have a dimension for each one of the indices but index_vector_dim"
+            self.refuse("C14", problem, f"{advice}, and for each one in update_window_dims.")
         for at, size in enumerate(window_sizes(operand.dimensions, updates.dimensions, numbers)):
             inserted = at in numbers.inserted_window_dims or at in numbers.operand_batching_dims
-            if size > operand.dimensions[at] and not inserted:
-                self.refuse(
-                    "C15",
-                    f"windows have size {size} in dimension {at} of size {operand.dimensions[at]}",
-                    "Windows must be no larger than the operand.",
-                )
+            whole = operand.dimensions[at]
+            if size > whole and not inserted:
+                problem = f"windows have size {size} in dimension {at} of size {whole}"
+                self.refuse("C15", problem, "Windows must be no larger than the operand.")
         for at, size in zip(outer_dimensions(updates.rank, numbers), outer, strict=True):
-            if updates.dimensions[at] != size:
-                self.refuse(
-                    "C16",
-                    f"dimension {at} of the updates has size {updates.dimensions[at]}, not {size}",
-                    "There must be a window for each index vector.",
-                )
+            given = updates.dimensions[at]
+            if given != size:
+                problem = f"dimension {at} of the updates has size {given}, not {size}"
+                self.refuse("C16", problem, "There must be a window for each index vector.")
 
     def reference(self, *arrays):
         operands, indices, updates = split(arrays)

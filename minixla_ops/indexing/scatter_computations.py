@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla_ops.programs.computations import MONOIDS, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
@@ -17,16 +17,13 @@ def overwrite(old: Any, update: Any) -> Any:
     return update
 
 
+@remembered
 def combination_of(computation: Graph) -> str | None:
     """What a computation of one old value and one update does.
 
     What `monoid_of` says, `sub` for old - update, `set` for the update itself, `keep` for the old
     value, and None for everything else.
     """
-    return computation.remembered("combination", _find_combination, computation)
-
-
-def _find_combination(computation: Graph) -> str | None:
     monoid = monoid_of(computation)
     if monoid is not None:
         return monoid
@@ -40,15 +37,12 @@ def _find_combination(computation: Graph) -> str | None:
     return "sub" if is_difference and instruction.operands == computation.inputs else None
 
 
+@remembered
 def separate(computation: Graph) -> tuple[Graph, ...] | None:
     """A computation of N old values and N updates as N of one each, where the N are independent.
 
     None where a result reads another's old value or update.
     """
-    return computation.remembered("separate", _find_parts, computation)
-
-
-def _find_parts(computation: Graph) -> tuple[Graph, ...] | None:
     count = len(computation.outputs)
     if count == 1:
         return (computation,)

@@ -96,12 +96,10 @@ class SelectAndScatter(sliding_windows.Windowed):
         self.check_window(operand.rank, "C2", "C3")
         positions = self.window.positions(operand.dimensions)
         if source.dimensions != positions:
-            self.refuse(
-                "C4",
-                f"source has dimensions {source.dimensions}, the window has positions {positions}",
-                "source must have an element for each position of the window, as what "
-                "reduce_window with these window arguments gives.",
-            )
+            told = f"source has dimensions {source.dimensions}"
+            advice = "source must have an element for each position of the window, as what"
+            advice = f"{advice} reduce_window with these window arguments gives."
+            self.refuse("C4", f"{told}, the window has positions {positions}", advice)
         scalar = Shape(operand.element_type)
         if init_value is not scalar:
             self.refuse("C5", f"init_value is {init_value}", f"It must be {scalar}.")

@@ -246,7 +246,11 @@ class TopK(Composed):
         shape = array_shape(operand)
         last = shape.rank - 1
         positions = ops.iota(Shape("s32", shape.dimensions), last)
-        comparator = _is_greater if self.largest else _is_less
+        comes_first = ops.gt_total_order if self.largest else ops.lt_total_order
+
+        def comparator(x: Any, y: Any, i: Any, j: Any) -> Any:
+            return comes_first(x, y)
+
         ordered = sort([operand, positions], comparator, last, True)
         return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
 
@@ -262,11 +266,3 @@ class TopK(Composed):
 
 
 top_k = builder(TopK)
-
-
-def _is_greater(x: Any, y: Any, i: Any, j: Any) -> Any:
-    return ops.gt_total_order(x, y)
-
-
-def _is_less(x: Any, y: Any, i: Any, j: Any) -> Any:
-    return ops.lt_total_order(x, y)

@@ -72,7 +72,7 @@ def _padded(
     return operation.replace(padding=resolve_window(base, *window).padding)
 
 
-def _plainer(name: str, summary: str, *omitted: str) -> Callable[..., Any]:
+def _plainer(name: str, what: str, *omitted: str) -> Callable[..., Any]:
     """`conv_general_dilated` under another name, without some of its parameters."""
     given = inspect.signature(conv_general_dilated).parameters.values()
     kept = [each for each in given if each.name not in omitted]
@@ -84,29 +84,22 @@ def _plainer(name: str, summary: str, *omitted: str) -> Callable[..., Any]:
     function: Any = space[name]
     types = {each.name: each.annotation for each in kept}
     function.__annotations__ = {**types, "return": "Any"}
+    summary = f"A convolution with {what}."
     function.__doc__ = f"{summary}\n\nArgs, result and errors: see `conv_general_dilated`."
     return function
 
 
 _DILATIONS = "lhs_dilation", "rhs_dilation", "window_reversal"
 _LEFT_OUT = *_DILATIONS, "dimension_numbers"
-conv = _plainer(
-    "conv",
-    'A convolution with "SAME" or "VALID" padding and dimensions in the default order.',
-    *_LEFT_OUT,
-)
+_NAMED, _USUAL = '"SAME" or "VALID" padding', "dimensions in the default order"
+
+conv = _plainer("conv", f"{_NAMED} and {_USUAL}", *_LEFT_OUT)
 conv_with_general_padding = _plainer(
-    "conv_with_general_padding",
-    "A convolution with explicit padding and dimensions in the default order.",
-    *_LEFT_OUT,
+    "conv_with_general_padding", f"explicit padding and {_USUAL}", *_LEFT_OUT
 )
 conv_with_general_dimensions = _plainer(
-    "conv_with_general_dimensions",
-    'A convolution with "SAME" or "VALID" padding and given dimension numbers.',
-    *_DILATIONS,
+    "conv_with_general_dimensions", f"{_NAMED} and given dimension numbers", *_DILATIONS
 )
 conv_general = _plainer(
-    "conv_general",
-    "A convolution with explicit padding and given dimension numbers, without dilation.",
-    *_DILATIONS,
+    "conv_general", "explicit padding and given dimension numbers, without dilation", *_DILATIONS
 )

@@ -245,13 +245,9 @@ def dot(
     left, right = shape_of(lhs), shape_of(rhs)
     ranks = tuple(each.rank if isinstance(each, Shape) else -1 for each in (left, right))
     if ranks not in ((1, 1), (2, 1), (2, 2)):
-        raise explain(
-            ShapeError,
-            "dot",
-            "(D1) there is no product of these ranks",
-            [f"lhs {left}", f"rhs {right}"],
-            "It takes vector and vector, matrix and vector, or matrix and matrix; dot_general "
-            "takes all others.",
-        )
+        problem, given = "(D1) there is no product of these ranks", [f"lhs {left}", f"rhs {right}"]
+        advice = "It takes vector and vector, matrix and vector, or matrix and matrix"
+        advice = f"{advice}; dot_general takes all others."
+        raise explain(ShapeError, "dot", problem, given, advice)
     numbers = _VECTOR_PRODUCT if ranks[0] == 1 else _MATRIX_PRODUCT
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)

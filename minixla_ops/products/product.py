@@ -85,12 +85,9 @@ class SumOfProducts(Operation):
         own = lhs.element_type
         preferred: ElementType | None = self.preferred_element_type  # type: ignore[attr-defined]  # a field
         if own is not rhs.element_type:
-            self.refuse(
-                "C1",
-                "the element types of lhs and rhs differ",
-                "Convert one side with convert_element_type; preferred_element_type sets the "
-                "type of the result.",
-            )
+            advice = "Convert one side with convert_element_type"
+            advice = f"{advice}; preferred_element_type sets the type of the result."
+            self.refuse("C1", "the element types of lhs and rhs differ", advice)
         if preferred is None or preferred is own:
             return own
         is_narrower = _KINDS[preferred.kind] < 2 and preferred.bits < own.bits
