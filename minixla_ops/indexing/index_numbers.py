@@ -170,20 +170,20 @@ def batched_numbers(
     or the updates where `outer_place` says. If only the operand has it, it becomes part of the
     windows; if both have it, a pair of batching dimensions.
     """
-    window_dims = _shifted(numbers[0], outer_at)
+    window_dims = shifted(numbers[0], outer_at)
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
-    shifted = _shifted(numbers[4], operand_at), _shifted(numbers[5], indices_at)
-    pairs = list(zip(*shifted, strict=True))
+    batching = shifted(numbers[4], operand_at), shifted(numbers[5], indices_at)
+    pairs = list(zip(*batching, strict=True))
     if operand_at is not None and indices_at is not None:
         pairs = sorted([*pairs, (operand_at, indices_at)])
-    (index_vector_dim,) = _shifted((numbers.index_vector_dim,), indices_at)
-    absent, mapped = (_shifted(each, operand_at) for each in numbers[1:3])
+    (index_vector_dim,) = shifted((numbers.index_vector_dim,), indices_at)
+    absent, mapped = (shifted(each, operand_at) for each in numbers[1:3])
     batching = [tuple([pair[side] for pair in pairs]) for side in (0, 1)]
     return type(numbers)(window_dims, absent, mapped, index_vector_dim, *batching)
 
 
-def _shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
+def shifted(dimensions: Iterable[int], inserted: int | None) -> tuple[int, ...]:
     """What dimensions are called once there is a new one at `inserted`."""
     if inserted is None:
         return tuple(dimensions)

@@ -112,7 +112,10 @@ class SelectAndScatter(sliding_windows.Windowed):
         with np.errstate(all="ignore"):
             selected = _selected(operand, self.select, self.window)
         is_any = selected >= 0
-        targets = _targets(selected, self.window, operand.shape)[is_any]
+        offsets = np.array([*self.window.offsets()]).reshape(-1, operand.ndim)[selected[is_any]]
+        starts = np.argwhere(is_any) * self.window_strides - [low for low, _ in self.padding]
+        places = tuple((starts + offsets).T)
+        targets = np.arange(operand.size).reshape(operand.shape)[places].reshape(-1)
         apply_updates(self.scatter, [result], targets, [source[is_any]])
         return result.reshape(operand.shape)
 
@@ -185,21 +188,6 @@ def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window
         best = element if best is None else np.where(taken, element, best)
         chosen = np.where(taken, number, chosen)
     return chosen
-
-
-def _targets(
-    selected: np.ndarray, window: sliding_windows.Window, base: Sequence[int]
-) -> np.ndarray:
-    """Where in the flat base the elements of these numbers are, for each position."""
-    offsets = np.array([*window.offsets()], np.int64).reshape(-1, len(base))[selected]
-    targets = np.zeros(selected.shape, np.int64)
-    for dimension, (size, stride, (low, _)) in enumerate(
-        zip(base, window.strides, window.padding, strict=True)
-    ):
-        after = [1] * (len(base) - dimension - 1)
-        starts = (np.arange(selected.shape[dimension]) * stride - low).reshape(-1, *after)
-        targets = targets * size + starts + offsets[..., dimension]
-    return targets
 
 
 def _select_and_scatter(

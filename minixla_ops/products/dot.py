@@ -33,7 +33,6 @@ from minixla_ops.products.product import (
     in_common_type,
     is_too_narrow,
     matrix_product,
-    reordered,
 )
 from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -177,7 +176,9 @@ class DotGeneral(Dot, Product):
             cotangent, other = in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
         pair = (other, cotangent) if is_reversed else (cotangent, other)
-        precision = reordered(self.precision_config, is_reversed != bool(index))
+        precision = self.precision_config
+        if precision and is_reversed != bool(index):
+            precision = precision[::-1]
         result = dot_general(*pair, numbers, precision)
         if is_converted:
             result = convert(result, own.element_type)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from minixla.core.attributes import Attribute, Integers, written_fields
+from minixla_ops.indexing.index_numbers import shifted
 
 
 class DotDimensionNumbers(NamedTuple):
@@ -121,8 +122,8 @@ def batched_numbers(
     `ranks` are those of the operands with their batch, which is at `dimensions` or None.
     """
     lhs_dimension, rhs_dimension = dimensions
-    lhs_contracting, lhs_batch = _shifted(numbers[0::2], lhs_dimension)
-    rhs_contracting, rhs_batch = _shifted(numbers[1::2], rhs_dimension)
+    lhs_contracting, lhs_batch = (shifted(each, lhs_dimension) for each in numbers[0::2])
+    rhs_contracting, rhs_batch = (shifted(each, rhs_dimension) for each in numbers[1::2])
     if lhs_dimension is not None and rhs_dimension is not None:
         lhs_batch, rhs_batch = (lhs_dimension, *lhs_batch), (rhs_dimension, *rhs_batch)
     batched = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
@@ -132,10 +133,3 @@ def batched_numbers(
     if rhs_dimension is None:
         return batched, len(lhs_batch) + batched.free(0, ranks[0]).index(lhs_dimension)
     return batched, 0
-
-
-def _shifted(parts: Sequence[Sequence[int]], dimension: int | None) -> list[tuple[int, ...]]:
-    """Dimension numbers of an array that has one more dimension at `dimension`."""
-    if dimension is None:
-        return [tuple(each) for each in parts]
-    return [tuple([number + (number >= dimension) for number in each]) for each in parts]

@@ -63,11 +63,6 @@ PREFERRED_TYPE: ElementType | None = attribute(
 )
 
 
-def reordered(precision: Precision | None, is_reversed: bool) -> Precision | None:
-    """The precision of the operands in the other order, where `is_reversed` says so."""
-    return (precision[1], precision[0]) if precision and is_reversed else precision
-
-
 class SumOfProducts(Operation):
     """Base class of the operations that sum products of elements of lhs and rhs.
 
