@@ -148,7 +148,7 @@ from minixla_ops.movement.constants import constant, iota
 from minixla_ops.movement.pads import pad
 from minixla_ops.movement.reshaping import collapse, reshape, reshape_explicit, rev, transpose
 from minixla_ops.movement.slicing import slice, slice_in_dim
-from minixla_ops.products.convolution_builders import (
+from minixla_ops.products.convolution import (
     conv,
     conv_general,
     conv_general_dilated,

@@ -7,7 +7,8 @@ goes where there is room: into the batch dimension, the output features, or the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,9 +17,12 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
+from minixla.core.builders import named_like
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.operation import register
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import shape_of
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
 from minixla_ops.products.convolution_dimensions import (
@@ -45,7 +49,7 @@ from minixla_ops.vocabulary.batch_dimensions import (
     split_dimension,
 )
 from minixla_ops.vocabulary.casting import emit_converted, emit_widened
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.vocabulary.shorthand import array_shape, listed
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24
@@ -402,3 +406,90 @@ def _grouped_product(
     # [batch groups, feature groups, batch, *positions, outputs]
     moved = np.moveaxis(np.concatenate(found, 3 if axis == 4 else 2), (2, -1), (0, 3))
     return moved.reshape(batch, kernel.shape[0], *windows.shape[2 : 2 + count])
+
+
+# The builders: the most general, and four without some of its parameters.
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[Sequence[int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+    window_reversal: Sequence[bool] | None = None,
+) -> Any:
+    """See ConvGeneralDilated, whose documentation this function gets."""
+    strides = listed(window_strides)
+    count = len(strides) if isinstance(strides, tuple) else 0
+    if dimension_numbers is None:
+        shape = shape_of(lhs)
+        rank = shape.rank if isinstance(shape, Shape) else 2
+        dimension_numbers = ConvolutionDimensionNumbers.default(max(rank, 2))
+    is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
+    attributes: tuple[Any, ...] = (
+        strides,
+        ((0, 0),) * count if is_named else padding,
+        *[(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)],
+        (False,) * count if window_reversal is None else window_reversal,
+        *(dimension_numbers, feature_group_count, batch_group_count),
+        *(precision_config, preferred_element_type),
+    )
+    operation = ConvGeneralDilated(*attributes)
+    if is_named:
+        operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
+    return operation(lhs, rhs)
+
+
+named_like(conv_general_dilated, ConvGeneralDilated)
+
+
+@api_boundary
+def _padded(
+    operation: ConvGeneralDilated, padding: Any, lhs: AnyShape, rhs: AnyShape
+) -> ConvGeneralDilated:
+    """The operation with the padding that "SAME" or "VALID" stands for."""
+    operation.infer((lhs, rhs))  # it refuses what does not fit
+    given, kernel = operation.array_shapes([lhs, rhs])
+    base = sliding_windows.sizes_at(given, operation.dimension_numbers.input_spatial_dimensions)
+    window = operation.window(kernel.dimensions)._replace(padding=padding)
+    return operation.replace(padding=sliding_windows.resolve_window(base, *window).padding)
+
+
+def _plainer(name: str, what: str, *omitted: str) -> Callable[..., Any]:
+    """`conv_general_dilated` under another name, without some of its parameters."""
+    given = inspect.signature(conv_general_dilated).parameters.values()
+    kept = [each for each in given if each.name not in omitted]
+    plain = inspect.Signature([each.replace(annotation=each.empty) for each in kept])
+    arguments = ", ".join([f"{each.name}={each.name}" for each in kept])
+    source = f"def {name}{plain}:\n    return conv_general_dilated({arguments})\n"
+    space = {"conv_general_dilated": conv_general_dilated, "__name__": __name__}
+    exec(compile(source, __file__, "exec"), space)
+    function: Any = space[name]
+    types = {each.name: each.annotation for each in kept}
+    function.__annotations__ = {**types, "return": "Any"}
+    summary = f"A convolution with {what}."
+    function.__doc__ = f"{summary}\n\nArgs, result and errors: see `conv_general_dilated`."
+    return function
+
+
+_DILATIONS = "lhs_dilation", "rhs_dilation", "window_reversal"
+_LEFT_OUT = *_DILATIONS, "dimension_numbers"
+_NAMED, _USUAL = '"SAME" or "VALID" padding', "dimensions in the default order"
+
+conv = _plainer("conv", f"{_NAMED} and {_USUAL}", *_LEFT_OUT)
+conv_with_general_padding = _plainer(
+    "conv_with_general_padding", f"explicit padding and {_USUAL}", *_LEFT_OUT
+)
+conv_with_general_dimensions = _plainer(
+    "conv_with_general_dimensions", f"{_NAMED} and given dimension numbers", *_DILATIONS
+)
+conv_general = _plainer(
+    "conv_general", "explicit padding and given dimension numbers, without dilation", *_DILATIONS
+)
