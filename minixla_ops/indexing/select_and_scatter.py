@@ -37,8 +37,9 @@ from minixla_ops.vocabulary.batch_dimensions import align_batches, batch_size, m
 from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
-#: runs many times faster. (Where they overlap it would compute all anew for each element.)
-_MOST_ELEMENTS = 64
+#: runs many times faster. (Where they overlap it would compute all anew for each element; programs
+#: of some 32 places and more it may compile for minutes.)
+_MOST_ELEMENTS = 25
 
 
 @register

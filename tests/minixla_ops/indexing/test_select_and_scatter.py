@@ -303,10 +303,11 @@ def test_a_base_of_size_zero_under_padded_windows():
     )
 
 
-def test_large_windows_keep_the_operation():
-    operands = [generator.normal(size=(200,)).astype(np.float32), np.ones(2, np.float32)]
+@pytest.mark.parametrize("size", [32, 100])
+def test_large_windows_keep_the_operation(size):
+    operands = [generator.normal(size=(2 * size,)).astype(np.float32), np.ones(2, np.float32)]
     function = lambda x, s: ops.select_and_scatter(  # noqa: E731
-        x, ops.ge, (100,), (100,), "VALID", s, 0.0, ops.add
+        x, ops.ge, (size,), (size,), "VALID", s, 0.0, ops.add
     )
     assert '"stablehlo.select_and_scatter"' in graph_of(function, operands).stablehlo()
     check_operation(function, operands)
