@@ -313,3 +313,23 @@ def test_a_jvp_rule_may_not_multiply_tangents_into_each_other():
 
     with pytest.raises(DerivativeError, match="not linear"):
         mx.vjp(function, x, u)[1](np.ones(3, np.float32))
+
+
+def test_many_windows_have_no_longer_a_derivative_than_few():
+    def text_of(count):
+        indices = np.zeros((count, 1), np.int32)
+
+        def gradient(x, u):
+            return mx.vjp(lambda *xu: scatter(affine, ELEMENTS)(xu[0], indices, xu[1]), x, u)[1](x)
+
+        return graph_of(gradient, [np.ones(4), np.ones(count)]).stablehlo()
+
+    assert len(text_of(90).splitlines()) == len(text_of(9).splitlines())
+
+
+def test_a_scalar_is_updated_again_and_again():
+    indices, numbers = np.zeros((3, 0), np.int32), Numbers((), (), (), 1)
+    check_derivatives(
+        lambda x, u: scatter(affine, numbers)(x, indices, u),
+        [np.asarray(1.5), np.array([0.5, -1, 2])],
+    )
