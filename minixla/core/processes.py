@@ -9,14 +9,36 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from minixla.core.errors import DeadlockError, explain
 
 #: (replica, partition).
 ProcessId = tuple[int, int]
+
+
+class Meeting(NamedTuple):
+    """What a process brings to a collective.
+
+    The n-th of each member with the same subject, channel and members is one meeting.
+
+    Attributes:
+        subject: the operation's name.
+        channel: its channel, 0 for none.
+        members: who meets, this process among them.
+        value: what this process brings.
+        signature: what must be equal for all members.
+        combine: called once, with the values in the order of `members`; all get its result.
+    """
+
+    subject: str
+    channel: int
+    members: tuple[ProcessId, ...]
+    value: Any
+    signature: Hashable
+    combine: Callable[[list[Any]], Any]
 
 
 class Process:
@@ -46,35 +68,17 @@ class Process:
         """Its replica and partition."""
         return self.replica, self.partition
 
-    def meet(
-        self,
-        subject: str,
-        channel: int,
-        members: Sequence[ProcessId],
-        value: Any,
-        signature: Hashable,
-        combine: Callable[[list[Any]], Any],
-    ) -> Any:
+    def meet(self, meeting: Meeting) -> Any:
         """Waits until all members have come, and returns what their values make together.
-
-        The n-th call of each member with the same subject, channel and members is one meeting.
-
-        Args:
-            subject: the operation's name.
-            channel: its channel, 0 for none.
-            members: who meets, this process among them.
-            value: what this process brings.
-            signature: what must be equal for all members.
-            combine: called once, with the values in the order of `members`; all get its result.
 
         Raises:
             DeadlockError: the others will never come.
             ShapeError: signatures differ.
         """
-        if tuple(members) == (self.id,):
-            return combine([value])
-        others = [str(each) for each in members if each != self.id]
-        self._alone(subject, f"other processes: (replica, partition) {', '.join(others)}")
+        if meeting.members == (self.id,):
+            return meeting.combine([meeting.value])
+        others = ", ".join([str(each) for each in meeting.members if each != self.id])
+        self._alone(meeting.subject, f"other processes: (replica, partition) {others}")
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
         """Offers a value on a channel; returns the number of the request."""
