@@ -66,11 +66,9 @@ class BatchTrace(Trace):
 
     @property
     def memo_key(self) -> Any:
-        """See Trace."""
         return "batch", self.size
 
     def again(self, parent: Trace) -> BatchTrace:
-        """See Trace."""
         return BatchTrace(parent, self.size)
 
     def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
@@ -79,11 +77,9 @@ class BatchTrace(Trace):
         return ([value.value], value.dimension) if is_own else ([value], None)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
-        """See Trace."""
         return values[0] if known is None else BatchTracer(self, values[0], known)
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
-        """See Trace."""
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:

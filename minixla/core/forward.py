@@ -32,7 +32,6 @@ class ForwardTrace(Trace):
     __slots__ = ()
 
     def again(self, parent: Trace) -> ForwardTrace:
-        """See Trace."""
         return ForwardTrace(parent)
 
     def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
@@ -43,11 +42,9 @@ class ForwardTrace(Trace):
         return [value.value, value.tangent][: 1 + is_moving], is_moving
 
     def put_together(self, values: Sequence[Any], known: bool) -> Any:
-        """See Trace."""
         return ForwardTracer(self, *values) if known else values[0]
 
     def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
-        """See Trace."""
         return [shape] * (1 + known)
 
     def joined(self, known: bool, other: bool) -> bool:
@@ -55,7 +52,6 @@ class ForwardTrace(Trace):
         return known or other
 
     def as_known(self, value: Any, known: bool) -> list[Any]:
-        """See Trace."""
         values, is_moving = self.taken_apart(value)
         return [*values, zeros_like(values[0])] if known and not is_moving else values
 

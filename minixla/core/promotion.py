@@ -13,7 +13,7 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType, canonical_ele
 from minixla.core.errors import ShapeError, explain
 
 _SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]
-# The lattice: nodes and the nodes right above them, where there are any. i*, f* and c* are Python's scalar types.
+# The lattice: nodes and the nodes right above them; i*, f* and c* are Python's scalar types.
 _ABOVE: dict[str, list[str]] = {
     "pred": ["i*"],
     "u8": ["s16", "u16"],
