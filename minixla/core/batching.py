@@ -83,7 +83,6 @@ class BatchTrace(Trace):
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation's batching rule, where an operand is batched."""
         values: list[Any] = []
         dimensions: list[int | None] = []
         is_batched = False
@@ -104,12 +103,11 @@ class BatchTrace(Trace):
         _state.trace = self.parent
         try:
             if operation.batch_within is not None:
-                outcome = operation.batch_within(self, values, dimensions)
+                results, result_dimensions = operation.batch_within(self, values, dimensions)
             else:
-                outcome = operation.batch(values, dimensions)
+                results, result_dimensions = operation.batch(values, dimensions)
         finally:
             _state.trace = previous
-        results, result_dimensions = outcome
         if type(results) is not tuple:
             return self._wrap(results, result_dimensions)
         return tuple(map(self._wrap, results, result_dimensions))

@@ -10,7 +10,7 @@ from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import Trace, _state, shape_of
+from minixla.core.tracing import GraphTrace, GraphTracer, Trace, _state, shape_of, under
 
 
 class ForwardTracer(WrappingTracer):
@@ -56,7 +56,6 @@ class ForwardTrace(Trace):
         return [*values, zeros_like(values[0])] if known and not is_moving else values
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation on primals, and its jvp rule on tangents where there are any."""
         primals: list[Any] = []
         tangents: list[Any] = []
         active = False
@@ -92,6 +91,48 @@ class ForwardTrace(Trace):
 
     def _wrap(self, primal: Any, tangent: Any) -> Any:
         return primal if tangent is None else ForwardTracer(self, primal, tangent)
+
+
+class PartialTrace(GraphTrace):
+    """Records operations on its own tracers; computes all others under its parent."""
+
+    transformation = "linearize"
+    __slots__ = ()
+
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        if any(map(self.is_own, operands)):
+            return super().process(operation, operands)
+        with under(self.parent):
+            return self.parent.process(operation, operands)
+
+    def lift(self, value: Any, subject: str = "trace") -> Any:
+        return value if self.is_own(value) else self.parent.lift(value, subject)
+
+    def is_own(self, value: Any) -> bool:
+        """Whether a value is known only when the recorded program runs."""
+        return type(value) is GraphTracer and value._trace is self
+
+
+class LinearizeTrace(ForwardTrace):
+    """Computes primals at once, and records what happens to tangents, as a program."""
+
+    transformation = "linearize"
+    __slots__ = ("recorder",)
+
+    def __init__(self, parent: Trace) -> None:
+        self.recorder = PartialTrace(parent)
+        super().__init__(self.recorder)
+
+    def derive(
+        self, operation: Operation, primals: list[Any], tangents: list[Any]
+    ) -> tuple[Any, Any]:
+        results, tangents_out = jvp_of(operation, primals, tangents)
+        if type(results) is tuple and any(map(self.recorder.is_own, results)):
+            # One program gives both: the recorded one is run for tangents alone.
+            known = self.recorder.parent
+            with under(known):
+                results = known.process(operation, tuple(primals))
+        return results, tangents_out
 
 
 def has_tangent(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -21,24 +22,15 @@ Target = tuple["Node", int] | None
 Pullback = Callable[[Any], Sequence[Any]]
 
 
+@dataclass(eq=False, slots=True)
 class Node:
     """One recorded step: how to get its operands' cotangents from its results'."""
 
-    __slots__ = ("operation", "pullback", "single", "source", "targets")
-
-    def __init__(
-        self,
-        targets: Sequence[Target],
-        pullback: Pullback | None,
-        single: bool,
-        source: Source | None,
-        operation: Operation | None,
-    ) -> None:
-        self.targets = targets
-        self.pullback = pullback
-        self.single = single
-        self.source = source
-        self.operation = operation
+    targets: Sequence[Target]
+    pullback: Pullback | None
+    single: bool
+    source: Source | None
+    operation: Operation | None
 
 
 class ReverseTracer(WrappingTracer):
@@ -83,24 +75,14 @@ class ReverseTrace(Trace):
 
     def add_input(self, value: Any) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
-        node = Node((), None, True, None, None)
-        return ReverseTracer(self, value, node, 0)
+        return ReverseTracer(self, value, Node((), None, True, None, None), 0)
 
-    def record(
-        self,
-        targets: Sequence[Target],
-        pullback: Pullback,
-        single: bool,
-        source: Source | None,
-        operation: Operation | None,
-    ) -> Node:
+    def record(self, node: Node) -> Node:
         """Appends a step."""
-        node = Node(targets, pullback, single, source, operation)
         self.nodes.append(node)
         return node
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation under the parent; recorded where an operand depends on an input."""
         values: list[Any] = []
         targets: list[Target] = []
         is_active = False
@@ -142,12 +124,16 @@ class ReverseTrace(Trace):
             if operation.linear_operands is None and not operation.has_rule("vjp"):
                 return self._record_jvp(operation, values, targets, results)
             pullback = None
-        single = type(results) is not tuple
-        if not _any_tangent(results):
+        if not _any(has_tangent, results):
             return results
         if pullback is None:
-            pullback = _rule_pullback(operation, values, results, active)
-        node = self.record(targets, pullback, single, source, operation)
+
+            def rule(cotangents: Any) -> Sequence[Any]:
+                return operation.vjp(cotangents, values, results, active)
+
+            pullback = _pullback(rule, values, results)
+        single = type(results) is not tuple
+        node = self.record(Node(targets, pullback, single, source, operation))
         if single:
             return ReverseTracer(self, results, node, 0)
         return tuple(
@@ -161,7 +147,7 @@ class ReverseTrace(Trace):
         self, operation: Operation, values: list[Any], targets: list[Target], results: Any
     ) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
-        if results is not None and not _any_tangent(results):
+        if results is not None and not _any(has_tangent, results):
             return results
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
@@ -198,19 +184,13 @@ class ReverseTrace(Trace):
             targets = [self._target(each) for each in tangent.elements]
             if any(targets):
                 apart = attrgetter("elements")
-                return self.record(targets, apart, True, _state.source, None), 0
+                return self.record(Node(targets, apart, True, _state.source, None)), 0
         return None
 
     def pull(
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
-        """The cotangents of `inputs` (None for zero) for those of `outputs`.
-
-        Args:
-            outputs: what the traced function returned.
-            cotangents: one for each output, None for zero.
-            inputs: tracers made by `add_input`.
-        """
+        """The cotangents of `inputs`, which `add_input` made, for those of `outputs` (None: 0)."""
         pending = _Cotangents()
         for output, cotangent in zip(outputs, cotangents, strict=True):
             if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
@@ -251,30 +231,22 @@ class _Cotangents(dict[Node, dict[int, Any]]):
             received[index] = cotangent
 
 
-def _any_tangent(results: Any) -> bool:
-    return any(map(has_tangent, results)) if type(results) is tuple else has_tangent(results)
+def _any(holds: Callable[[Any], bool], results: Any) -> bool:
+    return any(map(holds, results)) if type(results) is tuple else holds(results)
 
 
-def _rule_pullback(
-    operation: Operation, operands: list[Any], results: Any, active: list[bool]
-) -> Pullback:
-    are_dynamic = _any_dynamic(operands, results)
+def _pullback(rule: Pullback, operands: Sequence[Any], results: Any) -> Pullback:
+    """`rule`, which takes cotangents of several results as a tuple, by what has their sizes."""
+    count = len(results) if type(results) is tuple else None
+    are_dynamic = any(map(is_dynamic, operands)) or _any(is_dynamic, results)
 
     def pullback(cotangents: Any) -> Sequence[Any]:
-        if type(results) is tuple:
-            cotangents = tuple([cotangents.get(i) for i in range(len(results))])
-        found = operation.vjp(cotangents, operands, results, active)
+        if count is not None:
+            cotangents = tuple([cotangents.get(i) for i in range(count)])
+        found = rule(cotangents)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
-
-
-def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
-    """Whether cotangents may need other sizes than they have."""
-    for value in operands:
-        if is_dynamic(value):
-            return True
-    return any(map(is_dynamic, results)) if type(results) is tuple else is_dynamic(results)
 
 
 class LinearTrace(Trace):
@@ -284,13 +256,11 @@ class LinearTrace(Trace):
     __slots__ = ("operation", "recorder")
 
     def __init__(self, parent: Trace, recorder: ReverseTrace, operation: Operation) -> None:
-        """Starts to record the rule of `operation` on `recorder`."""
         super().__init__(parent)
         self.recorder = recorder
         self.operation = operation
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """Records an operation on tangents; computes one that has none under the parent."""
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
             return self.parent.process(operation, operands)
@@ -306,17 +276,12 @@ class LinearTrace(Trace):
             shape if flag else lift(each, name)
             for each, shape, flag in zip(operands, shapes, linear, strict=True)
         ]
-        count = len(results) if isinstance(results, tuple) else None
-        are_dynamic = _any_dynamic(shapes, results)
 
-        def pullback(cotangents: Any) -> Sequence[Any]:
-            if count is not None:
-                cotangents = tuple([cotangents.get(i) for i in range(count)])
-            found = operation.transpose(cotangents, known, linear)
-            return list(map(with_sizes_of, found, known)) if are_dynamic else found
+        def rule(cotangents: Any) -> Sequence[Any]:
+            return operation.transpose(cotangents, known, linear)
 
-        source = _state.source
-        node = self.recorder.record(targets, pullback, count is None, source, self.operation)
+        pullback, single = _pullback(rule, known, results), not isinstance(results, tuple)
+        node = self.recorder.record(Node(targets, pullback, single, _state.source, self.operation))
         if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
         tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
@@ -326,9 +291,8 @@ class LinearTrace(Trace):
         if all(flags):
             return tangents
         # Results that no tangent reaches are values, whatever stands for the tangents.
-        point = [
-            zeros_like(each) if flag else each for each, flag in zip(known, linear, strict=True)
-        ]
-        values = self.parent.process(operation, tuple(point))
+        pairs = zip(known, linear, strict=True)
+        point = tuple([zeros_like(each) if flag else each for each, flag in pairs])
+        values = self.parent.process(operation, point)
         triples = zip(tangents, values, flags, strict=True)
         return tuple([tangent if flag else value for tangent, value, flag in triples])
