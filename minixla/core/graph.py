@@ -139,16 +139,8 @@ class Graph:
 
     #: Equal graphs may differ in names and source lines.
     keeps_identity = True
-    __slots__ = (
-        "__weakref__",
-        "_hash",
-        "_identity",
-        "inputs",
-        "instructions",
-        "memo",
-        "name",
-        "outputs",
-    )
+    __slots__ = ("__weakref__", "_hash", "_identity")
+    __slots__ += ("inputs", "instructions", "memo", "name", "outputs")
 
     def __init__(
         self,
@@ -211,8 +203,7 @@ class Graph:
             kept = live_instructions(self.instructions, self.outputs)
             same = len(kept) == len(self.instructions)
             found = self if same else Graph(self.inputs, kept, self.outputs, self.name)
-            found.memo["pruned"] = found
-            self.memo["pruned"] = found
+            self.memo["pruned"] = found.memo["pruned"] = found
         return found
 
     @inner_first

@@ -112,11 +112,7 @@ class Operation(Record):
     reads_bits: ClassVar[bool] = False
 
     def __call__(self, *operands: Any, **changed: Any) -> Any:
-        """Applies the operation under the current trace, with some attributes changed.
-
-        Returns:
-            The result, or the tuple of results where the operation has several.
-        """
+        """Applies the operation, with some attributes changed; the result or tuple of results."""
         operation = self.replace(**changed) if changed else self
         try:
             return _state.trace.process(operation, operands)
@@ -322,35 +318,28 @@ class Operation(Record):
         return self._inference(shapes) if found is None else found
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
-        self._check_count(len(shapes), shapes)
+        self._check_count(shapes)
         self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
         except SizeError as error:
-            raise self._too_large(error, shapes) from None
+            raise too_large(self.builder_name, error.problem, self._shown(shapes)) from None
         except MinixlaError as error:
-            told = getattr(error, "refusal", None)
-            if told is None or told[0] is not self:
+            if error.refusal is None or error.refusal[0] is not self:
                 raise
-            _, kind, label, problem, advice = told
-            lines = self._operand_lines(shapes)
-            raise self._refusal(kind, label, problem, advice, lines) from None
+            raise self._refusal(*error.refusal[1:], self._shown(shapes)) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
         self._inferred[shapes] = found
         return found
 
-    def _too_large(self, error: SizeError, shapes: Sequence[AnyShape]) -> SizeError:
-        """The error of a shape that cannot be, for this operation."""
-        return too_large(self.builder_name, error.problem, self._operand_lines(shapes))
-
-    def _operand_lines(self, shapes: Sequence[AnyShape]) -> list[str]:
+    def _shown(self, shapes: Sequence[AnyShape]) -> list[str]:
         given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
         lines = [f"{name} {shape}" for name, shape in given]
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
-    def _check_count(self, count: int, shapes: Sequence[AnyShape]) -> None:
-        names = self.operands
+    def _check_count(self, shapes: Sequence[AnyShape]) -> None:
+        names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
             problem = f"{count} operands were given"
@@ -361,14 +350,14 @@ class Operation(Record):
     def _refuse_dynamic(self, shapes: Sequence[AnyShape]) -> None:
         for index, shape in enumerate(shapes):
             if isinstance(shape, Shape) and shape.is_dynamic and index not in self.dynamic_operands:
-                raise explain(
-                    ShapeError,
-                    self.builder_name,
-                    f"operand {self.operand_labels(len(shapes))[index]} has a dynamic dimension",
-                    [f"operand {i}: {each}" for i, each in enumerate(shapes)],
+                label = self.operand_labels(len(shapes))[index]
+                problem = f"operand {label} has a dynamic dimension"
+                shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
+                advice = (
                     "It takes static sizes only: set each size back to its bound with "
-                    "set_dimension_size(operand, bound, dimension), which fills up with zeros.",
+                    "set_dimension_size(operand, bound, dimension), which fills up with zeros."
                 )
+                raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
@@ -390,23 +379,16 @@ class Operation(Record):
         operands: Sequence[str] = (),
     ) -> ErrorType:
         """The error; `infer`, which knows the operands, makes it again with these."""
-        given = [*operands, *self._attribute_lines()]
+        own = self.__dict__.get
+        changed = [n for n, f in self.fields.items() if own(n, f.default) is not f.default]
+        given = [*operands, *[f"{name} {_shown(own(name))}" for name in changed]]
         error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
         error.refusal = self, kind, label, problem, advice
         return error
 
-    def _attribute_lines(self) -> list[str]:
-        own, fields = self.__dict__, self.fields.items()
-        shown = [name for name, f in fields if own.get(name, f.default) is not f.default]
-        return [f"{name} {_shown(own[name])}" for name in shown]
-
     @classmethod
     def array_shapes(cls, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
-        """`shapes`, each checked to be an array's.
-
-        Raises:
-            ShapeError: one is a tuple or a token.
-        """
+        """`shapes`, each checked to be an array's; raises ShapeError for a tuple or a token."""
         for name, shape in zip(cls.operand_labels(len(shapes)), shapes, strict=True):
             if not isinstance(shape, Shape):
                 problem = f"operand {name} is not an array"

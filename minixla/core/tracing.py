@@ -74,8 +74,7 @@ class Trace:
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """`value` in the form that derivative rules compute with: never a NumPy or Python number.
 
-        Raises:
-            ShapeError: it is no array; the message begins with `subject`.
+        The message of the ShapeError for what is no array begins with `subject`.
         """
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
@@ -263,28 +262,19 @@ class GraphTracer(Tracer):
         origin = "it is an input of the traced function"
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
-        raise unknown_value(
-            "trace",
-            wanted,
-            f"where only the shape {self._shape} is known",
-            [origin],
+        where = f"where only the shape {self._shape} is known"
+        advice = (
             "Or mark the argument static (static_argnums), or move this line outside the staged "
-            "function: inside jit a value has no number yet.",
+            "function: inside jit a value has no number yet."
         )
+        raise unknown_value("trace", wanted, where, [origin], advice)
 
 
 class GraphTrace(Trace):
     """Records operations as instructions of a graph."""
 
     transformation = "jit or make_graph"
-    __slots__ = (
-        "_constants",
-        "captured",
-        "captured_inputs",
-        "inputs",
-        "instructions",
-        "open_inputs",
-    )
+    __slots__ = "_constants", "captured", "captured_inputs", "inputs", "instructions", "open_inputs"
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
@@ -305,7 +295,6 @@ class GraphTrace(Trace):
         return GraphTracer(self, value)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """Records the operation and returns tracers of its results."""
         if operation.stage_operands is not None:
             operation, operands = operation.stage_operands(operands)
             if any(self._lies_between(operand) for operand in operands):
@@ -319,8 +308,7 @@ class GraphTrace(Trace):
                 for operand in operands
             ]
         )
-        shapes = tuple([value.shape for value in values])
-        result_shapes = operation.infer(shapes)
+        result_shapes = operation.infer(tuple([value.shape for value in values]))
         source = _state.source or find_source(2)
         instruction = Instruction(operation, values, result_shapes, source)
         self.instructions.append(instruction)
@@ -329,7 +317,6 @@ class GraphTrace(Trace):
         return tuple([GraphTracer(self, value) for value in instruction.results])
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
-        """A tracer of this trace or an enclosing one."""
         if isinstance(value, Tracer):
             return value
         tracer = GraphTracer(self, self.capture(value, subject))
@@ -338,7 +325,6 @@ class GraphTrace(Trace):
         return tracer
 
     def weakly(self, value: Any) -> Any:
-        """A weakly typed tracer of this trace or an enclosing one."""
         return super().weakly(self.lift(value))
 
     def capture(self, operand: Any, subject: str = "trace") -> Value:
@@ -461,11 +447,7 @@ def trace_to_graph(
 def closed_graph(
     function: Callable[..., Any], shapes: Sequence[AnyShape], subject: str, name: str = "main"
 ) -> Graph:
-    """The graph of a computation (a reducer, a loop body) that may capture no tracers.
-
-    Raises:
-        TransformError: it reads a traced value of an enclosing function.
-    """
+    """The graph of a computation (a reducer, a loop body), which may capture no tracers."""
 
     def flat(*arguments: Any) -> Sequence[Any]:
         result = function(*arguments)
