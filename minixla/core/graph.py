@@ -139,8 +139,6 @@ class Graph:
 
     #: Equal graphs may differ in names and source lines.
     keeps_identity = True
-    __slots__ = ("__weakref__", "_hash", "_identity")
-    __slots__ += ("inputs", "instructions", "memo", "name", "outputs")
 
     def __init__(
         self,

@@ -327,7 +327,7 @@ class Operation(Record):
         except MinixlaError as error:
             if error.refusal is None or error.refusal[0] is not self:
                 raise
-            raise self._refusal(*error.refusal[1:], self._shown(shapes)) from None
+            raise self._refusal(*error.refusal[1:], operands=self._shown(shapes)) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
         self._inferred[shapes] = found

@@ -20,12 +20,7 @@ _READABLE = 32
 
 
 def module_text(graph: Graph, locations: bool = False) -> str:
-    """The module whose public function `main` computes `graph`.
-
-    Args:
-        graph: the program.
-        locations: whether each operation carries the user's file and line.
-    """
+    """The module whose public function `main` computes `graph`, if wanted with `locations`."""
     return Emitter(locations).module(graph)
 
 
@@ -70,9 +65,10 @@ class Emitter:
         while self._pending:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)], "private"))
-        aliases = []
-        for alias, source in (self._locations or {}).values():
-            aliases.append(f'#{alias} = loc("{escaped(source.file)}":{source.line}:0)')
+        aliases = [
+            f"#{alias} = loc({quoted(source.file)}:{source.line}:0)"
+            for alias, source in (self._locations or {}).values()
+        ]
         # The parser would come back to lines that it knows only at the end.
         return "\n".join([*aliases, header, *texts, "}"]) + "\n"
 
@@ -90,10 +86,10 @@ class Emitter:
             self._pending.append(graph)
         return f"@{symbol}"
 
-    def name(self) -> str:
+    def name(self, prefix: str = "") -> str:
         """A fresh SSA name."""
         self._count += 1
-        return f"%{self._count}"
+        return f"%{prefix}{self._count}"
 
     def line(self, text: str) -> None:
         """Appends one operation, written out by the caller, with the current location."""
@@ -202,10 +198,10 @@ class Emitter:
         outer, self._lines = self._lines, []
         before = self._token
         self._token = before if token == "captured" else None
-        parameters = operands or [f"%r{self._next()}" for _ in graph.inputs]
+        parameters = operands or [self.name("r") for _ in graph.inputs]
         header = "" if operands else _parameters(parameters, graph)
         if token in ("parameter", "read"):
-            self._token = f"%r{self._next()}"
+            self._token = self.name("r")
             header = f"{self._token}: {TOKEN.stablehlo}{', ' if header else ''}{header}"
         with nested():
             results, types = self._body(graph, parameters), list(graph.output_shapes)
@@ -231,10 +227,6 @@ class Emitter:
             return self._body(graph, operands)
         finally:
             self._location, self._locations = location, locations
-
-    def _next(self) -> int:
-        self._count += 1
-        return self._count
 
     def _function(self, graph: Graph, symbol: str, visibility: str) -> str:
         self._lines = []
@@ -330,12 +322,7 @@ def attribute_text(value: Any) -> str:
 
 def layouts_text(orders: Sequence[Sequence[int]]) -> str:
     """Layouts of several values, each the dimensions from the one that varies fastest in memory."""
-    texts = [
-        f"dense<{list(order)}> : tensor<{len(order)}xindex>"
-        if order
-        else "dense<> : tensor<0xindex>"
-        for order in orders
-    ]
+    texts = [f"dense<{list(each) if each else ''}> : tensor<{len(each)}xindex>" for each in orders]
     return f"[{', '.join(texts)}]"
 
 
@@ -367,11 +354,11 @@ def literal_text(literal: Literal) -> str:
     return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
 
 
+_Real = Callable[[Any], str]
+
+
 def nested_text(
-    array: np.ndarray,
-    kind: ElementType,
-    real: Callable[[Any], str] = real_text,
-    brackets: str = "[]",
+    array: np.ndarray, kind: ElementType, real: _Real = real_text, brackets: str = "[]"
 ) -> str:
     """The numbers of an array, rows in brackets, real numbers as `real` writes them."""
     if array.ndim == 0:
@@ -380,7 +367,7 @@ def nested_text(
     return f"{brackets[0]}{rows}{brackets[1]}"
 
 
-def scalar_text(value: Any, kind: ElementType, real: Callable[[Any], str] = real_text) -> str:
+def scalar_text(value: Any, kind: ElementType, real: _Real = real_text) -> str:
     """A number of an element type."""
     if kind.kind == "pred":
         return "true" if value else "false"
