@@ -11,6 +11,7 @@ import cmath
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -37,12 +38,8 @@ OF_MATH = {
     "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
     "rect": "{0} * mx.numpy.exp(1j * {1})",
 }
-_ARRAY_MAKERS = {
-    "array": "array",
-    "asanyarray": "asarray",
-    "asarray": "asarray",
-    "ascontiguousarray": "asarray",
-}
+_ARRAY_MAKERS = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
+_ARRAY_MAKERS["array"] = "array"
 # Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")
 _BUILTINS = {
@@ -56,12 +53,7 @@ _OF_ONE = {"max": "mx.numpy.max({0})", "min": "mx.numpy.min({0})"}
 
 
 def advice_for(wanted: str, expression: Expression | None) -> str:
-    """What to write where the value of a tracer was asked for.
-
-    Args:
-        wanted: what Python was to get (`a Python bool`).
-        expression: the user's, whose evaluation asked; None where nobody knows it.
-    """
+    """What to write where `a Python bool` or the like was asked for by an expression, if known."""
     specific, general = _ADVICE[wanted]
     return (None if expression is None else specific(expression)) or general
 
@@ -111,40 +103,32 @@ def _of_test(expression: Expression) -> Advice:
     for node in (expression.node, *expression.parents):
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             if child in (None, node.test):
-                return _of_branch(node, written or _for_arrays(node.test))
+                return _of_branch(node, written or _of_operator(node.test) or text_of(node.test))
             break
         if isinstance(node, ast.comprehension):
             return "Choose elements with mx.numpy.where, or with a mask: x[mask] outside of jit."
-        if isinstance(node, ast.stmt):
-            break
-        of_operator = _of_operator(node)
-        if of_operator is None and child is not None:
+        of_operator = None if isinstance(node, ast.stmt) else _of_operator(node)
+        if isinstance(node, ast.stmt) or (of_operator is None and child is not None):
             break
         written, child = of_operator, node
     return None if written is None else f"Write {written}."
 
 
-def _for_arrays(test: ast.expr) -> str:
-    return _of_operator(test) or text_of(test)
-
-
 def _of_operator(node: ast.AST) -> Advice:
     """An operator on truth values as it is written for arrays; None for other expressions."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return f"mx.numpy.logical_not({_for_arrays(node.operand)})"
+        return f"mx.numpy.logical_not({_of_operator(node.operand) or text_of(node.operand)})"
     if isinstance(node, ast.BoolOp):
         name = "and" if isinstance(node.op, ast.And) else "or"
-        first, *others = map(_for_arrays, node.values)
-        for each in others:
-            first = f"mx.numpy.logical_{name}({first}, {each})"
-        return first
+        terms = [_of_operator(each) or text_of(each) for each in node.values]
+        return reduce(lambda first, each: f"mx.numpy.logical_{name}({first}, {each})", terms)
     if not isinstance(node, ast.Compare):
         return None
     if len(node.ops) > 1:
         terms = [node.left, *node.comparators]
         triples = zip(terms, node.ops, terms[1:], strict=False)
-        pairs = [ast.Compare(left, [op], [right]) for left, op, right in triples]
-        return " & ".join([f"({text_of(each)})" for each in pairs])
+        pairs = [text_of(ast.Compare(left, [op], [right])) for left, op, right in triples]
+        return " & ".join([f"({each})" for each in pairs])
     if isinstance(node.ops[0], (ast.In, ast.NotIn)):
         one, several = text_of(node.left), text_of(node.comparators[0])
         inverted = ", invert=True" if isinstance(node.ops[0], ast.NotIn) else ""
@@ -179,8 +163,8 @@ def _of_number(expression: Expression) -> Advice:
         if name in _WITHOUT or before not in ("", "math", "cmath"):
             return None
         template = OF_MATH.get(name) or f"mx.numpy.{name}({', '.join(map(text_of, node.args))})"
-        known = name in OF_MATH or name in _names_of_math()
-        return _filled(template, node) if known else None
+        is_known = name in (*OF_MATH, *dir(math), *dir(cmath))
+        return _filled(template, node) if is_known else None
     return _of_text(expression) or _of_assignment(expression)
 
 
@@ -193,18 +177,13 @@ def _is_type(text: str) -> bool:
     return isinstance(kind, type) and issubclass(kind, np.number)
 
 
-def _names_of_math() -> frozenset[str]:
-    return frozenset(dir(math)) | frozenset(dir(cmath))
-
-
 def _of_conversion(call: ast.Call, name: str) -> Advice:
     if len(call.args) != 1:
         return None
     value = text_of(call.args[0])
     value = value if isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call)) else f"({value})"
-    return (
-        f"Leave {name}() out: a traced value acts as a number; {value}.astype({name}) converts it."
-    )
+    acts = "a traced value acts as a number"
+    return f"Leave {name}() out: {acts}; {value}.astype({name}) converts it."
 
 
 def _of_text(expression: Expression) -> Advice:
@@ -216,8 +195,8 @@ def _of_text(expression: Expression) -> Advice:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return _printed(_literal(node.func.value), node.args)
     if isinstance(node, ast.JoinedStr):
-        parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
-        return _printed(_literal(node), [part.value for part in parts])
+        parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+        return _printed(_literal(node), parts)
     return None
 
 
@@ -229,10 +208,14 @@ def _printed(text: str, values: Sequence[ast.AST]) -> str:
 def _literal(node: ast.AST) -> str:
     """The text of a string or an f-string, as one that `format` fills."""
     if isinstance(node, ast.JoinedStr):
-        parts = [_literal(each) for each in node.values]
-        is_text = [isinstance(each, ast.Constant) for each in node.values]
-        pairs = zip(parts, is_text, strict=True)
-        return "".join([re.sub(r"([{}])", r"\1\1", each) if flag else each for each, flag in pairs])
+        return "".join(
+            [
+                re.sub(r"([{}])", r"\1\1", each.value)
+                if isinstance(each, ast.Constant)
+                else _literal(each)
+                for each in node.values
+            ]
+        )
     if isinstance(node, ast.FormattedValue):
         return "{}" if node.format_spec is None else f"{{:{_literal(node.format_spec)}}}"
     return str(node.value) if isinstance(node, ast.Constant) else "{}"
@@ -263,13 +246,12 @@ def _of_subscript(node: ast.Subscript) -> str:
 
 def _of_assignment(expression: Expression) -> Advice:
     """For `array[index] = value`: NumPy's arrays hold numbers."""
-    node = expression.node
-    parent = expression.parents[0] if expression.parents else None
+    node, parent = expression.node, next(iter(expression.parents), None)
     if not isinstance(node, ast.Subscript) or not isinstance(parent, ast.Assign):
         return None
     if node not in parent.targets:
         return None
-    array, index, value = text_of(node.value), text_of(node.slice), text_of(parent.value)
+    array, index, value = map(text_of, (node.value, node.slice, parent.value))
     return f"Write {array} = mx.numpy.asarray({array}).at[{index}].set({value})."
 
 
@@ -292,23 +274,17 @@ def _of_array(expression: Expression) -> Advice:
     )
 
 
-def _nothing(expression: Expression) -> Advice:
-    return None
-
-
 _NUMBER = (
     "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
     "mx.debug_print it."
 )
 _ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
+    **dict.fromkeys(("a Python int", "a Python float", "a Python complex"), (_of_number, _NUMBER)),
     "a Python bool": (
         _of_bool,
         "Choose between values with mx.numpy.where, or between functions with mx.cond, instead of "
         "Python's if; loop with mx.while_loop.",
     ),
-    "a Python int": (_of_number, _NUMBER),
-    "a Python float": (_of_number, _NUMBER),
-    "a Python complex": (_of_number, _NUMBER),
     "a Python index": (
         _of_index,
         "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
@@ -316,12 +292,12 @@ _ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
     ),
     "a NumPy array": (_of_array, "Use functions of mx.numpy, which take traced values."),
     "a Python scalar": (
-        _nothing,
+        lambda _: None,
         "Leave .item() out: a traced value acts as a number; to see it, return it, or "
         "mx.debug_print it.",
     ),
     "a list": (
-        _nothing,
+        lambda _: None,
         "Leave .tolist() out: iterating over an array gives its members; to see numbers, return "
         "them, or mx.debug_print them.",
     ),

@@ -199,16 +199,12 @@ class Emitter:
         before = self._token
         self._token = before if token == "captured" else None
         parameters = operands or [self.name("r") for _ in graph.inputs]
-        header = "" if operands else _parameters(parameters, graph)
+        given = None
         if token in ("parameter", "read"):
-            self._token = self.name("r")
-            header = f"{self._token}: {TOKEN.stablehlo}{', ' if header else ''}{header}"
+            given = self._token = self.name("r")
+        header = _parameters(() if operands else parameters, graph, given)
         with nested():
-            results, types = self._body(graph, parameters), list(graph.output_shapes)
-        if token in ("parameter", "captured"):
-            results, types = [self.take_token(), *results], [TOKEN, *types]
-        listed = ", ".join([shape.stablehlo for shape in types])
-        self.line(f"{terminator} {', '.join(results)} : {listed}" if results else terminator)
+            self._block(graph, parameters, terminator, token in ("parameter", "captured"))
         body = "\n".join(self._lines)
         self._lines, self._token = outer, before
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
@@ -232,18 +228,23 @@ class Emitter:
         self._lines = []
         self._count = -1
         parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
-        given = _parameters(parameters, graph)
         is_threaded = graph.has_side_effect and (visibility == "private" or self.threads_main)
         self._token = "%token" if is_threaded else None
-        if is_threaded:
-            given = f"%token: {TOKEN.stablehlo}{', ' if given else ''}{given}"
-        results, shapes = self._body(graph, parameters), list(graph.output_shapes)
-        if is_threaded:
-            results, shapes = [self.take_token(), *results], [TOKEN, *shapes]
-        types = ", ".join([shape.stablehlo for shape in shapes])
+        given = _parameters(parameters, graph, self._token)
+        types = self._block(graph, parameters, "return", is_threaded)
         header = f"  func.func {visibility} @{symbol}({given}) -> ({types}) {{"
-        last = f"    return {', '.join(results)} : {types}" if results else "    return"
-        return "\n".join([header, *self._lines, last, "  }"])
+        return "\n".join([header, *self._lines, "  }"])
+
+    def _block(
+        self, graph: Graph, parameters: Sequence[str], terminator: str, gives_token: bool
+    ) -> str:
+        """Writes the instructions of a block and its end; returns the types of its results."""
+        results, types = self._body(graph, parameters), list(graph.output_shapes)
+        if gives_token:
+            results, types = [self.take_token(), *results], [TOKEN, *types]
+        listed = ", ".join([shape.stablehlo for shape in types])
+        self.line(f"{terminator} {', '.join(results)} : {listed}" if results else terminator)
+        return listed
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         outer = self._location
@@ -293,9 +294,10 @@ def _symbol(name: str) -> str:
     return cleaned if cleaned and not cleaned[0].isdigit() else f"f_{cleaned}"
 
 
-def _parameters(names: Sequence[str], graph: Graph) -> str:
-    shapes = graph.input_shapes
-    return ", ".join([f"{n}: {s.stablehlo}" for n, s in zip(names, shapes, strict=True)])
+def _parameters(names: Sequence[str], graph: Graph, token: str | None) -> str:
+    pairs = [*zip(names, graph.input_shapes, strict=False)]
+    listed = [(token, TOKEN), *pairs] if token else pairs
+    return ", ".join([f"{name}: {shape.stablehlo}" for name, shape in listed])
 
 
 def attribute_text(value: Any) -> str:
