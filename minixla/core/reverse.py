@@ -127,11 +127,7 @@ class ReverseTrace(Trace):
         if not _any(has_tangent, results):
             return results
         if pullback is None:
-
-            def rule(cotangents: Any) -> Sequence[Any]:
-                return operation.vjp(cotangents, values, results, active)
-
-            pullback = _pullback(rule, values, results)
+            pullback = _pullback(operation.vjp, results, values, results, active)
         single = type(results) is not tuple
         node = self.record(Node(targets, pullback, single, source, operation))
         if single:
@@ -235,15 +231,17 @@ def _any(holds: Callable[[Any], bool], results: Any) -> bool:
     return any(map(holds, results)) if type(results) is tuple else holds(results)
 
 
-def _pullback(rule: Pullback, operands: Sequence[Any], results: Any) -> Pullback:
-    """`rule`, which takes cotangents of several results as a tuple, by what has their sizes."""
+def _pullback(
+    rule: Callable[..., Sequence[Any]], results: Any, operands: Sequence[Any], *given: Any
+) -> Pullback:
+    """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
     count = len(results) if type(results) is tuple else None
     are_dynamic = any(map(is_dynamic, operands)) or _any(is_dynamic, results)
 
     def pullback(cotangents: Any) -> Sequence[Any]:
         if count is not None:
             cotangents = tuple([cotangents.get(i) for i in range(count)])
-        found = rule(cotangents)
+        found = rule(cotangents, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
@@ -276,12 +274,9 @@ class LinearTrace(Trace):
             shape if flag else lift(each, name)
             for each, shape, flag in zip(operands, shapes, linear, strict=True)
         ]
-
-        def rule(cotangents: Any) -> Sequence[Any]:
-            return operation.transpose(cotangents, known, linear)
-
-        pullback, single = _pullback(rule, known, results), not isinstance(results, tuple)
-        node = self.recorder.record(Node(targets, pullback, single, _state.source, self.operation))
+        pullback = _pullback(operation.transpose, results, known, linear)
+        single, source = type(results) is not tuple, _state.source
+        node = self.recorder.record(Node(targets, pullback, single, source, self.operation))
         if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
         tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
