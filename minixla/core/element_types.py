@@ -17,10 +17,10 @@ class ElementType:
         dtype: the NumPy (or ml_dtypes) dtype that holds its values.
         bits: the width of one element in bits.
         kind: `pred`, `signed`, `unsigned`, `float` or `complex`.
+        is_integer: whether it is signed or unsigned (pred is neither).
+        is_float, is_complex, is_inexact: whether its numbers are real, complex, one of both.
         stablehlo: MLIR's spelling, such as `i8`, `ui8`, `complex<f32>`.
     """
-
-    __slots__ = ("bits", "dtype", "is_inexact", "kind", "name", "stablehlo")
 
     def __init__(self, name: str, dtype: Any, bits: int, kind: str, stablehlo: str) -> None:
         self.name = name
@@ -28,22 +28,10 @@ class ElementType:
         self.bits = bits
         self.kind = kind
         self.stablehlo = stablehlo
-        self.is_inexact = kind in ("float", "complex")
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is a signed or unsigned integer type (pred is neither)."""
-        return self.kind in ("signed", "unsigned")
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is a real floating-point type."""
-        return self.kind == "float"
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether it is c64 or c128."""
-        return self.kind == "complex"
+        self.is_integer = kind in ("signed", "unsigned")
+        self.is_float = kind == "float"
+        self.is_complex = kind == "complex"
+        self.is_inexact = self.is_float or self.is_complex
 
     @property
     def real(self) -> ElementType:

@@ -14,12 +14,7 @@ _LONGEST = 60
 
 
 class Expression(NamedTuple):
-    """A part of the user's program.
-
-    Attributes:
-        node: its syntax tree.
-        parents: the nodes that hold it, the innermost first.
-    """
+    """A part of the user's program; the nodes that hold it, the innermost first."""
 
     node: ast.AST
     parents: tuple[ast.AST, ...]

@@ -22,7 +22,7 @@ from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered
 from minixla.core.registry import register as register
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import hide_frames
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from minixla.core.stablehlo_text import Emitter
 
 Shapes = AnyShape | tuple[AnyShape, ...]
+#: What texts call values.
+Names = Sequence[str]
 #: None or a method.
 _NO_HOOK: Any = None
 
@@ -157,13 +159,8 @@ class Operation(Record):
         raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
-        self,
-        emit: Emitter,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-    ) -> Sequence[str]:
+        self, emit: Emitter, operands: Names, shapes: ShapeList, results: ShapeList, /
+    ) -> Names:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
             raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
@@ -188,14 +185,7 @@ class Operation(Record):
             self.__dict__[key] = written
         return dict(written)
 
-    def hlo(
-        self,
-        emit: HloEmitter,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-    ) -> str:
+    def hlo(self, emit: HloEmitter, operands: Names, shapes: ShapeList, result: AnyShape, /) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
         The default writes one instruction, `hlo_name` with what `hlo_attributes` gives; operations
@@ -205,7 +195,7 @@ class Operation(Record):
         texts = self.hlo_attributes(shapes)
         return emit.instruction(self.hlo_name, operands, result, **texts)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: ShapeList, /) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
@@ -333,12 +323,12 @@ class Operation(Record):
         self._inferred[shapes] = found
         return found
 
-    def _shown(self, shapes: Sequence[AnyShape]) -> list[str]:
+    def _shown(self, shapes: ShapeList) -> list[str]:
         given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
         lines = [f"{name} {shape}" for name, shape in given]
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
-    def _check_count(self, shapes: Sequence[AnyShape]) -> None:
+    def _check_count(self, shapes: ShapeList) -> None:
         names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
@@ -347,7 +337,7 @@ class Operation(Record):
             advice = f"It takes {', '.join(names) or 'none'}."
             raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
-    def _refuse_dynamic(self, shapes: Sequence[AnyShape]) -> None:
+    def _refuse_dynamic(self, shapes: ShapeList) -> None:
         for index, shape in enumerate(shapes):
             if isinstance(shape, Shape) and shape.is_dynamic and index not in self.dynamic_operands:
                 label = self.operand_labels(len(shapes))[index]
@@ -371,12 +361,7 @@ class Operation(Record):
         raise self._refusal(AttributeValueError, label, problem, advice)
 
     def _refusal(
-        self,
-        kind: type[ErrorType],
-        label: str,
-        problem: str,
-        advice: str,
-        operands: Sequence[str] = (),
+        self, kind: type[ErrorType], label: str, problem: str, advice: str, operands: Names = ()
     ) -> ErrorType:
         """The error; `infer`, which knows the operands, makes it again with these."""
         own = self.__dict__.get
@@ -387,7 +372,7 @@ class Operation(Record):
         return error
 
     @classmethod
-    def array_shapes(cls, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
+    def array_shapes(cls, shapes: ShapeList) -> Sequence[Shape]:
         """`shapes`, each checked to be an array's; raises ShapeError for a tuple or a token."""
         for name, shape in zip(cls.operand_labels(len(shapes)), shapes, strict=True):
             if not isinstance(shape, Shape):

@@ -69,12 +69,7 @@ class Process:
         return self.replica, self.partition
 
     def meet(self, meeting: Meeting) -> Any:
-        """Waits until all members have come, and returns what their values make together.
-
-        Raises:
-            DeadlockError: the others will never come.
-            ShapeError: signatures differ.
-        """
+        """Waits until all members have come; gives what their values make together."""
         if meeting.members == (self.id,):
             return meeting.combine([meeting.value])
         others = ", ".join([str(each) for each in meeting.members if each != self.id])
@@ -113,14 +108,12 @@ class Process:
         self.outfeed.append(value)
 
     def _alone(self, subject: str, awaited: str) -> NoReturn:
-        raise explain(
-            DeadlockError,
-            subject,
-            "it would wait for ever: no other process is running",
-            [f"it waits for {awaited}"],
+        problem = "it would wait for ever: no other process is running"
+        advice = (
             "Run the programs of all processes together with mx.simulate; give the host's data "
-            "first, with mx.transfer_to_infeed.",
+            "first, with mx.transfer_to_infeed."
         )
+        raise explain(DeadlockError, subject, problem, [f"it waits for {awaited}"], advice)
 
 
 class _Current(threading.local):
@@ -136,22 +129,19 @@ def current_process() -> Process:
 
 
 def transfer_to_infeed(item: Any) -> None:
-    """Puts an item into the infeed of the programs that run outside `mx.simulate`.
+    """Puts an array or a tuple of arrays into the infeed of programs outside `mx.simulate`.
 
     Args:
-        item: what Infeed reads: an array, or a tuple of arrays.
+        item: what Infeed reads.
     """
     _Current.process.infeed.append(tuple(item) if isinstance(item, (tuple, list)) else item)
 
 
 def transfer_from_outfeed() -> Any:
-    """The oldest item that a program outside `mx.simulate` wrote to its outfeed.
-
-    Returns:
-        An array, or a tuple of arrays.
+    """The oldest array, or tuple of arrays, that a program outside `mx.simulate` wrote.
 
     Raises:
-        DeadlockError: nothing was written.
+        DeadlockError: nothing was written to the outfeed.
     """
     if not _Current.process.outfeed:
         problem = "it would wait for ever: nothing was written"

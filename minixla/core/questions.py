@@ -38,8 +38,10 @@ OF_MATH = {
     "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
     "rect": "{0} * mx.numpy.exp(1j * {1})",
 }
-_ARRAY_MAKERS = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
-_ARRAY_MAKERS["array"] = "array"
+_ARRAY_MAKERS: dict[str, str] = {
+    **dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray"),
+    "array": "array",
+}
 # Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")
 _BUILTINS = {
@@ -210,7 +212,7 @@ def _literal(node: ast.AST) -> str:
     if isinstance(node, ast.JoinedStr):
         return "".join(
             [
-                re.sub(r"([{}])", r"\1\1", each.value)
+                re.sub(r"([{}])", r"\1\1", str(each.value))
                 if isinstance(each, ast.Constant)
                 else _literal(each)
                 for each in node.values

@@ -253,6 +253,7 @@ def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[
 TOKEN: TokenShape = object.__new__(TokenShape)
 
 AnyShape: TypeAlias = Shape | TupleShape | TokenShape
+ShapeList: TypeAlias = Sequence[AnyShape]
 
 
 def _print_array(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:

@@ -424,10 +424,10 @@ def trace_to_graph(
     open_inputs: bool = False,
     where: Callable[[], Sequence[str]] | None = None,
 ) -> tuple[Graph, list[Tracer]]:
-    """Traces `function` on inputs of `shapes`.
+    """Traces `function`, which takes a tracer for each shape and returns a sequence of values.
 
     Args:
-        function: takes one tracer for each shape and returns a sequence of values.
+        function: see above.
         shapes: the shapes of its arguments.
         name: the graph's name.
         open_inputs: whether it may declare more inputs, by `parameter`.

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, NamedTuple
 
@@ -29,15 +30,7 @@ class _Cancelled(SystemExit):
 
 
 class _Waiting(NamedTuple):
-    """What a process waits for.
-
-    Attributes:
-        is_over: says whether it need not wait any more.
-        subject: the operation.
-        awaited: a clause that says for what.
-        missing: gives the processes that it waits for, where they are known.
-        source: the user's line.
-    """
+    """What a process waits for: a clause, and the processes, where they are known."""
 
     is_over: Callable[[], bool]
     subject: str
@@ -46,24 +39,24 @@ class _Waiting(NamedTuple):
     source: Source | None
 
 
+@dataclass
 class _Gathering:
-    """The members of a meeting that have come, and what their values make."""
+    """A meeting: the first to come, the values of those that have, what these make."""
 
-    def __init__(self, first: str, signature: Hashable) -> None:
-        self.first = first
-        self.signature = signature
-        self.values: dict[ProcessId, Any] = {}
-        self.result: Any = None
+    first: str
+    signature: Hashable
+    values: dict[ProcessId, Any] = field(default_factory=dict)
+    result: Any = None
 
 
+@dataclass(eq=False)
 class _Transfer:
     """One half of a transfer; it is done when it has met the other half."""
 
-    def __init__(self, process: Process, channel: int, value: Any = None) -> None:
-        self.process = process
-        self.channel = channel
-        self.value = value
-        self.is_done = False
+    process: Process
+    channel: int
+    value: Any = None
+    is_done: bool = False
 
 
 _Queue = dict[int, deque[_Transfer]]  # by channel
@@ -134,14 +127,13 @@ class _Simulated(Process):
             first = f"{self.name}, at {_here()}"
             gathering = gatherings[key] = _Gathering(first, signature)
         elif gathering.signature != signature:
-            raise explain(
-                ShapeError,
-                subject,
-                "processes that meet have different operands or attributes",
-                [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"],
+            problem = "processes that meet have different operands or attributes"
+            given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
+            advice = (
                 "The n-th use by each member of a group is one collective: all must make the same "
-                "calls in the same order; give unrelated ones different channels.",
+                "calls in the same order; give unrelated ones different channels."
             )
+            raise explain(ShapeError, subject, problem, given, advice)
         values = gathering.values
         values[self.id] = value
         if len(values) == len(members):
@@ -239,10 +231,10 @@ def _listed(members: Sequence[ProcessId]) -> str:
 class Simulation:
     """Processes that run together.
 
-    Attributes:
-        host: what the host holds for each channel: values to be received from it, values that
-            were sent to it.
-        outfeeds: after a run what each process wrote to its outfeed.
+    Args:
+        programs: for each replica and partition a function of nothing.
+        infeeds: for each process, partitions innermost, the items of its infeed.
+        host: what the host holds for each channel: to be received from it, or sent to it.
     """
 
     def __init__(
@@ -251,13 +243,6 @@ class Simulation:
         infeeds: Sequence[Sequence[Any]],
         host: dict[int, list[Any]],
     ) -> None:
-        """Sets processes up.
-
-        Args:
-            programs: for each replica and partition a function of nothing.
-            infeeds: for each process, partitions innermost, the items of its infeed.
-            host: see above; it is changed.
-        """
         self.partition_count = len(programs[0])
         self.count = len(programs) * self.partition_count
         self.host = host
@@ -278,12 +263,7 @@ class Simulation:
         return [process.outfeed for process in self._processes]
 
     def run(self) -> list[Any]:
-        """The results of all processes, partitions innermost.
-
-        Raises:
-            DeadlockError: processes wait for ever.
-            Exception: the first that a program raised.
-        """
+        """The results of all processes, partitions innermost, or the first error of one."""
         try:
             while ready := next((each for each in self._processes if each.can_run), None):
                 self._let_run(ready)
@@ -340,14 +320,12 @@ class Simulation:
 
     def _deadlock(self) -> DeadlockError:
         given = [self._described(process) for process in self._processes if not process.is_done]
-        return explain(
-            DeadlockError,
-            "simulate",
-            f"{len(given)} of {self.count} processes wait for ever",
-            given,
+        problem = f"{len(given)} of {self.count} processes wait for ever"
+        advice = (
             "All members of a group must make the same collective calls, in the same order, as "
-            "often as each other; each recv needs a send of another process on its channel.",
+            "often as each other; each recv needs a send of another process on its channel."
         )
+        return explain(DeadlockError, "simulate", problem, given, advice)
 
     def _described(self, process: _Simulated) -> str:
         waiting = process.waiting
