@@ -154,14 +154,10 @@ def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tup
     if operation.zero_derivative is not None or not inexact:
         return results, None
     jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-    return results, tangents_like(jvp(primals, tangents, results), results)
-
-
-def tangents_like(tangents: Any, results: Any) -> Any:
-    """Tangents with dimensions dynamic where those of the results are."""
-    if type(results) is tuple and tangents is not None:
-        return tuple(map(with_sizes_of, tangents, results))
-    return with_sizes_of(tangents, results)
+    found = jvp(primals, tangents, results)
+    if type(results) is tuple and found is not None:
+        return results, tuple(map(with_sizes_of, found, results))
+    return results, with_sizes_of(found, results)
 
 
 def refuse_without_derivative(operation: Operation) -> None:

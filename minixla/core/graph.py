@@ -215,7 +215,7 @@ class Graph:
             operands = tuple([values.get(id(value), value) for value in step.operands])
             is_silent = all(each.silent() is each for each in step.op.computations)
             if not is_silent or any(map(operator.is_not, operands, step.operands)):
-                made = step.again(operands, step.op.changed(_silent_attribute))
+                made = step.again(operands, step.op.changed(lambda x: _replaced(x, Graph.silent)))
                 values.update(zip(map(id, step.results), made.results, strict=True))
                 step = made
             kept.append(step)
@@ -355,12 +355,6 @@ def live_instructions(
             needed.update([id(operand.instruction) for operand in instruction.operands])
     kept.reverse()
     return kept
-
-
-def _silent_attribute(value: Any) -> Any:
-    if type(value) is tuple:
-        return tuple(map(_silent_attribute, value))
-    return value.silent() if type(value) is Graph else value
 
 
 def _same_program(first: Graph, second: Graph) -> bool:

@@ -63,21 +63,18 @@ def spread(
 
 
 def pullback_by(
-    backward: Callable[..., Iterable[Any]],
-    results: Sequence[Any],
-    active_outputs: Sequence[Any],
-    active_inputs: Sequence[Any],
+    backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
 ) -> Callable[[Any], list[Any]]:
     """A pullback, as `Operation.linearize` gives it.
 
-    `backward` takes the cotangents of the results that `active_outputs` marks and gives those of
-    the operands that `active_inputs` marks.
+    `backward` takes the cotangents of the results that `outputs` marks and gives those of the
+    operands that `inputs` marks.
     """
 
     def pullback(cotangents: Any) -> list[Any]:
-        marked = compress(enumerate(results), active_outputs)
+        marked = compress(enumerate(results), outputs)
         given = [instantiate(cotangents.get(index), result) for index, result in marked]
-        return spread(active_inputs, backward(*given))
+        return spread(inputs, backward(*given))
 
     return pullback
 

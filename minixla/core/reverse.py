@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import has_tangent, refuse_without_derivative, tangents_like
+from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
 from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
@@ -114,17 +114,17 @@ class ReverseTrace(Trace):
         active = [target is not None for target in targets]
         if operation.linearize is not None:
             results, pullback = operation.linearize(values, active)
-        elif operation.forward is not None:
-            return self._record_jvp(operation, values, targets, None)
+        elif operation.forward is not None or (
+            operation.zero_derivative is None
+            and operation.linear_operands is None
+            and not operation.has_rule("vjp")
+        ):
+            return self._record_jvp(operation, values, targets)
         else:
             results = self.parent.process(operation, tuple(values))
             refuse_without_derivative(operation)
-            if operation.zero_derivative is not None:
-                return results
-            if operation.linear_operands is None and not operation.has_rule("vjp"):
-                return self._record_jvp(operation, values, targets, results)
             pullback = None
-        if not _any(has_tangent, results):
+        if operation.zero_derivative is not None or not _any(has_tangent, results):
             return results
         if pullback is None:
             pullback = _pullback(operation.vjp, results, values, results, active)
@@ -139,12 +139,8 @@ class ReverseTrace(Trace):
             ]
         )
 
-    def _record_jvp(
-        self, operation: Operation, values: list[Any], targets: list[Target], results: Any
-    ) -> Any:
+    def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
-        if results is not None and not _any(has_tangent, results):
-            return results
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
             None if target is None else LinearTracer(linear, shape_of(value), *target)
@@ -152,13 +148,7 @@ class ReverseTrace(Trace):
         ]
         _state.trace = linear
         try:
-            if results is None:
-                assert operation.forward is not None
-                results, tangents_out = operation.forward(values, tangents)
-            else:
-                jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-                found = jvp(values, tangents, results)
-                tangents_out = tangents_like(found, results)
+            results, tangents_out = jvp_of(operation, values, tangents)
         finally:
             _state.trace = self.parent
             linear.alive = False

@@ -126,17 +126,14 @@ class Shape(_Interned):
     def with_dimension(self, index: int, size: int) -> Shape:
         """The same shape with one more, static, dimension at `index`."""
         sizes = (*self.dimensions[:index], size, *self.dimensions[index:])
-        if not self.is_dynamic:
-            return Shape(self.element_type, sizes)
-        flags = (*self.dynamic[:index], False, *self.dynamic[index:])
+        flags = (*self.dynamic[:index], False, *self.dynamic[index:]) if self.is_dynamic else None
         return Shape(self.element_type, sizes, flags)
 
     def without_dimension(self, index: int) -> Shape:
         """The same shape with one dimension less."""
         sizes = self.dimensions[:index] + self.dimensions[index + 1 :]
-        if not self.is_dynamic:
-            return Shape(self.element_type, sizes)
-        return Shape(self.element_type, sizes, self.dynamic[:index] + self.dynamic[index + 1 :])
+        flags = self.dynamic[:index] + self.dynamic[index + 1 :] if self.is_dynamic else None
+        return Shape(self.element_type, sizes, flags)
 
     def __repr__(self) -> str:
         return self._text

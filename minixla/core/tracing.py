@@ -270,6 +270,9 @@ class GraphTracer(Tracer):
         raise unknown_value("trace", wanted, where, [origin], advice)
 
 
+_Where = Callable[[], Sequence[str]]
+
+
 class GraphTrace(Trace):
     """Records operations as instructions of a graph."""
 
@@ -399,18 +402,13 @@ class GraphTrace(Trace):
         self.instructions.append(instruction)
         return instruction.results[0]
 
-    def graph(
-        self,
-        outputs: Sequence[Any],
-        name: str = "main",
-        where: Callable[[], Sequence[str]] | None = None,
-    ) -> Graph:
+    def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
         """The recorded program, captured inputs first; `where` gives the places of outputs."""
         try:
             for output in outputs:
                 check_value(output, name, "a result")
         except MinixlaError:
-            for output, place in zip(outputs, () if where is None else where(), strict=False):
+            for output, place in zip(outputs, where(), strict=False):
                 check_value(output, name, place)
             raise
         values = [self.capture(output, name) for output in outputs]
@@ -422,7 +420,7 @@ def trace_to_graph(
     shapes: Sequence[AnyShape],
     name: str = "main",
     open_inputs: bool = False,
-    where: Callable[[], Sequence[str]] | None = None,
+    where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
     """Traces `function`, which takes a tracer for each shape and returns a sequence of values.
 

@@ -29,13 +29,17 @@ class _Cancelled(SystemExit):
     """Ends a process's thread: no `except Exception` catches it, and nobody is told."""
 
 
+Program = Callable[[], Any]
+_Missing = Callable[[], Sequence[ProcessId]]
+
+
 class _Waiting(NamedTuple):
     """What a process waits for: a clause, and the processes, where they are known."""
 
     is_over: Callable[[], bool]
     subject: str
     awaited: str
-    missing: Callable[[], Sequence[ProcessId]]
+    missing: _Missing
     source: Source | None
 
 
@@ -66,7 +70,7 @@ class _Simulated(Process):
     """A process of a simulation; its methods run in its own thread."""
 
     def __init__(
-        self, simulation: Simulation, number: int, program: Callable[[], Any], infeed: Sequence[Any]
+        self, simulation: Simulation, number: int, program: Program, infeed: Sequence[Any]
     ) -> None:
         partitions = simulation.partition_count
         super().__init__(*divmod(number, partitions), simulation.count // partitions, partitions)
@@ -105,11 +109,7 @@ class _Simulated(Process):
         self.simulation.idle.release()
 
     def wait(
-        self,
-        is_over: Callable[[], bool],
-        subject: str,
-        awaited: str,
-        missing: Callable[[], Sequence[ProcessId]] = tuple,
+        self, is_over: Callable[[], bool], subject: str, awaited: str, missing: _Missing = tuple
     ) -> None:
         """Lets others run until the wait is over; see _Waiting."""
         self.waiting = _Waiting(is_over, subject, awaited, missing, _here())
@@ -238,10 +238,7 @@ class Simulation:
     """
 
     def __init__(
-        self,
-        programs: Sequence[Sequence[Callable[[], Any]]],
-        infeeds: Sequence[Sequence[Any]],
-        host: dict[int, list[Any]],
+        self, programs: Sequence[Sequence[Program]], infeeds: Sequence[Any], host: dict[int, Any]
     ) -> None:
         self.partition_count = len(programs[0])
         self.count = len(programs) * self.partition_count
