@@ -163,11 +163,10 @@ def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tup
 def refuse_without_derivative(operation: Operation) -> None:
     """Raises DerivativeError where the operation says that it has no derivative."""
     if operation.no_derivative is not None:
-        raise explain(
-            DerivativeError,
-            operation.builder_name,
-            f"it has no derivative: {operation.no_derivative}",
-            [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes],
-            advice="Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
-            "mx.custom_jvp or mx.custom_vjp.",
+        problem = f"it has no derivative: {operation.no_derivative}"
+        given = [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes]
+        advice = (
+            "Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
+            "mx.custom_jvp or mx.custom_vjp."
         )
+        raise explain(DerivativeError, operation.builder_name, problem, given, advice)

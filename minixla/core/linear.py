@@ -121,13 +121,12 @@ def _require_declared(operation: Operation, active: Sequence[bool]) -> None:
     labels = operation.operand_labels(len(active))
     missing = [labels[i] for i, flag in enumerate(active) if flag and i not in linear]
     if missing:
-        raise explain(
-            DerivativeError,
-            operation.builder_name,
-            f"it has no derivative with respect to {', '.join(missing)}",
-            advice="Wrap that operand in mx.stop_gradient, or give the call a rule with "
-            "mx.custom_jvp or mx.custom_vjp.",
+        problem = f"it has no derivative with respect to {', '.join(missing)}"
+        advice = (
+            "Wrap that operand in mx.stop_gradient, or give the call a rule with mx.custom_jvp or "
+            "mx.custom_vjp."
         )
+        raise explain(DerivativeError, operation.builder_name, problem, advice=advice)
 
 
 def require_linear(operation: Operation, linear: Sequence[bool]) -> None:

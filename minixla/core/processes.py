@@ -11,6 +11,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 from minixla.core.errors import DeadlockError, explain
@@ -41,6 +42,7 @@ class Meeting(NamedTuple):
     combine: Callable[[list[Any]], Any]
 
 
+@dataclass(eq=False)
 class Process:
     """One of the processes that run together, and its ways to the others; here, to none.
 
@@ -52,16 +54,13 @@ class Process:
         host: what the host holds for each channel: to be received from the left, and sent to it.
     """
 
-    def __init__(
-        self, replica: int = 0, partition: int = 0, replica_count: int = 1, partition_count: int = 1
-    ) -> None:
-        self.replica = replica
-        self.partition = partition
-        self.replica_count = replica_count
-        self.partition_count = partition_count
-        self.infeed: Any = deque()
-        self.outfeed: Any = deque()
-        self.host: dict[int, Any] = defaultdict(deque)
+    replica: int = 0
+    partition: int = 0
+    replica_count: int = 1
+    partition_count: int = 1
+    infeed: Any = field(default_factory=deque)
+    outfeed: Any = field(default_factory=deque)
+    host: dict[int, Any] = field(default_factory=lambda: defaultdict(deque))
 
     @property
     def id(self) -> ProcessId:

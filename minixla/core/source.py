@@ -84,23 +84,21 @@ def _line_table(code: CodeType) -> tuple[CodeType, list[int], list[int]]:
 
 # Decorators of the standard library stand between the user's frames and ours.
 _SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
-# Of entry points: who calls them is no program of the user's.
-_ENTRANCES: set[str] = set()
-
+# Who calls the code in such a file is no program of the user's.
 _ENTRANCE = "entrance"
-_IS_USER_FILE: dict[str, bool | str] = {}  # a file of _ENTRANCES: _ENTRANCE
+_IS_USER_FILE: dict[str, bool | str] = {}
 
 
 def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
     _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
-    _IS_USER_FILE.clear()
+    for file in [each for each, is_user in _IS_USER_FILE.items() if is_user is True]:
+        del _IS_USER_FILE[file]
 
 
 def skip_callers(file: str) -> None:
     """Counts what calls the code in `file` as no program of the user's."""
-    _ENTRANCES.add(file)
-    _IS_USER_FILE.clear()
+    _IS_USER_FILE[file] = _ENTRANCE
 
 
 def is_user_file(file: str) -> bool:
@@ -109,10 +107,9 @@ def is_user_file(file: str) -> bool:
     return (_classify(file) if known is None else known) is True
 
 
-def _classify(file: str) -> bool | str:
-    is_user = not file.startswith("<frozen") and not file.startswith(tuple(_SKIPPED))
-    known = _IS_USER_FILE[file] = _ENTRANCE if file in _ENTRANCES else is_user
-    return known
+def _classify(file: str) -> bool:
+    is_user = _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
+    return is_user
 
 
 def find_source(depth: int = 1) -> Source | None:

@@ -422,17 +422,16 @@ def trace_to_graph(
     open_inputs: bool = False,
     where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
-    """Traces `function`, which takes a tracer for each shape and returns a sequence of values.
+    """The graph of a function, and the tracers of enclosing traces that it captured.
+
+    These are the graph's first inputs.
 
     Args:
-        function: see above.
+        function: takes a tracer for each shape and returns a sequence of values.
         shapes: the shapes of its arguments.
         name: the graph's name.
         open_inputs: whether it may declare more inputs, by `parameter`.
         where: gives the places of the values in what the user's function returned, for messages.
-
-    Returns:
-        The graph, and the tracers of enclosing traces that it captured: its first inputs.
     """
     trace = GraphTrace(_state.trace)
     trace.open_inputs = open_inputs
