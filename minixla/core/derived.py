@@ -45,7 +45,9 @@ def entered_graph(
     if trace.memo_key is None:
         return _enter(graph, trace, known, wanted)
     key = trace.memo_key, known, wanted
-    return graph.remembered(key, _enter, graph, trace, known, wanted)
+    if key not in graph.memo:  # not by `graph.remembered`, which takes a frame
+        graph.memo[key] = _enter(graph, trace, known, wanted)
+    return graph.memo[key]
 
 
 def _enter(

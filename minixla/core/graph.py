@@ -362,11 +362,18 @@ def _same_program(first: Graph, second: Graph) -> bool:
         return False
     programs: dict[int, _Place] = {}
     numbers: dict[Any, _Place] = {}
+    unhashable: list[Any] = []
 
     def written(op: Operation) -> Any:
         if not (op.keeps_identity or op.is_unique):
             return op  # the only one of its attributes
         values = _values(op, programs)
+        try:
+            hash(values)
+        except TypeError:  # a function of the user's
+            if values not in unhashable:
+                unhashable.append(values)
+            values = (unhashable.index(values),)
         return type(op), values, spelling(values) if op.is_ambiguous else None
 
     # Programs of equal parts have one number, inner ones first: they may be nested deeply.

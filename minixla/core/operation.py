@@ -313,17 +313,17 @@ class Operation(Record):
         try:
             found = self.shape(*shapes)
         except SizeError as error:
-            raise too_large(self.builder_name, error.problem, self._shown(shapes)) from None
+            raise too_large(self.builder_name, error.problem, self._operand_lines(shapes)) from None
         except MinixlaError as error:
             if error.refusal is None or error.refusal[0] is not self:
                 raise
-            raise self._refusal(*error.refusal[1:], operands=self._shown(shapes)) from None
+            raise self._refusal(*error.refusal[1:], operands=self._operand_lines(shapes)) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
         self._inferred[shapes] = found
         return found
 
-    def _shown(self, shapes: ShapeList) -> list[str]:
+    def _operand_lines(self, shapes: ShapeList) -> list[str]:
         given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
         lines = [f"{name} {shape}" for name, shape in given]
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]

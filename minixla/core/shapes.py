@@ -86,12 +86,9 @@ class Shape(_Interned):
         _check_bytes(declared, sizes)
         self = object.__new__(cls)
         dynamic = flags or (False,) * len(sizes)
-        text, stablehlo = (
-            _print_array(declared, sizes, dynamic),
-            _stablehlo(declared, sizes, dynamic),
-        )
         _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic)
-        _fill(self, is_dynamic=bool(flags), _text=text, stablehlo=stablehlo)
+        _fill(self, is_dynamic=bool(flags), _text=_print_array(declared, sizes, dynamic))
+        _fill(self, stablehlo=_stablehlo(declared, sizes, dynamic))
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 

@@ -20,7 +20,7 @@ _READABLE = 32
 
 
 def module_text(graph: Graph, locations: bool = False) -> str:
-    """The module whose public function `main` computes `graph`, if wanted with `locations`."""
+    """The module whose function `main` computes `graph`; with the user's lines, if `locations`."""
     return Emitter(locations).module(graph)
 
 
