@@ -215,7 +215,8 @@ class Graph:
             operands = tuple([values.get(id(value), value) for value in step.operands])
             is_silent = all(each.silent() is each for each in step.op.computations)
             if not is_silent or any(map(operator.is_not, operands, step.operands)):
-                made = step.again(operands, step.op.changed(lambda x: _replaced(x, Graph.silent)))
+                op = step.op.changed(lambda value: _replaced(value, Graph.silent))
+                made = step.again(operands, op)
                 values.update(zip(map(id, step.results), made.results, strict=True))
                 step = made
             kept.append(step)

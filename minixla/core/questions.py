@@ -216,8 +216,13 @@ def _literal(node: ast.AST) -> str:
         case ast.FormattedValue(_, _, ast.AST() as form):
             return f"{{:{_literal(form)}}}"
         case ast.JoinedStr(parts):
-            texts = [(isinstance(each, ast.Constant), _literal(each)) for each in parts]
-            return "".join([re.sub(r"([{}])", r"\1\1", x) if plain else x for plain, x in texts])
+            texts = [
+                re.sub(r"([{}])", r"\1\1", _literal(each))
+                if isinstance(each, ast.Constant)
+                else _literal(each)
+                for each in parts
+            ]
+            return "".join(texts)
     return "{}"
 
 

@@ -166,7 +166,8 @@ class Unhashable:
 
 def test_functions_without_a_hash_are_compared_too():
     one, same, other = [
-        graph_of(lambda x, number=number: [Applies(function=Unhashable(number))(x)]) for number in (1, 1, 2)
+        graph_of(lambda x, number=number: [Applies(function=Unhashable(number))(x)])
+        for number in (1, 1, 2)
     ]
     assert one == same != other
 
