@@ -28,49 +28,13 @@ from minixla.core.processes import transfer_from_outfeed, transfer_to_infeed
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, parse_shape
 from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of, under
 
-__all__ = [
-    "ELEMENT_TYPES",
-    "REGISTRY",
-    "TOKEN",
-    "AnyShape",
-    "AttributeValueError",
-    "ConcretizationError",
-    "DeadlockError",
-    "DerivativeError",
-    "ElementType",
-    "ForeignCallError",
-    "GradientCheckError",
-    "Graph",
-    "ImportError_",
-    "IndexingError",
-    "InfinityError",
-    "IntegerRangeError",
-    "Instruction",
-    "LeakedTracerError",
-    "Literal",
-    "MinixlaError",
-    "NaNError",
-    "NestingError",
-    "Operation",
-    "Shape",
-    "ShapeError",
-    "SizeError",
-    "TokenShape",
-    "Trace",
-    "Tracer",
-    "TransformError",
-    "TupleShape",
-    "Value",
-    "attribute",
-    "bind",
-    "builder",
-    "current_trace",
-    "element_type",
-    "operation_named",
-    "parse_shape",
-    "register",
-    "shape_of",
-    "transfer_from_outfeed",
-    "transfer_to_infeed",
-    "under",
-]
+# By module, in the order above.
+__all__ = ["Literal", "attribute", "builder", "ELEMENT_TYPES", "ElementType", "element_type"]
+__all__ += ["AttributeValueError", "ConcretizationError", "DeadlockError", "DerivativeError"]
+__all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
+__all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
+__all__ += ["NestingError", "ShapeError", "SizeError", "TransformError"]
+__all__ += ["Graph", "Instruction", "Value", "REGISTRY", "Operation", "operation_named", "register"]
+__all__ += ["transfer_from_outfeed", "transfer_to_infeed"]
+__all__ += ["TOKEN", "AnyShape", "Shape", "TokenShape", "TupleShape", "parse_shape"]
+__all__ += ["Trace", "Tracer", "bind", "current_trace", "shape_of", "under"]

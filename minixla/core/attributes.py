@@ -13,7 +13,7 @@ import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+from minixla.core.shapes import Shape, TokenShape, TupleShape
 from minixla.core.snapshots import snapshot
 
 # Constants up to this many bytes are printed into programs.
@@ -26,11 +26,12 @@ REQUIRED: Any = object()
 class Attribute:
     """A kind of attribute: which values it takes, and how they are written.
 
-    A subclass defines `canonical`, which returns the value in one hashable form or raises
-    ValueError or TypeError with a clause such as `must be >= 0, not -1`.
+    A subclass says what it `accepts`, or defines `canonical`, which returns the value in one
+    hashable form or raises ValueError or TypeError with a clause such as `must be >= 0, not -1`.
     """
 
     description = "any hashable value"
+    accepts: Any = object
     #: The type of what callers give.
     takes = "Any"
     #: Whether values that differ, such as 1 and True or 0.0 and -0.0, may be equal.
@@ -45,6 +46,8 @@ class Attribute:
 
     def canonical(self, value: Any) -> Any:
         """The canonical form of `value`."""
+        if not isinstance(value, self.accepts):
+            raise TypeError(f"must be {self.description}, not {value!r}")
         hash(value)
         return value
 
@@ -65,9 +68,6 @@ class Attribute:
         Args:
             written: Python's number, boolean, string, tuple or NumPy's array; of an attribute of
                 MLIR's that is none of these, the text.
-
-        Raises:
-            ValueError: it says no such value; the message is a clause, as in `canonical`.
         """
         return written
 
@@ -104,11 +104,7 @@ class Field(NamedTuple):
         return Field(self.kind, self.default, stablehlo, hlo, name)
 
     def checked(self, subject: str, value: Any) -> Any:
-        """The canonical form of a value.
-
-        Raises:
-            AttributeValueError: of `subject`: it is none of the kind.
-        """
+        """The canonical form of a value; raises AttributeValueError, of `subject`, for others."""
         name, must_be = self.name, self.kind.description
         if value is REQUIRED:
             advice = f"Give {name}: {must_be}."
@@ -150,8 +146,8 @@ def attribute(
 def exact(value: Any) -> Any:
     """A key that is equal for the same value only: 0.0 and -0.0, 1 and True, programs by identity.
 
-    That of a list of what can be hashed can be hashed too.
-    Equal programs may differ in names and source lines. Who keeps the key keeps the value.
+    That of a list of what can be hashed can be hashed too. Equal programs may differ in names and
+    source lines. Who keeps the key keeps the value.
     """
     kind = type(value)
     if kind is int:
@@ -183,7 +179,6 @@ class Integer(Attribute):
         self.maximum = maximum
 
     def canonical(self, value: Any) -> int:
-        """The value as a Python int."""
         if isinstance(value, (bool, np.bool_)):
             raise TypeError(f"must be an integer, not the boolean {value}")
         number = operator.index(value)
@@ -203,7 +198,6 @@ class Int32(Integer):
         super().__init__(minimum, 2**31 - 1)
 
     def stablehlo(self, value: int) -> str:
-        """An `i32` attribute."""
         return f"{value} : i32"
 
 
@@ -211,7 +205,6 @@ class Dimension(Integer):
     """The number of a dimension, which HLO has in a list: `dimensions={1}`."""
 
     def hlo(self, value: int) -> tuple[int]:
-        """The list."""
         return (value,)
 
 
@@ -234,20 +227,17 @@ class Boolean(Attribute):
 
     description = "True or False"
     takes = "bool"
+    accepts = bool, np.bool_
     is_ambiguous = False
 
     def canonical(self, value: Any) -> bool:
-        """The value as a Python bool."""
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"must be True or False, not {value!r}")
-        return bool(value)
+        return bool(super().canonical(value))
 
 
 class Flag(Boolean):
     """True or False, where HLO's text has it only if it is True."""
 
     def hlo(self, value: bool) -> bool | None:
-        """True, or nothing."""
         return value or None
 
 
@@ -256,13 +246,8 @@ class Text(Attribute):
 
     description = "a string"
     takes = "str"
+    accepts = str
     is_ambiguous = False
-
-    def canonical(self, value: Any) -> str:
-        """The value itself."""
-        if not isinstance(value, str):
-            raise TypeError(f"must be a string, not {value!r}")
-        return value
 
 
 class Enumeration(Attribute):
@@ -277,7 +262,6 @@ class Enumeration(Attribute):
         self.description = "one of " + ", ".join(names)
 
     def canonical(self, value: Any) -> str:
-        """The name itself."""
         if value not in self.names:
             raise ValueError(f"must be one of {', '.join(self.names)}, not {value!r}")
         return value
@@ -287,7 +271,6 @@ class Enumeration(Attribute):
         return f"#stablehlo<{self.mnemonic} {value}>" if self.mnemonic else value
 
     def read(self, written: str) -> str:
-        """The last word."""
         return written.rstrip(">").rpartition(" ")[2]
 
 
@@ -302,7 +285,6 @@ class Instance(Attribute):
         self.holds_programs = self.keeps_identity
 
     def canonical(self, value: Any) -> Any:
-        """The value itself."""
         kind = self._kind if isinstance(self._kind, type) else self._kind()
         if not isinstance(value, kind):
             raise TypeError(f"must be a {kind.__name__}, not {value!r}")
@@ -318,8 +300,7 @@ class Function(Attribute):
     description = "a function"
     is_ambiguous = False
 
-    def canonical(self, value: Any) -> Callable[..., Any]:
-        """The function itself."""
+    def canonical(self, value: Any) -> Any:
         if not callable(value):
             raise TypeError(f"must be a function, not {value!r}")
         return value
@@ -337,7 +318,6 @@ class Sequence(Attribute):
         self.description = f"a sequence, each member {member.description}"
 
     def canonical(self, value: Any) -> tuple[Any, ...]:
-        """The members' canonical forms as a tuple."""
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be a sequence, not {value!r}")
         return tuple(self.member.canonical(each) for each in value)
@@ -351,14 +331,12 @@ class Integers(Sequence):
         self.unique = unique
 
     def canonical(self, value: Any) -> tuple[int, ...]:
-        """The values as a tuple of Python ints."""
         numbers = super().canonical(value)
         if self.unique and len(set(numbers)) != len(numbers):
             raise ValueError(f"must not repeat a number: {list(numbers)}")
         return numbers
 
     def of_result(self, shape: Shape) -> tuple[int, ...]:
-        """Its sizes."""
         return shape.dimensions
 
 
@@ -369,29 +347,21 @@ class TypeAttribute(Attribute):
     is_ambiguous = False
 
     def canonical(self, value: Any) -> ElementType:
-        """The ElementType."""
         return element_type(value)
 
     def of_result(self, shape: Shape) -> ElementType:
-        """Its element type."""
         return shape.element_type
 
 
 class ShapeAttribute(Attribute):
     """A shape: array, tuple or token."""
 
-    description = "a shape"
+    description = "a Shape"
     takes = "Shape"
+    accepts = Shape, TupleShape, TokenShape
     is_ambiguous = False
 
-    def canonical(self, value: Any) -> AnyShape:
-        """The shape itself."""
-        if not isinstance(value, (Shape, TupleShape, TokenShape)):
-            raise TypeError(f"must be a Shape, not {value!r}")
-        return value
-
     def of_result(self, shape: Shape) -> Shape:
-        """The shape itself."""
         return shape
 
 
@@ -491,5 +461,4 @@ class LiteralAttribute(Attribute):
     keeps_identity = True
 
     def canonical(self, value: Any) -> Literal:
-        """The value as a Literal."""
         return value if isinstance(value, Literal) else Literal(value)

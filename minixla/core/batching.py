@@ -66,11 +66,9 @@ class BatchTrace(Trace):
 
     @property
     def memo_key(self) -> Any:
-        """See Trace."""
         return "batch", self.size
 
     def again(self, parent: Trace) -> BatchTrace:
-        """See Trace."""
         return BatchTrace(parent, self.size)
 
     def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
@@ -79,15 +77,12 @@ class BatchTrace(Trace):
         return ([value.value], value.dimension) if is_own else ([value], None)
 
     def put_together(self, values: Sequence[Any], known: Any) -> Any:
-        """See Trace."""
         return values[0] if known is None else BatchTracer(self, values[0], known)
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
-        """See Trace."""
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation's batching rule, where an operand is batched."""
         values: list[Any] = []
         dimensions: list[int | None] = []
         is_batched = False
@@ -108,12 +103,11 @@ class BatchTrace(Trace):
         _state.trace = self.parent
         try:
             if operation.batch_within is not None:
-                outcome = operation.batch_within(self, values, dimensions)
+                results, result_dimensions = operation.batch_within(self, values, dimensions)
             else:
-                outcome = operation.batch(values, dimensions)
+                results, result_dimensions = operation.batch(values, dimensions)
         finally:
             _state.trace = previous
-        results, result_dimensions = outcome
         if type(results) is not tuple:
             return self._wrap(results, result_dimensions)
         return tuple(map(self._wrap, results, result_dimensions))

@@ -15,16 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
-    """Operands that a builder was given in a list.
-
-    Args:
-        values: what was given.
-        subject: the builder's name.
-        name: the argument's.
-
-    Raises:
-        ShapeError: it is no list.
-    """
+    """Operands that a builder, `subject`, was given in a list, its argument `name`."""
     try:
         if not isinstance(values, (str, bytes)):
             return tuple(values)
@@ -49,10 +40,9 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     names = [name.removesuffix("...") for name in cls.operands]
     listed = [name for name in cls.operands if name.endswith("...")]
     given = [
-        f"operand_list({name}, {cls.builder_name!r}, {name!r})" if f"{name}..." in listed else name
+        f"*operand_list({name}, {cls.builder_name!r}, {name!r})" if f"{name}..." in listed else name
         for name in names
     ]
-    starred = [f"*{each}" if each.startswith("operand_list(") else each for each in given]
     fields = {renamed.get(name, name): field for name, field in cls.fields.items()}
     defaults = {f"_{name}": field.default for name, field in fields.items()}
     parameters = names + [
@@ -73,7 +63,7 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
         defaults["default"] = cls()
     source = (
         f"def {cls.builder_name}({', '.join(parameters)}):\n"
-        f"    return {record}({', '.join(starred)})\n"
+        f"    return {record}({', '.join(given)})\n"
     )
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list, **defaults}
     exec(compile(source, __file__, "exec"), space)

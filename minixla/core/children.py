@@ -14,12 +14,7 @@ _CHILDREN: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
 
 
 def start_child(words: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Starts a process in a group of its own: Ctrl-C is for this process, which ends its children.
-
-    Args:
-        words: the program and its arguments.
-        options: those of `subprocess.Popen`.
-    """
+    """`subprocess.Popen` in a group of its own: Ctrl-C is for us, who end our children."""
     child = subprocess.Popen(words, process_group=0, **options)
     _CHILDREN.add(child)
     return child

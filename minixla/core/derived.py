@@ -17,24 +17,14 @@ from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.roles import role
-from minixla.core.tracing import (
-    GraphTrace,
-    Trace,
-    Tracer,
-    _state,
-    evaluate_graph,
-    trace_to_graph,
-    tracing,
-    under,
-)
+from minixla.core.state import state
+from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_graph, tracing, under
 
 
 class EnteredGraph(NamedTuple):
-    """A graph whose body a trace has entered.
+    """A graph whose body a trace has entered, and what that knows of the original's outputs.
 
-    Attributes:
-        graph: its inputs and outputs are what those of the original are taken apart into.
-        known: what the trace knows of each output of the original.
+    Its inputs and outputs are what those of the original are taken apart into.
     """
 
     graph: Graph
@@ -52,13 +42,12 @@ def entered_graph(
         known: what it knows of each input.
         wanted: what it shall know of each output, where that is less than it finds.
     """
+    if trace.memo_key is None:
+        return _enter(graph, trace, known, wanted)
     key = trace.memo_key, known, wanted
-    made = None if trace.memo_key is None else graph.memo.get(key)
-    if made is None:
-        made = _enter(graph, trace, known, wanted)
-        if trace.memo_key is not None:
-            graph.memo[key] = made
-    return made
+    if key not in graph.memo:  # not by `graph.remembered`, which takes a frame
+        graph.memo[key] = _enter(graph, trace, known, wanted)
+    return graph.memo[key]
 
 
 def _enter(
@@ -68,7 +57,7 @@ def _enter(
     found: list[Any] = []
 
     def function(*arguments: Any) -> list[Any]:
-        inner, remaining = trace.again(_state.trace), iter(arguments)
+        inner, remaining = trace.again(state.trace), iter(arguments)
         parts = [[next(remaining) for _ in each] for each in shapes]
         inputs = [inner.put_together(*pair) for pair in zip(parts, known, strict=True)]
         with under(inner):
@@ -89,12 +78,9 @@ def _enter(
 
 
 class ForwardGraph(NamedTuple):
-    """A graph from primals and tangents to results and tangents.
+    """A graph from primals, then a tangent for each active one, to results and their tangents.
 
-    Attributes:
-        graph: inputs are all primals, then a tangent for each active one; outputs are all
-            results, then a tangent for each marked in `active_outputs`.
-        active_outputs: which results have a tangent that is not always zero.
+    Tangents are given for `active_outputs`; those of other results are always zero.
     """
 
     graph: Graph
@@ -120,12 +106,8 @@ def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Valu
 class ReverseGraphs(NamedTuple):
     """The two halves of a reverse derivative.
 
-    Attributes:
-        forward: from the inputs to the results and what the second half needs.
-        backward: from that and a cotangent for each of `active_outputs` to a cotangent for each
-            of `active_inputs`.
-        active_outputs: which results a cotangent is taken for.
-        active_inputs: which inputs can have a cotangent that is not zero.
+    `forward` gives the results and what `backward` needs. That takes a cotangent for each of
+    `active_outputs` besides, and gives one for each of `active_inputs`; others are always zero.
     """
 
     forward: Graph
@@ -137,7 +119,7 @@ class ReverseGraphs(NamedTuple):
 @remembered
 def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     """The reverse derivative of `graph` with respect to the inputs marked in `active`."""
-    forward = GraphTrace(_state.trace)
+    forward = GraphTrace(state.trace)
     reverse = ReverseTrace(forward)
     backward = GraphTrace(forward)
     primals = [forward.add_input(shape) for shape in graph.input_shapes]
@@ -165,32 +147,25 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
 
 
 def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
-    """Runs the forward half; returns the results and the pullback that runs the other.
-
-    Args:
-        graphs: made by `vjp_graphs`.
-        operands: the operands of the program.
-    """
+    """Runs the forward half; returns the results and the pullback that runs the other."""
     call, count = role("call"), len(graphs.active_outputs)
     everything = call(graphs.forward, *operands)
     results, residuals = everything[:count], everything[count:]
-
     backward = partial(call, graphs.backward, *residuals)
     pullback = pullback_by(backward, results, graphs.active_outputs, graphs.active_inputs)
     return results, pullback
 
 
-def _refuse_captured(graph: Graph, captured: Sequence[Tracer]) -> None:
+def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:
     """Raises TransformError where a user's rule made a derived program that is not closed."""
     if captured:
-        raise explain(
-            TransformError,
-            graph.name,
-            "a custom derivative rule in it reads a traced value of an enclosing function",
-            [f"captured: {tracer!r}" for tracer in captured],
+        problem = "a custom derivative rule in it reads a traced value of an enclosing function"
+        advice = (
             "A jitted function is transformed on its own: pass the value to it, and to the "
-            "function that has the rule, as an argument.",
+            "function that has the rule, as an argument."
         )
+        given = [f"captured: {tracer!r}" for tracer in captured]
+        raise explain(TransformError, graph.name, problem, given, advice)
 
 
 class BatchedGraph(NamedTuple):

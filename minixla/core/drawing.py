@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import shutil
 import subprocess
-from collections.abc import Sequence
+from typing import Any
 
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Value
 from minixla.core.stablehlo_text import escaped
 
 #: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
@@ -17,85 +17,58 @@ _MOST_LINES = 400
 _SECONDS = 30.0
 
 
-class _Drawing:
-    """The lines of a drawing."""
+def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
+    """The graph in Graphviz's language; of large programs the first `most` boxes."""
+    lines = [f'digraph "{escaped(graph.name)}" {{', '  node [fontname="sans-serif", fontsize=10];']
+    names: dict[Any, str] = {}
+    pending = [(graph, "")]
+    while pending:
+        program, owner = pending.pop()
+        if id(program) not in names:
+            inside = _boxes(program, names, most)
+            if owner:
+                head = f'  label="{escaped(program.name)}"; style=rounded; color=gray;'
+                inside = [f"  subgraph cluster_{len(names)} {{", head, *inside, "  }"]
+            lines += inside
+            drawn = [step for step in program.instructions if id(step) in names]
+            pending += [(each, names[id(step)]) for step in drawn for each in step.op.computations]
+        if owner:
+            lines.append(f"  {owner} -> {names[id(program)]} [style=dotted, arrowhead=none];")
+    return "\n".join([*lines, "}"]) + "\n"
 
-    def __init__(self, most: int) -> None:
-        self.lines: list[str] = []
-        self.most = most
-        self.count = 0
-        self.names: dict[int, str] = {}
 
-    def box(self, label: Sequence[str], style: str) -> str:
-        """Adds a box; returns its name."""
-        name = f"n{self.count}"
-        self.count += 1
-        text = "\\n".join([escaped(each) for each in label])
-        self.lines.append(f'  {name} [label="{text}", {style}];')
-        return name
+def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
+    """The lines of a program itself; `names` has those of boxes by what they stand for."""
+    lines: list[str] = []
 
-    def program(self, graph: Graph) -> None:
-        """Adds a program's instructions, and those of the programs that they run."""
-        pending: list[tuple[Graph, str | None]] = [(graph, None)]
-        while pending:
-            each, owner = pending.pop()
-            if owner is not None:
-                self.lines.append(f"  subgraph cluster_{self.count} {{")
-                self.lines.append(f'  label="{escaped(each.name)}"; style=rounded; color=gray;')
-            self.own(each)
-            if owner is not None:
-                self.lines.append("  }")
-                first = self.names[id(each)]
-                self.lines.append(f"  {owner} -> {first} [style=dotted, arrowhead=none];")
-            for step in each.instructions:
-                inner = self.names.get(id(step))
-                if inner is not None:
-                    pending.extend([(graph, inner) for graph in step.op.computations])
+    def add_box(key: Any, style: str, *label: str) -> None:
+        name = names[key] = f"n{len(names)}"
+        text = "\\n".join(map(escaped, label))
+        lines.append(f'  {name} [label="{text}", {style}];')
 
-    def own(self, graph: Graph) -> None:
-        """Adds the instructions of a program itself."""
-        outputs = [str(shape) for shape in graph.output_shapes]
-        result = self.box(["result", *outputs[:8]], "shape=ellipse, style=filled")
-        self.names[id(graph)] = result
-        for index, value in enumerate(graph.inputs):
-            label = [f"input {index}", str(value.shape)]
-            self.names[id(value)] = self.box(label, "shape=ellipse, style=filled")
-        left_out = 0
-        for step in graph.instructions:
-            if self.count >= self.most:
-                left_out += 1
-                continue
-            self.step(step)
-        if left_out:
-            self.box([f"{left_out} more instructions"], "shape=plaintext")
-        for value in graph.outputs:
-            self.edge(value, result)
+    def add_arrow(value: Value, target: str) -> None:
+        source = names.get(id(value.instruction or value))
+        if source is not None:
+            lines.append(f'  {source} -> {target} [label="{value.shape}", fontsize=8];')
 
-    def step(self, step: Instruction) -> None:
-        """Adds one instruction."""
+    outputs = map(str, program.output_shapes[:8])
+    add_box(id(program), "shape=ellipse, style=filled", "result", *outputs)
+    for index, value in enumerate(program.inputs):
+        add_box(id(value), "shape=ellipse, style=filled", f"input {index}", str(value.shape))
+    drawn = program.instructions[: max(most - len(names), 0)]
+    for step in drawn:
         label = [step.op.builder_name, ", ".join(map(str, step.shapes))[:80]]
         if step.source is not None:
             label.append(f"{step.source.file.rsplit('/', 1)[-1]}:{step.source.line}")
-        name = self.box(label, "shape=box, style=rounded")
-        self.names[id(step)] = name
-        for value in step.results:
-            self.names[id(value)] = name
+        add_box(id(step), "shape=box, style=rounded", *label)
         for value in step.operands:
-            self.edge(value, name)
-
-    def edge(self, value: Value, target: str) -> None:
-        """Adds an arrow from where a value is made."""
-        source = self.names.get(id(value))
-        if source is not None:
-            self.lines.append(f'  {source} -> {target} [label="{value.shape}", fontsize=8];')
-
-
-def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
-    """The graph in Graphviz's language; of large programs the first `most` boxes."""
-    drawing = _Drawing(most)
-    drawing.program(graph)
-    head = f'digraph "{escaped(graph.name)}" {{\n  node [fontname="sans-serif", fontsize=10];'
-    return "\n".join([head, *drawing.lines, "}"]) + "\n"
+            add_arrow(value, names[id(step)])
+    left_out = len(program.instructions) - len(drawn)
+    if left_out:
+        add_box(("left out of", id(program)), "shape=plaintext", f"{left_out} more instructions")
+    for value in program.outputs:
+        add_arrow(value, names[id(program)])
+    return lines
 
 
 def can_draw() -> bool:
@@ -104,23 +77,13 @@ def can_draw() -> bool:
 
 
 def draw(graph: Graph, form: str) -> bytes | None:
-    """The graph as a picture, or None where Graphviz is not there or takes too long.
-
-    Args:
-        graph: what is drawn.
-        form: "svg" or "png".
-    """
+    """The graph as an "svg" or "png", or None where Graphviz is not there or takes too long."""
     program = shutil.which("dot")
     if program is None:
         return None
+    words, text = [program, f"-T{form}"], dot_text(graph).encode()
     try:
-        done = subprocess.run(
-            [program, f"-T{form}"],
-            input=dot_text(graph).encode(),
-            capture_output=True,
-            timeout=_SECONDS,
-            check=True,
-        )
+        done = subprocess.run(words, input=text, capture_output=True, timeout=_SECONDS, check=True)
     except (subprocess.SubprocessError, OSError):
         return None
     return done.stdout

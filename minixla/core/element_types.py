@@ -17,10 +17,10 @@ class ElementType:
         dtype: the NumPy (or ml_dtypes) dtype that holds its values.
         bits: the width of one element in bits.
         kind: `pred`, `signed`, `unsigned`, `float` or `complex`.
+        is_integer: whether it is signed or unsigned (pred is neither).
+        is_float, is_complex, is_inexact: whether its numbers are real, complex, one of both.
         stablehlo: MLIR's spelling, such as `i8`, `ui8`, `complex<f32>`.
     """
-
-    __slots__ = ("bits", "dtype", "is_inexact", "kind", "name", "stablehlo")
 
     def __init__(self, name: str, dtype: Any, bits: int, kind: str, stablehlo: str) -> None:
         self.name = name
@@ -28,22 +28,10 @@ class ElementType:
         self.bits = bits
         self.kind = kind
         self.stablehlo = stablehlo
-        self.is_inexact = kind in ("float", "complex")
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is a signed or unsigned integer type (pred is neither)."""
-        return self.kind in ("signed", "unsigned")
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is a real floating-point type."""
-        return self.kind == "float"
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether it is c64 or c128."""
-        return self.kind == "complex"
+        self.is_integer = kind in ("signed", "unsigned")
+        self.is_float = kind == "float"
+        self.is_complex = kind == "complex"
+        self.is_inexact = self.is_float or self.is_complex
 
     @property
     def real(self) -> ElementType:
@@ -80,27 +68,17 @@ def _integers() -> list[ElementType]:
     return types
 
 
-def _small_float(name: str, bits: int) -> ElementType:
+def _small_float(name: str) -> ElementType:
     # ml_dtypes writes float8_e4m3fn, MLIR f8E4M3FN, XLA f8e4m3fn.
-    suffix = name[2:]
+    bits, suffix = int(name[1]), name[2:]
     dtype = getattr(ml_dtypes, f"float{bits}_{suffix}")
     return ElementType(name, dtype, bits, "float", f"f{bits}{suffix.upper()}")
 
 
-_SMALL_FLOATS = [
-    ("f4e2m1fn", 4),
-    ("f6e2m3fn", 6),
-    ("f6e3m2fn", 6),
-    ("f8e3m4", 8),
-    ("f8e4m3", 8),
-    ("f8e4m3b11fnuz", 8),
-    ("f8e4m3fn", 8),
-    ("f8e4m3fnuz", 8),
-    ("f8e5m2", 8),
-    ("f8e5m2fnuz", 8),
-    ("f8e8m0fnu", 8),
-]
-
+_SMALL_FLOATS = (
+    "f4e2m1fn f6e2m3fn f6e3m2fn f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz "
+    "f8e8m0fnu"
+)
 PRED = ElementType("pred", np.bool_, 1, "pred", "i1")
 BF16 = ElementType("bf16", ml_dtypes.bfloat16, 16, "float", "bf16")
 F16 = ElementType("f16", np.float16, 16, "float", "f16")
@@ -108,28 +86,17 @@ F32 = ElementType("f32", np.float32, 32, "float", "f32")
 F64 = ElementType("f64", np.float64, 64, "float", "f64")
 C64 = ElementType("c64", np.complex64, 64, "complex", "complex<f32>")
 C128 = ElementType("c128", np.complex128, 128, "complex", "complex<f64>")
+_ORDERED = [PRED, *_integers(), *map(_small_float, _SMALL_FLOATS.split())]
+_ORDERED += [BF16, F16, F32, F64, C64, C128]
 
 #: Every element type by XLA's name.
-ELEMENT_TYPES: dict[str, ElementType] = {
-    each.name: each
-    for each in [
-        PRED,
-        *_integers(),
-        *(_small_float(*row) for row in _SMALL_FLOATS),
-        BF16,
-        F16,
-        F32,
-        F64,
-        C64,
-        C128,
-    ]
-}
+ELEMENT_TYPES: dict[str, ElementType] = {each.name: each for each in _ORDERED}
 
 S8, S16, S32, S64 = (ELEMENT_TYPES[f"s{bits}"] for bits in (8, 16, 32, 64))
 U8, U16, U32, U64 = (ELEMENT_TYPES[f"u{bits}"] for bits in (8, 16, 32, 64))
 
 _BY_DTYPE = {each.dtype: each for each in ELEMENT_TYPES.values()}
-_PYTHON_TYPES = {bool: PRED, int: S32, float: F32, complex: C64}
+_PYTHON_TYPES = {bool: PRED, int: S64, float: F64, complex: C128}
 
 
 def element_type(value: Any) -> ElementType:
@@ -150,7 +117,7 @@ def element_type(value: Any) -> ElementType:
         if value in ELEMENT_TYPES:
             return ELEMENT_TYPES[value]
         if value in _PYTHON_TYPES:
-            return canonical_element_type({int: S64, float: F64, complex: C128}.get(value, PRED))
+            return canonical_element_type(_PYTHON_TYPES[value])
         return _BY_DTYPE[np.dtype(value)]
     except (KeyError, TypeError, ValueError):
         raise TypeError(
@@ -161,17 +128,13 @@ def element_type(value: Any) -> ElementType:
 _NARROW = {"s64": S32, "u64": U32, "f64": F32, "c128": C64}
 
 
-def _keeps_64_bits() -> bool:
-    # Whoever turned the mode on has imported JAX; the core does not.
-    jax = sys.modules.get("jax")
-    return jax is not None and jax.config.jax_enable_x64
-
-
 def canonical_element_type(declared: ElementType) -> ElementType:
     """What a value from outside becomes: 64-bit types narrow unless 64-bit mode is on.
 
     The mode is JAX's `jax_enable_x64`.
     """
-    if declared.name in _NARROW and not _keeps_64_bits():
-        return _NARROW[declared.name]
-    return declared
+    narrow = _NARROW.get(declared.name)
+    # Whoever turned the mode on has imported JAX; the core does not.
+    if narrow is None or ((jax := sys.modules.get("jax")) and jax.config.jax_enable_x64):
+        return declared
+    return narrow

@@ -127,13 +127,7 @@ def explain(
 
 
 def too_large(subject: str, problem: str, given: Iterable[str] = ()) -> SizeError:
-    """The error for an array that cannot be.
-
-    Args:
-        subject: the operation or transformation.
-        problem: see SizeError.
-        given: lines that show what was given.
-    """
+    """The error for an array that cannot be; see `explain` and SizeError."""
     advice = "An array's bytes must fit into memory, and into 64 bits: compute it in parts."
     error = explain(SizeError, subject, problem, given, advice)
     error.problem = problem

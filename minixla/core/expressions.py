@@ -14,12 +14,7 @@ _LONGEST = 60
 
 
 class Expression(NamedTuple):
-    """A part of the user's program.
-
-    Attributes:
-        node: its syntax tree.
-        parents: the nodes that hold it, the innermost first.
-    """
+    """A part of the user's program; the nodes that hold it, the innermost first."""
 
     node: ast.AST
     parents: tuple[ast.AST, ...]
@@ -29,48 +24,34 @@ def running_expression(source: Source | None) -> Expression | None:
     """The expression that the instruction of a source evaluates; None where nobody knows."""
     if source is None:
         return None
-    found = next(islice(source.code.co_positions(), source.instruction // 2, None), None)
+    place = next(islice(source.code.co_positions(), source.instruction // 2, None), None)
     lines = linecache.getlines(source.file)
-    if found is None or None in found or not lines:
+    if place is None or None in place or not lines:
         return None
     try:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError):  # the file has changed, or is no Python
         return None
-    return _at(tree, found)
-
-
-def _at(tree: ast.AST, position: tuple[int | None, ...]) -> Expression | None:
-    """The innermost expression of a position: first line, last line, first column, last column."""
-    first, last, start, stop = position
-    parents: list[ast.AST] = []
-    found = None
-    node: ast.AST | None = tree
-    while node is not None:
-        place = _place(node)
-        if place == (first, start, last, stop):
-            found = Expression(node, tuple(reversed(parents)))
-            if isinstance(node, ast.JoinedStr):
+    names = ("lineno", "end_lineno", "col_offset", "end_col_offset")
+    holders: dict[ast.AST, ast.AST] = {}
+    found: ast.AST | None = None
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:  # outer before inner: the innermost at the place is found last
+        for child in ast.iter_child_nodes(node):
+            holders[child] = node
+            nodes.append(child)
+        at_line = getattr(node, "lineno", None) == place[0]
+        if at_line and tuple([getattr(node, name, None) for name in names]) == place:
+            found = node
+            if isinstance(node, ast.JoinedStr):  # its parts have its place
                 break
-        parents.append(node)
-        node = next(
-            (each for each in ast.iter_child_nodes(node) if _holds(each, first, start, last, stop)),
-            None,
-        )
-    return found
-
-
-def _place(node: ast.AST) -> tuple[int | None, ...]:
-    names = ("lineno", "col_offset", "end_lineno", "end_col_offset")
-    return tuple([getattr(node, name, None) for name in names])
-
-
-def _holds(node: ast.AST, *place: int | None) -> bool:
-    """Whether a node spans a place; those without one (arguments' lists, loops of `for`) may."""
-    own = _place(node)
-    if None in own:
-        return any(_holds(each, *place) for each in ast.iter_child_nodes(node))
-    return own[:2] <= place[:2] and place[2:] <= own[2:]  # type: ignore[operator]  # no None
+    if found is None:
+        return None
+    parents, each = [], found
+    while each in holders:
+        each = holders[each]
+        parents.append(each)
+    return Expression(found, tuple(parents))
 
 
 def text_of(node: ast.AST) -> str:

@@ -10,7 +10,7 @@ from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import Trace, _state, shape_of
+from minixla.core.tracing import GraphTrace, GraphTracer, Trace, _state, shape_of, under
 
 
 class ForwardTracer(WrappingTracer):
@@ -32,7 +32,6 @@ class ForwardTrace(Trace):
     __slots__ = ()
 
     def again(self, parent: Trace) -> ForwardTrace:
-        """See Trace."""
         return ForwardTrace(parent)
 
     def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
@@ -43,11 +42,9 @@ class ForwardTrace(Trace):
         return [value.value, value.tangent][: 1 + is_moving], is_moving
 
     def put_together(self, values: Sequence[Any], known: bool) -> Any:
-        """See Trace."""
         return ForwardTracer(self, *values) if known else values[0]
 
     def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
-        """See Trace."""
         return [shape] * (1 + known)
 
     def joined(self, known: bool, other: bool) -> bool:
@@ -55,12 +52,10 @@ class ForwardTrace(Trace):
         return known or other
 
     def as_known(self, value: Any, known: bool) -> list[Any]:
-        """See Trace."""
         values, is_moving = self.taken_apart(value)
         return [*values, zeros_like(values[0])] if known and not is_moving else values
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation on primals, and its jvp rule on tangents where there are any."""
         primals: list[Any] = []
         tangents: list[Any] = []
         active = False
@@ -98,6 +93,48 @@ class ForwardTrace(Trace):
         return primal if tangent is None else ForwardTracer(self, primal, tangent)
 
 
+class PartialTrace(GraphTrace):
+    """Records operations on its own tracers; computes all others under its parent."""
+
+    transformation = "linearize"
+    __slots__ = ()
+
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        if any(map(self.is_own, operands)):
+            return super().process(operation, operands)
+        with under(self.parent):
+            return self.parent.process(operation, operands)
+
+    def lift(self, value: Any, subject: str = "trace") -> Any:
+        return value if self.is_own(value) else self.parent.lift(value, subject)
+
+    def is_own(self, value: Any) -> bool:
+        """Whether a value is known only when the recorded program runs."""
+        return type(value) is GraphTracer and value._trace is self
+
+
+class LinearizeTrace(ForwardTrace):
+    """Computes primals at once, and records what happens to tangents, as a program."""
+
+    transformation = "linearize"
+    __slots__ = ("recorder",)
+
+    def __init__(self, parent: Trace) -> None:
+        self.recorder = PartialTrace(parent)
+        super().__init__(self.recorder)
+
+    def derive(
+        self, operation: Operation, primals: list[Any], tangents: list[Any]
+    ) -> tuple[Any, Any]:
+        results, tangents_out = jvp_of(operation, primals, tangents)
+        if type(results) is tuple and any(map(self.recorder.is_own, results)):
+            # One program gives both: the recorded one is run for tangents alone.
+            known = self.recorder.parent
+            with under(known):
+                results = known.process(operation, tuple(primals))
+        return results, tangents_out
+
+
 def has_tangent(value: Any) -> bool:
     """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
     shape = shape_of(value)
@@ -117,24 +154,19 @@ def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tup
     if operation.zero_derivative is not None or not inexact:
         return results, None
     jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-    return results, tangents_like(jvp(primals, tangents, results), results)
-
-
-def tangents_like(tangents: Any, results: Any) -> Any:
-    """Tangents with dimensions dynamic where those of the results are."""
-    if type(results) is tuple and tangents is not None:
-        return tuple(map(with_sizes_of, tangents, results))
-    return with_sizes_of(tangents, results)
+    found = jvp(primals, tangents, results)
+    if type(results) is tuple and found is not None:
+        return results, tuple(map(with_sizes_of, found, results))
+    return results, with_sizes_of(found, results)
 
 
 def refuse_without_derivative(operation: Operation) -> None:
     """Raises DerivativeError where the operation says that it has no derivative."""
     if operation.no_derivative is not None:
-        raise explain(
-            DerivativeError,
-            operation.builder_name,
-            f"it has no derivative: {operation.no_derivative}",
-            [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes],
-            advice="Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
-            "mx.custom_jvp or mx.custom_vjp.",
+        problem = f"it has no derivative: {operation.no_derivative}"
+        given = [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes]
+        advice = (
+            "Wrap its operand or the call in mx.stop_gradient, or give it a rule with "
+            "mx.custom_jvp or mx.custom_vjp."
         )
+        raise explain(DerivativeError, operation.builder_name, problem, given, advice)

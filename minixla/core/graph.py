@@ -139,16 +139,6 @@ class Graph:
 
     #: Equal graphs may differ in names and source lines.
     keeps_identity = True
-    __slots__ = (
-        "__weakref__",
-        "_hash",
-        "_identity",
-        "inputs",
-        "instructions",
-        "memo",
-        "name",
-        "outputs",
-    )
 
     def __init__(
         self,
@@ -211,8 +201,7 @@ class Graph:
             kept = live_instructions(self.instructions, self.outputs)
             same = len(kept) == len(self.instructions)
             found = self if same else Graph(self.inputs, kept, self.outputs, self.name)
-            found.memo["pruned"] = found
-            self.memo["pruned"] = found
+            self.memo["pruned"] = found.memo["pruned"] = found
         return found
 
     @inner_first
@@ -226,7 +215,8 @@ class Graph:
             operands = tuple([values.get(id(value), value) for value in step.operands])
             is_silent = all(each.silent() is each for each in step.op.computations)
             if not is_silent or any(map(operator.is_not, operands, step.operands)):
-                made = step.again(operands, step.op.changed(_silent_attribute))
+                op = step.op.changed(lambda value: _replaced(value, Graph.silent))
+                made = step.again(operands, op)
                 values.update(zip(map(id, step.results), made.results, strict=True))
                 step = made
             kept.append(step)
@@ -260,7 +250,9 @@ class Graph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
-        return self is other or _same_program(self, other)
+        if self._identity is not other._identity and _same_program(self, other):
+            other._identity = self._identity  # found once
+        return self._identity is other._identity
 
     def __copy__(self) -> Graph:
         return self
@@ -271,26 +263,27 @@ class Graph:
     def __reduce__(self) -> tuple[Any, ...]:
         # Step by step, since following operands would recurse, and with the programs that it runs
         # beside it, since these may be nested deeply; source lines stay behind.
-        programs: dict[int, Graph] = {}
-        for graph in innermost_first(self, lambda each: id(each) in programs):
-            programs[id(graph)] = graph
-        places = {key: _Place(number) for number, key in enumerate(programs)}
-        return _rebuilt, ([graph._parts(places) for graph in programs.values()],)
+        programs: dict[int, _Place] = {}
 
-    def _parts(self, places: dict[int, _Place]) -> tuple[Any, ...]:
-        """Shapes of inputs, steps, outputs, name; values are numbered, inputs first."""
+        def written(op: Any) -> Any:
+            return (type(op), _values(op, programs)) if op.computations else op
+
+        parts = []
+        for graph in innermost_first(self, lambda each: id(each) in programs):
+            parts.append((graph.name, graph._parts(written)))
+            programs[id(graph)] = _Place(len(programs))
+        return _rebuilt, (parts,)
+
+    def _parts(self, written: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Shapes of inputs, steps, outputs; values are numbered, inputs first."""
         number = {id(value): index for index, value in enumerate(self.inputs)}
         steps = []
         for step in self.instructions:
-            operands = [number[id(value)] for value in step.operands]
-            op = step.op
-            if op.computations:
-                op = type(op), _replaced(op.values, lambda graph: places[id(graph)])
-            steps.append((op, operands, step.result_shapes))
+            operands = tuple([number[id(value)] for value in step.operands])
+            steps.append((written(step.op), operands, step.result_shapes))
             for value in step.results:
                 number[id(value)] = len(number)
-        outputs = [number[id(value)] for value in self.outputs]
-        return self.input_shapes, steps, outputs, self.name
+        return self.input_shapes, tuple(steps), tuple([number[id(each)] for each in self.outputs])
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -301,32 +294,33 @@ class Graph:
 
 
 class _Place(NamedTuple):
-    """Stands for a program that a pickled program runs: its number among those."""
+    """Stands for a program that a pickled or compared one runs: its number among those."""
 
     number: int
 
 
-def _replaced(attributes: dict[str, Any], place: Callable[[Any], Any]) -> dict[str, Any]:
+def _values(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
+    values = tuple(op.values.values())
+    return _replaced(values, lambda each: programs[id(each)]) if op.computations else values
+
+
+def _replaced(value: Any, place: Callable[[Any], Any]) -> Any:
     """Attributes with something else in place of programs, or of what stands for them."""
-
-    def replaced(value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(replaced, value))
-        return place(value) if isinstance(value, (Graph, _Place)) else value
-
-    return {name: replaced(value) for name, value in attributes.items()}
+    if type(value) is tuple:
+        return tuple([_replaced(each, place) for each in value])
+    return place(value) if isinstance(value, (Graph, _Place)) else value
 
 
 def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
     made: list[Graph] = []
-    for input_shapes, steps, outputs, name in programs:
+    for name, (input_shapes, steps, outputs) in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
         values, instructions = [*inputs], []
         for op, operands, shapes in steps:
             if type(op) is tuple:
                 kind, attributes = op
-                op = kind(**_replaced(attributes, lambda place: made[place.number]))
+                op = kind(*_replaced(attributes, lambda place: made[place[0]]))
             step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
             instructions.append(step)
             values.extend(step.results)
@@ -364,68 +358,31 @@ def live_instructions(
     return kept
 
 
-def _silent_attribute(value: Any) -> Any:
-    if type(value) is tuple:
-        return tuple(map(_silent_attribute, value))
-    return value.silent() if type(value) is Graph else value
-
-
 def _same_program(first: Graph, second: Graph) -> bool:
-    # A list of pairs to compare: programs may be nested deeper than Python's recursion goes.
-    pending = [(first, second)]
-    compared: dict[tuple[int, int], tuple[Graph, Graph]] = {}
-    while pending:
-        one, other = pending.pop()
-        key = (id(one), id(other))
-        if one._identity is other._identity or key in compared:
-            continue
-        compared[key] = (one, other)
-        if not _same_steps(one, other, pending):
-            return False
-    for one, other in compared.values():
-        # Found once: programs that share computations compare in linear time.
-        other._identity = one._identity
-    return True
-
-
-def _same_steps(first: Graph, second: Graph, pending: list[tuple[Graph, Graph]]) -> bool:
-    """Whether two programs do the same if the programs added to `pending` do."""
-    if (
-        hash(first) != hash(second)
-        or first.input_shapes != second.input_shapes
-        or len(first.instructions) != len(second.instructions)
-        or len(first.outputs) != len(second.outputs)
-    ):
+    if hash(first) != hash(second):
         return False
-    match = dict(zip(map(id, first.inputs), map(id, second.inputs), strict=True))
-    for one, other in zip(first.instructions, second.instructions, strict=True):
-        if type(one.op) is not type(other.op) or one.shapes != other.shapes:
-            return False
-        if [match[id(value)] for value in one.operands] != [id(value) for value in other.operands]:
-            return False
-        if not _same_attributes(one.op, other.op, pending):
-            return False
-        match.update(zip(map(id, one.results), map(id, other.results), strict=True))
-    return [match[id(value)] for value in first.outputs] == [id(each) for each in second.outputs]
+    programs: dict[int, _Place] = {}
+    numbers: dict[Any, _Place] = {}
+    unhashable: list[Any] = []
 
+    def written(op: Operation) -> Any:
+        if not (op.keeps_identity or op.is_unique):
+            return op  # the only one of its attributes
+        values = _values(op, programs)
+        try:
+            hash(values)
+        except TypeError:  # a function of the user's
+            if values not in unhashable:
+                unhashable.append(values)
+            values = (unhashable.index(values),)
+        return type(op), values, spelling(values) if op.is_ambiguous else None
 
-def _same_attributes(one: Operation, other: Operation, pending: list[tuple[Graph, Graph]]) -> bool:
-    """The same for two operations of one class."""
-    if one is other:
-        return True
-    left, right = tuple(one.values.values()), tuple(other.values.values())
-    if one.is_ambiguous and spelling(left) != spelling(right):
-        return False
-    pairs = list(zip(left, right, strict=True))
-    while pairs:
-        left, right = pairs.pop()
-        if type(left) is Graph and type(right) is Graph:
-            pending.append((left, right))
-        elif type(left) is tuple and type(right) is tuple and len(left) == len(right):
-            pairs.extend(zip(left, right, strict=True))
-        elif left is not right and left != right:
-            return False
-    return True
+    # Programs of equal parts have one number, inner ones first: they may be nested deeply.
+    for each in (first, second):
+        for graph in innermost_first(each, lambda each: id(each) in programs):
+            parts = graph._parts(written)
+            programs[id(graph)] = numbers.setdefault(parts, _Place(len(numbers)))
+    return programs[id(first)] == programs[id(second)]
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:

@@ -33,11 +33,15 @@ class HloEmitter:
 
     def __init__(self) -> None:
         self._count = 0
-        self._body: _Body
         self._source: Source | None = None
         # By identity of the graph and the form in which it is called.
         self._names: dict[tuple[int, bool], str] = {}
         self._pending: list[tuple[Graph, bool]] = []
+        # Of the computation that is being written: its instructions, the names of values or, where
+        # they come in a tuple, that tuple's name and their place, and the computations called.
+        self._lines: dict[str, str] = {}
+        self._values: dict[int, str] = {}
+        self._tuples: dict[int, tuple[str, int]] = {}
         self._called: set[str] = set()
 
     def module(self, graph: Graph) -> str:
@@ -88,7 +92,10 @@ class HloEmitter:
         given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
         if self._source is not None:
             given.append(f", metadata={_metadata(self._source)}")
-        self._body.append(name, f"{shape} {opcode}({', '.join(operands)}){''.join(given)}")
+        return self._append(name, f"{shape} {opcode}({', '.join(operands)}){''.join(given)}")
+
+    def _append(self, name: str, text: str) -> str:
+        self._lines[f"%{name}"] = text
         return f"%{name}"
 
     def constant(self, literal: Literal) -> str:
@@ -120,8 +127,7 @@ class HloEmitter:
         return f"{stem}.{self._count}"
 
     def _computation(self, graph: Graph, name: str, by_tuple: bool) -> str:
-        self._body = body = _Body()
-        self._called = set()
+        self._lines, self._values, self._tuples, self._called = {}, {}, {}, set()
         self._source = None
         parameters = self._parameters(graph, by_tuple)
         for instruction in graph.instructions:
@@ -130,18 +136,21 @@ class HloEmitter:
         outputs = [self._read(value) for value in graph.outputs]
         result = _joint_shape(graph.output_shapes)
         root = outputs[0] if len(outputs) == 1 else self.instruction("tuple", outputs, result)
-        return f"%{name} ({parameters}) -> {result} {{\n{body.text(root)}\n}}"
+        lines = [
+            f"  {'ROOT ' if k == root else ''}{k} = {text}\n" for k, text in self._lines.items()
+        ]
+        return f"%{name} ({parameters}) -> {result} {{\n{''.join(lines)}}}"
 
     def _parameters(self, graph: Graph, by_tuple: bool) -> str:
         shapes = (TupleShape(graph.input_shapes),) if by_tuple else graph.input_shapes
         names = [self._number(f"arg{index}") for index in range(len(shapes))]
         for index, (name, shape) in enumerate(zip(names, shapes, strict=True)):
-            self._body.append(name, f"{shape} parameter({index})")
+            self._append(name, f"{shape} parameter({index})")
         if by_tuple:
-            self._body.members(f"%{names[0]}", graph.inputs)
+            self._members(f"%{names[0]}", graph.inputs)
         else:
             pairs = zip(graph.inputs, names, strict=True)
-            self._body.values.update({id(value): f"%{name}" for value, name in pairs})
+            self._values.update({id(value): f"%{name}" for value, name in pairs})
         return ", ".join([f"{n}: {s}" for n, s in zip(names, shapes, strict=True)])
 
     def _instruction(self, instruction: Instruction) -> None:
@@ -149,44 +158,24 @@ class HloEmitter:
         operands = [self._read(value) for value in instruction.operands]
         shapes = [value.shape for value in instruction.operands]
         result = _joint_shape(instruction.shapes)
-        operation = instruction.op
-        name = operation.hlo(self, operands, shapes, result)
+        name = instruction.op.hlo(self, operands, shapes, result)
         results = instruction.results
         if len(results) == 1:
-            self._body.values[id(results[0])] = name
+            self._values[id(results[0])] = name
         else:
-            self._body.members(name, results)
+            self._members(name, results)
+
+    def _members(self, owner: str, values: Sequence[Value]) -> None:
+        self._tuples.update({id(value): (owner, index) for index, value in enumerate(values)})
 
     def _read(self, value: Value) -> str:
         """The name of a value; one of several is taken out of its tuple when first read."""
-        values = self._body.values
-        name = values.get(id(value))
+        name = self._values.get(id(value))
         if name is None:
-            owner, index = self._body.tuples[id(value)]
-            name = values[id(value)] = self.instruction(
-                "get-tuple-element", [owner], value.shape, index=index
-            )
+            owner, index = self._tuples[id(value)]
+            name = self.instruction("get-tuple-element", [owner], value.shape, index=index)
+            self._values[id(value)] = name
         return name
-
-
-class _Body:
-    """The instructions of the computation that is being written."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, str] = {}
-        self.values: dict[int, str] = {}
-        #: For values that come in a tuple, the name of the tuple and their place in it.
-        self.tuples: dict[int, tuple[str, int]] = {}
-
-    def members(self, owner: str, values: Sequence[Value]) -> None:
-        self.tuples.update({id(value): (owner, index) for index, value in enumerate(values)})
-
-    def append(self, name: str, text: str) -> None:
-        self._lines[f"%{name}"] = text
-
-    def text(self, root: str) -> str:
-        lines = self._lines.items()
-        return "\n".join([f"  {'ROOT ' if k == root else ''}{k} = {text}" for k, text in lines])
 
 
 def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:

@@ -24,14 +24,8 @@ def zeros_like(value: Any) -> Any:
 def with_sizes_of(value: Any, like: Any) -> Any:
     """`value` (or None) with its dimensions dynamic where those of `like` are, and as large.
 
-    What it gets beyond its size is zero. Values of other dimensions than `like` stay as they are.
-
-    Args:
-        value: an array or None.
-        like: an array of the same dimensions, or its Shape where its values are not known.
-
-    Raises:
-        DerivativeError: `like` is a Shape, and dynamic where `value` is not.
+    What it gets beyond its size is zero. Values of other dimensions than `like`, which may be a
+    Shape where its values are not known, stay as they are.
     """
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
@@ -69,25 +63,18 @@ def spread(
 
 
 def pullback_by(
-    backward: Callable[..., Iterable[Any]],
-    results: Sequence[Any],
-    active_outputs: Sequence[Any],
-    active_inputs: Sequence[Any],
+    backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
 ) -> Callable[[Any], list[Any]]:
     """A pullback, as `Operation.linearize` gives it.
 
-    Args:
-        backward: a function of the cotangents of the marked results to those of the marked
-            operands.
-        results: the results.
-        active_outputs: which of them have a cotangent.
-        active_inputs: which operands have one that may not be zero.
+    `backward` takes the cotangents of the results that `outputs` marks and gives those of the
+    operands that `inputs` marks.
     """
 
     def pullback(cotangents: Any) -> list[Any]:
-        marked = compress(enumerate(results), active_outputs)
+        marked = compress(enumerate(results), outputs)
         given = [instantiate(cotangents.get(index), result) for index, result in marked]
-        return spread(active_inputs, backward(*given))
+        return spread(inputs, backward(*given))
 
     return pullback
 
@@ -134,13 +121,12 @@ def _require_declared(operation: Operation, active: Sequence[bool]) -> None:
     labels = operation.operand_labels(len(active))
     missing = [labels[i] for i, flag in enumerate(active) if flag and i not in linear]
     if missing:
-        raise explain(
-            DerivativeError,
-            operation.builder_name,
-            f"it has no derivative with respect to {', '.join(missing)}",
-            advice="Wrap that operand in mx.stop_gradient, or give the call a rule with "
-            "mx.custom_jvp or mx.custom_vjp.",
+        problem = f"it has no derivative with respect to {', '.join(missing)}"
+        advice = (
+            "Wrap that operand in mx.stop_gradient, or give the call a rule with mx.custom_jvp or "
+            "mx.custom_vjp."
         )
+        raise explain(DerivativeError, operation.builder_name, problem, advice=advice)
 
 
 def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
@@ -150,12 +136,7 @@ def require_linear(operation: Operation, linear: Sequence[bool]) -> None:
 
 
 def not_linear(operation: Operation, *given: str) -> DerivativeError:
-    """The error for the transpose of an operation that is not linear where it should be.
-
-    Args:
-        operation: which one.
-        given: lines that say why it is not.
-    """
+    """The error for the transpose of an operation that is not linear, as the given lines say."""
     problem = "a jvp rule applies it to a tangent, but it is not linear there"
     advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
     return explain(DerivativeError, operation.builder_name, problem, given, advice)

@@ -29,19 +29,15 @@ class _Limit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._frames: dict[int, int] = {}  # by thread
+        self.threads: set[int] = set()  # in which levels have piled up
         self._before = self._raised = 0
-
-    def is_raised_for(self, thread: int) -> bool:
-        """Whether levels have piled up in a thread."""
-        return thread in self._frames
 
     def raise_by(self, thread: int, frames: int) -> None:
         """Makes room for so many frames above those that the user may have, if the stack has it."""
         with self._lock:
-            if not self._frames:
+            if not self.threads:
                 self._before = self._raised = sys.getrecursionlimit()
-            self._frames[thread] = frames
+            self.threads.add(thread)
             wanted = min(self._before + frames, _stack_size() // _BYTES_PER_FRAME)
             if wanted > sys.getrecursionlimit():
                 sys.setrecursionlimit(wanted)
@@ -50,8 +46,8 @@ class _Limit:
     def restore(self, thread: int) -> None:
         """Takes the room of a thread back; the last one leaves the limit as it was."""
         with self._lock:
-            del self._frames[thread]
-            if not self._frames and sys.getrecursionlimit() == self._raised:
+            self.threads.remove(thread)
+            if not self.threads and sys.getrecursionlimit() == self._raised:
                 sys.setrecursionlimit(self._before)
 
 
@@ -77,11 +73,7 @@ def _stack_size() -> int:
 def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
     """Begins one more level of functions that are traced or evaluated within each other.
 
-    Args:
-        frames: how many of ours it takes beside the user's.
-
-    Returns:
-        How many there are without them, which `leave_level` is to be given.
+    It takes so many frames of ours. What is returned `leave_level` is to be given.
     """
     before = state.own_frames
     state.own_frames = now = before + frames
@@ -93,13 +85,12 @@ def enter_level(frames: int = FRAMES_OF_TRACING) -> int:
 def leave_level(before: int, error: BaseException | None) -> None:
     """Ends a level, and those within it whose own end Python had no frame left to run.
 
-    Raises:
-        NestingError: the outermost of many ends in `error`, Python's RecursionError.
+    Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
     """
     state.own_frames = before
-    if before or not _LIMIT.is_raised_for(threading.get_ident()):
+    if before or (thread := threading.get_ident()) not in _LIMIT.threads:
         return
-    _LIMIT.restore(threading.get_ident())
+    _LIMIT.restore(thread)
     if isinstance(error, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
 
@@ -127,15 +118,13 @@ def _nesting_error(error: RecursionError) -> NestingError:
         given = [f"{names}, {len(places) // period} times:", *_listed(middle)]
     else:
         given = ["from the outermost to the innermost:", *_listed(places)]
-    return explain(
-        NestingError,
-        "trace",
-        "functions are traced within each other, deeper than the stack has room",
-        given,
+    problem = "functions are traced within each other, deeper than the stack has room"
+    advice = (
         "A function that calls itself must come to an end while it is traced: let a Python number "
         "or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or mx.scan. If "
-        "it does end, sys.setrecursionlimit gives the functions themselves more room.",
+        "it does end, sys.setrecursionlimit gives the functions themselves more room."
     )
+    return explain(NestingError, "trace", problem, given, advice)
 
 
 def _user_places(traceback: TracebackType | None) -> list[tuple[int, Source]]:

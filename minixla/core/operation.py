@@ -22,7 +22,7 @@ from minixla.core.records import Record
 from minixla.core.registry import REGISTRY as REGISTRY
 from minixla.core.registry import full_name, operation_named, registered
 from minixla.core.registry import register as register
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.state import state as _state
 from minixla.core.tracebacks import hide_frames
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from minixla.core.stablehlo_text import Emitter
 
 Shapes = AnyShape | tuple[AnyShape, ...]
+#: What texts call values.
+Names = Sequence[str]
 #: None or a method.
 _NO_HOOK: Any = None
 
@@ -112,11 +114,7 @@ class Operation(Record):
     reads_bits: ClassVar[bool] = False
 
     def __call__(self, *operands: Any, **changed: Any) -> Any:
-        """Applies the operation under the current trace, with some attributes changed.
-
-        Returns:
-            The result, or the tuple of results where the operation has several.
-        """
+        """Applies the operation, with some attributes changed; the result or tuple of results."""
         operation = self.replace(**changed) if changed else self
         try:
             return _state.trace.process(operation, operands)
@@ -161,13 +159,8 @@ class Operation(Record):
         raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
-        self,
-        emit: Emitter,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        /,
-    ) -> Sequence[str]:
+        self, emit: Emitter, operands: Names, shapes: ShapeList, results: ShapeList, /
+    ) -> Names:
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
             raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
@@ -192,14 +185,7 @@ class Operation(Record):
             self.__dict__[key] = written
         return dict(written)
 
-    def hlo(
-        self,
-        emit: HloEmitter,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        result: AnyShape,
-        /,
-    ) -> str:
+    def hlo(self, emit: HloEmitter, operands: Names, shapes: ShapeList, result: AnyShape, /) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
         The default writes one instruction, `hlo_name` with what `hlo_attributes` gives; operations
@@ -209,7 +195,7 @@ class Operation(Record):
         texts = self.hlo_attributes(shapes)
         return emit.instruction(self.hlo_name, operands, result, **texts)
 
-    def hlo_attributes(self, shapes: Sequence[AnyShape], /) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: ShapeList, /) -> dict[str, Any]:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
@@ -322,35 +308,28 @@ class Operation(Record):
         return self._inference(shapes) if found is None else found
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
-        self._check_count(len(shapes), shapes)
+        self._check_count(shapes)
         self._refuse_dynamic(shapes)
         try:
             found = self.shape(*shapes)
         except SizeError as error:
-            raise self._too_large(error, shapes) from None
+            raise too_large(self.builder_name, error.problem, self._operand_lines(shapes)) from None
         except MinixlaError as error:
-            told = getattr(error, "refusal", None)
-            if told is None or told[0] is not self:
+            if error.refusal is None or error.refusal[0] is not self:
                 raise
-            _, kind, label, problem, advice = told
-            lines = self._operand_lines(shapes)
-            raise self._refusal(kind, label, problem, advice, lines) from None
+            raise self._refusal(*error.refusal[1:], operands=self._operand_lines(shapes)) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
         self._inferred[shapes] = found
         return found
 
-    def _too_large(self, error: SizeError, shapes: Sequence[AnyShape]) -> SizeError:
-        """The error of a shape that cannot be, for this operation."""
-        return too_large(self.builder_name, error.problem, self._operand_lines(shapes))
-
-    def _operand_lines(self, shapes: Sequence[AnyShape]) -> list[str]:
+    def _operand_lines(self, shapes: ShapeList) -> list[str]:
         given = zip(self.operand_labels(len(shapes)), shapes, strict=True)
         lines = [f"{name} {shape}" for name, shape in given]
         return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
-    def _check_count(self, count: int, shapes: Sequence[AnyShape]) -> None:
-        names = self.operands
+    def _check_count(self, shapes: ShapeList) -> None:
+        names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
             problem = f"{count} operands were given"
@@ -358,17 +337,17 @@ class Operation(Record):
             advice = f"It takes {', '.join(names) or 'none'}."
             raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
-    def _refuse_dynamic(self, shapes: Sequence[AnyShape]) -> None:
+    def _refuse_dynamic(self, shapes: ShapeList) -> None:
         for index, shape in enumerate(shapes):
             if isinstance(shape, Shape) and shape.is_dynamic and index not in self.dynamic_operands:
-                raise explain(
-                    ShapeError,
-                    self.builder_name,
-                    f"operand {self.operand_labels(len(shapes))[index]} has a dynamic dimension",
-                    [f"operand {i}: {each}" for i, each in enumerate(shapes)],
+                label = self.operand_labels(len(shapes))[index]
+                problem = f"operand {label} has a dynamic dimension"
+                shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
+                advice = (
                     "It takes static sizes only: set each size back to its bound with "
-                    "set_dimension_size(operand, bound, dimension), which fills up with zeros.",
+                    "set_dimension_size(operand, bound, dimension), which fills up with zeros."
                 )
+                raise explain(ShapeError, self.builder_name, problem, shown, advice)
 
     def refuse(self, label: str, problem: str, advice: str) -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
@@ -382,31 +361,19 @@ class Operation(Record):
         raise self._refusal(AttributeValueError, label, problem, advice)
 
     def _refusal(
-        self,
-        kind: type[ErrorType],
-        label: str,
-        problem: str,
-        advice: str,
-        operands: Sequence[str] = (),
+        self, kind: type[ErrorType], label: str, problem: str, advice: str, operands: Names = ()
     ) -> ErrorType:
         """The error; `infer`, which knows the operands, makes it again with these."""
-        given = [*operands, *self._attribute_lines()]
+        own = self.__dict__.get
+        changed = [n for n, f in self.fields.items() if own(n, f.default) is not f.default]
+        given = [*operands, *[f"{name} {_shown(own(name))}" for name in changed]]
         error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
         error.refusal = self, kind, label, problem, advice
         return error
 
-    def _attribute_lines(self) -> list[str]:
-        own, fields = self.__dict__, self.fields.items()
-        shown = [name for name, f in fields if own.get(name, f.default) is not f.default]
-        return [f"{name} {_shown(own[name])}" for name in shown]
-
     @classmethod
-    def array_shapes(cls, shapes: Sequence[AnyShape]) -> Sequence[Shape]:
-        """`shapes`, each checked to be an array's.
-
-        Raises:
-            ShapeError: one is a tuple or a token.
-        """
+    def array_shapes(cls, shapes: ShapeList) -> Sequence[Shape]:
+        """`shapes`, each checked to be an array's; raises ShapeError for a tuple or a token."""
         for name, shape in zip(cls.operand_labels(len(shapes)), shapes, strict=True):
             if not isinstance(shape, Shape):
                 problem = f"operand {name} is not an array"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
 
 from minixla.core.errors import DeadlockError, explain
 
@@ -19,6 +20,29 @@ from minixla.core.errors import DeadlockError, explain
 ProcessId = tuple[int, int]
 
 
+class Meeting(NamedTuple):
+    """What a process brings to a collective.
+
+    The n-th of each member with the same subject, channel and members is one meeting.
+
+    Attributes:
+        subject: the operation's name.
+        channel: its channel, 0 for none.
+        members: who meets, this process among them.
+        value: what this process brings.
+        signature: what must be equal for all members.
+        combine: called once, with the values in the order of `members`; all get its result.
+    """
+
+    subject: str
+    channel: int
+    members: tuple[ProcessId, ...]
+    value: Any
+    signature: Hashable
+    combine: Callable[[list[Any]], Any]
+
+
+@dataclass(eq=False)
 class Process:
     """One of the processes that run together, and its ways to the others; here, to none.
 
@@ -30,51 +54,25 @@ class Process:
         host: what the host holds for each channel: to be received from the left, and sent to it.
     """
 
-    def __init__(
-        self, replica: int = 0, partition: int = 0, replica_count: int = 1, partition_count: int = 1
-    ) -> None:
-        self.replica = replica
-        self.partition = partition
-        self.replica_count = replica_count
-        self.partition_count = partition_count
-        self.infeed: Any = deque()
-        self.outfeed: Any = deque()
-        self.host: dict[int, Any] = defaultdict(deque)
+    replica: int = 0
+    partition: int = 0
+    replica_count: int = 1
+    partition_count: int = 1
+    infeed: Any = field(default_factory=deque)
+    outfeed: Any = field(default_factory=deque)
+    host: dict[int, Any] = field(default_factory=lambda: defaultdict(deque))
 
     @property
     def id(self) -> ProcessId:
         """Its replica and partition."""
         return self.replica, self.partition
 
-    def meet(
-        self,
-        subject: str,
-        channel: int,
-        members: Sequence[ProcessId],
-        value: Any,
-        signature: Hashable,
-        combine: Callable[[list[Any]], Any],
-    ) -> Any:
-        """Waits until all members have come, and returns what their values make together.
-
-        The n-th call of each member with the same subject, channel and members is one meeting.
-
-        Args:
-            subject: the operation's name.
-            channel: its channel, 0 for none.
-            members: who meets, this process among them.
-            value: what this process brings.
-            signature: what must be equal for all members.
-            combine: called once, with the values in the order of `members`; all get its result.
-
-        Raises:
-            DeadlockError: the others will never come.
-            ShapeError: signatures differ.
-        """
-        if tuple(members) == (self.id,):
-            return combine([value])
-        others = [str(each) for each in members if each != self.id]
-        self._alone(subject, f"other processes: (replica, partition) {', '.join(others)}")
+    def meet(self, meeting: Meeting) -> Any:
+        """Waits until all members have come; gives what their values make together."""
+        if meeting.members == (self.id,):
+            return meeting.combine([meeting.value])
+        others = ", ".join([str(each) for each in meeting.members if each != self.id])
+        self._alone(meeting.subject, f"other processes: (replica, partition) {others}")
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
         """Offers a value on a channel; returns the number of the request."""
@@ -109,14 +107,12 @@ class Process:
         self.outfeed.append(value)
 
     def _alone(self, subject: str, awaited: str) -> NoReturn:
-        raise explain(
-            DeadlockError,
-            subject,
-            "it would wait for ever: no other process is running",
-            [f"it waits for {awaited}"],
+        problem = "it would wait for ever: no other process is running"
+        advice = (
             "Run the programs of all processes together with mx.simulate; give the host's data "
-            "first, with mx.transfer_to_infeed.",
+            "first, with mx.transfer_to_infeed."
         )
+        raise explain(DeadlockError, subject, problem, [f"it waits for {awaited}"], advice)
 
 
 class _Current(threading.local):
@@ -132,22 +128,19 @@ def current_process() -> Process:
 
 
 def transfer_to_infeed(item: Any) -> None:
-    """Puts an item into the infeed of the programs that run outside `mx.simulate`.
+    """Puts an array or a tuple of arrays into the infeed of programs outside `mx.simulate`.
 
     Args:
-        item: what Infeed reads: an array, or a tuple of arrays.
+        item: what Infeed reads.
     """
     _Current.process.infeed.append(tuple(item) if isinstance(item, (tuple, list)) else item)
 
 
 def transfer_from_outfeed() -> Any:
-    """The oldest item that a program outside `mx.simulate` wrote to its outfeed.
-
-    Returns:
-        An array, or a tuple of arrays.
+    """The oldest array, or tuple of arrays, that a program outside `mx.simulate` wrote.
 
     Raises:
-        DeadlockError: nothing was written.
+        DeadlockError: nothing was written to the outfeed.
     """
     if not _Current.process.outfeed:
         problem = "it would wait for ever: nothing was written"

@@ -13,7 +13,7 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType, canonical_ele
 from minixla.core.errors import ShapeError, explain
 
 _SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]
-# The lattice: each node and the nodes right above it. i*, f* and c* are Python's scalar types.
+# The lattice: nodes and the nodes right above them; i*, f* and c* are Python's scalar types.
 _ABOVE: dict[str, list[str]] = {
     "pred": ["i*"],
     "u8": ["s16", "u16"],
@@ -25,19 +25,13 @@ _ABOVE: dict[str, list[str]] = {
     "s16": ["s32"],
     "s32": ["s64"],
     "s64": ["f*"],
-    "u2": [],
-    "u4": [],
-    "s2": [],
-    "s4": [],
     "f*": ["c*", "bf16", "f16", *_SMALL_FLOATS],
-    **{name: [] for name in _SMALL_FLOATS},
     "bf16": ["f32"],
     "f16": ["f32"],
     "f32": ["f64", "c64"],
     "f64": ["c128"],
     "c*": ["c64"],
     "c64": ["c128"],
-    "c128": [],
 }
 _WEAK = {"pred": "pred", "signed": "i*", "unsigned": "i*", "float": "f*", "complex": "c*"}
 _DEFAULT = {"i*": "s64", "f*": "f64", "c*": "c128"}
@@ -45,10 +39,7 @@ _DEFAULT = {"i*": "s64", "f*": "f64", "c*": "c128"}
 
 @cache
 def _upper_bounds(node: str) -> frozenset[str]:
-    found = {node}
-    for above in _ABOVE[node]:
-        found |= _upper_bounds(above)
-    return frozenset(found)
+    return frozenset([node]).union(*map(_upper_bounds, _ABOVE.get(node, ())))
 
 
 @cache
@@ -80,29 +71,20 @@ def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[Elemen
     if len(kinds) == 1:
         return operands[0][0], all_weak
     if all_weak:
-        return _common([kind.name for kind in kinds], operands)[0], True
-    return _common([_WEAK[kind.kind] if weak else kind.name for kind, weak in operands], operands)
-
-
-def _common(
-    nodes: Iterable[str], operands: tuple[tuple[ElementType, bool], ...]
-) -> tuple[ElementType, bool]:
-    """The join of some nodes of the lattice as an element type, and whether it is a weak node."""
+        nodes = [kind.name for kind in kinds]
+    else:
+        nodes = [_WEAK[kind.kind] if weak else kind.name for kind, weak in operands]
     joined = _join(frozenset(nodes))
     if joined is None:
         problem = "the element types have no common type"
         shown = [", ".join(kind.name for kind, _ in operands)]
         advice = "Convert one side explicitly, with .astype or ops.convert_element_type."
         raise explain(ShapeError, "promotion", problem, shown, advice)
-    return ELEMENT_TYPES[_DEFAULT.get(joined, joined)], joined in _DEFAULT
+    return ELEMENT_TYPES[_DEFAULT.get(joined, joined)], all_weak or joined in _DEFAULT
 
 
 def promote_types(first: ElementType, second: ElementType) -> ElementType:
-    """The common type of two strongly typed operands.
-
-    Raises:
-        ShapeError: there is none.
-    """
+    """The common type of two strongly typed operands; raises ShapeError where there is none."""
     return result_type([(first, False), (second, False)])[0]
 
 

@@ -10,7 +10,8 @@ import ast
 import cmath
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -37,11 +38,9 @@ OF_MATH = {
     "polar": "mx.numpy.abs({0}), mx.numpy.angle({0})",
     "rect": "{0} * mx.numpy.exp(1j * {1})",
 }
-_ARRAY_MAKERS = {
+_ARRAY_MAKERS: dict[str, str] = {
+    **dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray"),
     "array": "array",
-    "asanyarray": "asarray",
-    "asarray": "asarray",
-    "ascontiguousarray": "asarray",
 }
 # Functions of `math` that have no such form.
 _WITHOUT = ("comb", "perm", "ulp")
@@ -56,12 +55,7 @@ _OF_ONE = {"max": "mx.numpy.max({0})", "min": "mx.numpy.min({0})"}
 
 
 def advice_for(wanted: str, expression: Expression | None) -> str:
-    """What to write where the value of a tracer was asked for.
-
-    Args:
-        wanted: what Python was to get (`a Python bool`).
-        expression: the user's, whose evaluation asked; None where nobody knows it.
-    """
+    """What to write where `a Python bool` or the like was asked for by an expression, if known."""
     specific, general = _ADVICE[wanted]
     return (None if expression is None else specific(expression)) or general
 
@@ -115,10 +109,8 @@ def _of_test(expression: Expression) -> Advice:
             break
         if isinstance(node, ast.comprehension):
             return "Choose elements with mx.numpy.where, or with a mask: x[mask] outside of jit."
-        if isinstance(node, ast.stmt):
-            break
-        of_operator = _of_operator(node)
-        if of_operator is None and child is not None:
+        of_operator = None if isinstance(node, ast.stmt) else _of_operator(node)
+        if isinstance(node, ast.stmt) or (of_operator is None and child is not None):
             break
         written, child = of_operator, node
     return None if written is None else f"Write {written}."
@@ -130,35 +122,31 @@ def _for_arrays(test: ast.expr) -> str:
 
 def _of_operator(node: ast.AST) -> Advice:
     """An operator on truth values as it is written for arrays; None for other expressions."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return f"mx.numpy.logical_not({_for_arrays(node.operand)})"
-    if isinstance(node, ast.BoolOp):
-        name = "and" if isinstance(node.op, ast.And) else "or"
-        first, *others = map(_for_arrays, node.values)
-        for each in others:
-            first = f"mx.numpy.logical_{name}({first}, {each})"
-        return first
-    if not isinstance(node, ast.Compare):
-        return None
-    if len(node.ops) > 1:
-        terms = [node.left, *node.comparators]
-        triples = zip(terms, node.ops, terms[1:], strict=False)
-        pairs = [ast.Compare(left, [op], [right]) for left, op, right in triples]
-        return " & ".join([f"({text_of(each)})" for each in pairs])
-    if isinstance(node.ops[0], (ast.In, ast.NotIn)):
-        one, several = text_of(node.left), text_of(node.comparators[0])
-        inverted = ", invert=True" if isinstance(node.ops[0], ast.NotIn) else ""
-        return f"mx.numpy.isin({one}, {several}{inverted})"
+    match node:
+        case ast.UnaryOp(ast.Not(), operand):
+            return f"mx.numpy.logical_not({_for_arrays(operand)})"
+        case ast.BoolOp(op, values):
+            name = "and" if isinstance(op, ast.And) else "or"
+            terms = map(_for_arrays, values)
+            return reduce(lambda first, each: f"mx.numpy.logical_{name}({first}, {each})", terms)
+        case ast.Compare(left, [_, _, *_] as ops, others):
+            triples = zip([left, *others], ops, others, strict=False)
+            pairs = [text_of(ast.Compare(one, [op], [other])) for one, op, other in triples]
+            return " & ".join([f"({each})" for each in pairs])
+        case ast.Compare(one, [ast.In() | ast.NotIn() as op], [several]):
+            inverted = ", invert=True" if isinstance(op, ast.NotIn) else ""
+            return f"mx.numpy.isin({text_of(one)}, {text_of(several)}{inverted})"
     return None
 
 
 def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert, test: str) -> str:
-    if isinstance(node, ast.IfExp):
-        return f"Write mx.numpy.where({test}, {text_of(node.body)}, {text_of(node.orelse)})."
-    if isinstance(node, ast.While):
-        return "Write the loop with mx.while_loop(cond_fun, body_fun, init_val)."
-    if isinstance(node, ast.Assert):
-        return f"Return {test}, and assert it outside; mx.debug_nans finds where a NaN is made."
+    match node:
+        case ast.IfExp():
+            return f"Write mx.numpy.where({test}, {text_of(node.body)}, {text_of(node.orelse)})."
+        case ast.While():
+            return "Write the loop with mx.while_loop(cond_fun, body_fun, init_val)."
+        case ast.Assert():
+            return f"Return {test}, and assert it outside; mx.debug_nans finds where a NaN is made."
     return (
         f"Write the branches as functions, mx.cond({test}, true_fun, false_fun, *operands), or "
         f"choose between values with mx.numpy.where({test}, x, y)."
@@ -170,18 +158,19 @@ def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert, test: str) -> 
 
 def _of_number(expression: Expression) -> Advice:
     node = expression.node
-    if isinstance(node, ast.Call):
-        before, name = _function_of(node)
-        if _is_type(text_of(node.func)):
-            return _of_conversion(node, text_of(node.func))
-        if name == "log" and len(node.args) == 2:
-            return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
-        if name in _WITHOUT or before not in ("", "math", "cmath"):
-            return None
-        template = OF_MATH.get(name) or f"mx.numpy.{name}({', '.join(map(text_of, node.args))})"
-        known = name in OF_MATH or name in _names_of_math()
-        return _filled(template, node) if known else None
-    return _of_text(expression) or _of_assignment(expression)
+    if not isinstance(node, ast.Call):
+        return _of_text(expression) or _of_assignment(expression)
+    before, name = _function_of(node)
+    if _is_type(text_of(node.func)):
+        return _of_conversion(node)
+    if name == "log" and len(node.args) == 2:
+        return _filled("mx.numpy.log({0}) / mx.numpy.log({1})", node)
+    if name in _WITHOUT or before not in ("", "math", "cmath"):
+        return None
+    if name in OF_MATH:
+        return _filled(OF_MATH[name], node)
+    is_known = name in (*dir(math), *dir(cmath))
+    return f"Write mx.numpy.{name}({', '.join(map(text_of, node.args))})." if is_known else None
 
 
 def _is_type(text: str) -> bool:
@@ -193,107 +182,93 @@ def _is_type(text: str) -> bool:
     return isinstance(kind, type) and issubclass(kind, np.number)
 
 
-def _names_of_math() -> frozenset[str]:
-    return frozenset(dir(math)) | frozenset(dir(cmath))
-
-
-def _of_conversion(call: ast.Call, name: str) -> Advice:
+def _of_conversion(call: ast.Call) -> Advice:
     if len(call.args) != 1:
         return None
-    value = text_of(call.args[0])
-    value = value if isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call)) else f"({value})"
-    return (
-        f"Leave {name}() out: a traced value acts as a number; {value}.astype({name}) converts it."
-    )
+    name, given, value = text_of(call.func), call.args[0], text_of(call.args[0])
+    value = value if isinstance(given, (ast.Name, ast.Attribute, ast.Call)) else f"({value})"
+    acts = "a traced value acts as a number"
+    return f"Leave {name}() out: {acts}; {value}.astype({name}) converts it."
 
 
 def _of_text(expression: Expression) -> Advice:
     """For `"%.3f" % x`, `"{:.3f}".format(x)` and `f"{x:.3f}"`."""
-    node = expression.node
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
-        return _printed(re.sub(r"%(\.?\d*[a-z])", r"{:\1}", _literal(node.left)), values)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return _printed(_literal(node.func.value), node.args)
-    if isinstance(node, ast.JoinedStr):
-        parts = [part for part in node.values if isinstance(part, ast.FormattedValue)]
-        return _printed(_literal(node), [part.value for part in parts])
-    return None
-
-
-def _printed(text: str, values: Sequence[ast.AST]) -> str:
+    match expression.node:
+        case ast.BinOp(left, ast.Mod(), right):
+            text = re.sub(r"%(\.?\d*[a-z])", r"{:\1}", _literal(left))
+            values = right.elts if isinstance(right, ast.Tuple) else [right]
+        case ast.Call(ast.Attribute(string), values):
+            text = _literal(string)
+        case ast.JoinedStr(parts) as string:
+            text = _literal(string)
+            values = [part.value for part in parts if isinstance(part, ast.FormattedValue)]
+        case _:
+            return None
     given = ", ".join(map(text_of, values))
     return f'Print it while the program runs: mx.debug_print("{text}", {given}).'
 
 
 def _literal(node: ast.AST) -> str:
     """The text of a string or an f-string, as one that `format` fills."""
-    if isinstance(node, ast.JoinedStr):
-        parts = [_literal(each) for each in node.values]
-        is_text = [isinstance(each, ast.Constant) for each in node.values]
-        pairs = zip(parts, is_text, strict=True)
-        return "".join([re.sub(r"([{}])", r"\1\1", each) if flag else each for each, flag in pairs])
-    if isinstance(node, ast.FormattedValue):
-        return "{}" if node.format_spec is None else f"{{:{_literal(node.format_spec)}}}"
-    return str(node.value) if isinstance(node, ast.Constant) else "{}"
+    match node:
+        case ast.Constant(value):
+            return str(value)
+        case ast.FormattedValue(_, _, ast.AST() as form):
+            return f"{{:{_literal(form)}}}"
+        case ast.JoinedStr(parts):
+            texts = [
+                re.sub(r"([{}])", r"\1\1", _literal(each))
+                if isinstance(each, ast.Constant)
+                else _literal(each)
+                for each in parts
+            ]
+            return "".join(texts)
+    return "{}"
 
 
 # Indices and arrays.
 
 
 def _of_index(expression: Expression) -> Advice:
-    node = expression.node
-    if isinstance(node, ast.Call) and _function_of(node) == ("", "range"):
-        bounds = ", ".join(["0"] * (len(node.args) == 1) + [text_of(x) for x in node.args[:2]])
-        return f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val)."
-    if isinstance(node, ast.Subscript):
-        return _of_assignment(expression) or _of_subscript(node)
+    match expression.node:
+        case ast.Call(ast.Name("range"), given):
+            bounds = ", ".join(["0"] * (len(given) == 1) + [text_of(each) for each in given[:2]])
+            return f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val)."
+        case ast.Subscript(value, index):
+            whole = f"mx.numpy.asarray({text_of(value)})"
+            part = "takes a part of a fixed size at a place that is not."
+            if isinstance(index, ast.Slice):
+                general = f"Sizes must be known: mx.ops.dynamic_slice({whole}, ...) {part}"
+            else:
+                general = f"Write {whole}[{text_of(index)}]."
+            return _of_assignment(expression) or general
     return None
-
-
-def _of_subscript(node: ast.Subscript) -> str:
-    value, index = text_of(node.value), text_of(node.slice)
-    if isinstance(node.slice, ast.Slice):
-        return (
-            f"Sizes must be known: mx.ops.dynamic_slice(mx.numpy.asarray({value}), ...) takes a "
-            "part of a fixed size at a place that is not."
-        )
-    return f"Write mx.numpy.asarray({value})[{index}]."
 
 
 def _of_assignment(expression: Expression) -> Advice:
     """For `array[index] = value`: NumPy's arrays hold numbers."""
-    node = expression.node
-    parent = expression.parents[0] if expression.parents else None
-    if not isinstance(node, ast.Subscript) or not isinstance(parent, ast.Assign):
-        return None
-    if node not in parent.targets:
-        return None
-    array, index, value = text_of(node.value), text_of(node.slice), text_of(parent.value)
-    return f"Write {array} = mx.numpy.asarray({array}).at[{index}].set({value})."
+    match expression:
+        case (ast.Subscript() as node, (ast.Assign() as parent, *_)) if node in parent.targets:
+            array, index, value = map(text_of, (node.value, node.slice, parent.value))
+            return f"Write {array} = mx.numpy.asarray({array}).at[{index}].set({value})."
+    return None
 
 
 def _of_array(expression: Expression) -> Advice:
     node = expression.node
-    if isinstance(node, ast.Subscript):
-        return _of_index(expression)
     if not isinstance(node, ast.Call):
-        return None
+        return _of_index(expression)
     if _is_type(text_of(node.func)):
-        return _of_conversion(node, text_of(node.func))
-    name = _function_of(node)[1]
-    given = ", ".join(map(text_of, node.args))
-    if name in _ARRAY_MAKERS:
-        return f"Write mx.numpy.{_ARRAY_MAKERS[name]}({given})."
+        return _of_conversion(node)
+    name, given = text_of(node.func), ", ".join(map(text_of, node.args))
+    maker = _ARRAY_MAKERS.get(_function_of(node)[1])
+    if maker:
+        return f"Write mx.numpy.{maker}({given})."
     return (
-        f"{text_of(node.func)} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by "
-        f"mx.from_jax; mx.debug_callback({text_of(node.func)}, {given}) calls it with the numbers "
-        "while the program runs, for what else it does."
+        f"{name} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by mx.from_jax; "
+        f"mx.debug_callback({name}, {given}) calls it with the numbers while the program runs, for "
+        "what else it does."
     )
-
-
-def _nothing(expression: Expression) -> Advice:
-    return None
 
 
 _NUMBER = (
@@ -301,14 +276,12 @@ _NUMBER = (
     "mx.debug_print it."
 )
 _ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
+    **dict.fromkeys(("a Python int", "a Python float", "a Python complex"), (_of_number, _NUMBER)),
     "a Python bool": (
         _of_bool,
         "Choose between values with mx.numpy.where, or between functions with mx.cond, instead of "
         "Python's if; loop with mx.while_loop.",
     ),
-    "a Python int": (_of_number, _NUMBER),
-    "a Python float": (_of_number, _NUMBER),
-    "a Python complex": (_of_number, _NUMBER),
     "a Python index": (
         _of_index,
         "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
@@ -316,12 +289,12 @@ _ADVICE: dict[str, tuple[Callable[[Expression], Advice], str]] = {
     ),
     "a NumPy array": (_of_array, "Use functions of mx.numpy, which take traced values."),
     "a Python scalar": (
-        _nothing,
+        lambda _: None,
         "Leave .item() out: a traced value acts as a number; to see it, return it, or "
         "mx.debug_print it.",
     ),
     "a list": (
-        _nothing,
+        lambda _: None,
         "Leave .tolist() out: iterating over an array gives its members; to see numbers, return "
         "them, or mx.debug_print them.",
     ),

@@ -24,10 +24,7 @@ _OURS = ("minixla", "minixla_ops")
 def full_name(name: str, namespace: str, module: str) -> str:
     """What an operation is called: `my.Name`; without a namespace in XLA's.
 
-    Args:
-        name: its name there.
-        namespace: what its class declares; empty: the top-level package.
-        module: the class's.
+    Where its class declares none, that is the top-level package of its module.
     """
     package = module.partition(".")[0]
     space = namespace or (_XLA if package in _OURS else package)

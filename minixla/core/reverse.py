@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import has_tangent, refuse_without_derivative, tangents_like
+from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
 from minixla.core.linear import add_cotangents, require_linear, with_sizes_of, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
@@ -21,24 +22,15 @@ Target = tuple["Node", int] | None
 Pullback = Callable[[Any], Sequence[Any]]
 
 
+@dataclass(eq=False, slots=True)
 class Node:
     """One recorded step: how to get its operands' cotangents from its results'."""
 
-    __slots__ = ("operation", "pullback", "single", "source", "targets")
-
-    def __init__(
-        self,
-        targets: Sequence[Target],
-        pullback: Pullback | None,
-        single: bool,
-        source: Source | None,
-        operation: Operation | None,
-    ) -> None:
-        self.targets = targets
-        self.pullback = pullback
-        self.single = single
-        self.source = source
-        self.operation = operation
+    targets: Sequence[Target]
+    pullback: Pullback | None
+    single: bool
+    source: Source | None
+    operation: Operation | None
 
 
 class ReverseTracer(WrappingTracer):
@@ -83,24 +75,14 @@ class ReverseTrace(Trace):
 
     def add_input(self, value: Any) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
-        node = Node((), None, True, None, None)
-        return ReverseTracer(self, value, node, 0)
+        return ReverseTracer(self, value, Node((), None, True, None, None), 0)
 
-    def record(
-        self,
-        targets: Sequence[Target],
-        pullback: Pullback,
-        single: bool,
-        source: Source | None,
-        operation: Operation | None,
-    ) -> Node:
+    def record(self, node: Node) -> Node:
         """Appends a step."""
-        node = Node(targets, pullback, single, source, operation)
         self.nodes.append(node)
         return node
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation under the parent; recorded where an operand depends on an input."""
         values: list[Any] = []
         targets: list[Target] = []
         is_active = False
@@ -132,22 +114,22 @@ class ReverseTrace(Trace):
         active = [target is not None for target in targets]
         if operation.linearize is not None:
             results, pullback = operation.linearize(values, active)
-        elif operation.forward is not None:
-            return self._record_jvp(operation, values, targets, None)
+        elif operation.forward is not None or (
+            operation.zero_derivative is None
+            and operation.linear_operands is None
+            and not operation.has_rule("vjp")
+        ):
+            return self._record_jvp(operation, values, targets)
         else:
             results = self.parent.process(operation, tuple(values))
             refuse_without_derivative(operation)
-            if operation.zero_derivative is not None:
-                return results
-            if operation.linear_operands is None and not operation.has_rule("vjp"):
-                return self._record_jvp(operation, values, targets, results)
             pullback = None
-        single = type(results) is not tuple
-        if not _any_tangent(results):
+        if operation.zero_derivative is not None or not _any(has_tangent, results):
             return results
         if pullback is None:
-            pullback = _rule_pullback(operation, values, results, active)
-        node = self.record(targets, pullback, single, source, operation)
+            pullback = _pullback(operation.vjp, results, values, results, active)
+        single = type(results) is not tuple
+        node = self.record(Node(targets, pullback, single, source, operation))
         if single:
             return ReverseTracer(self, results, node, 0)
         return tuple(
@@ -157,12 +139,8 @@ class ReverseTrace(Trace):
             ]
         )
 
-    def _record_jvp(
-        self, operation: Operation, values: list[Any], targets: list[Target], results: Any
-    ) -> Any:
+    def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
         """Records the linear operations of the jvp rule, each by its transpose."""
-        if results is not None and not _any_tangent(results):
-            return results
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
             None if target is None else LinearTracer(linear, shape_of(value), *target)
@@ -170,13 +148,7 @@ class ReverseTrace(Trace):
         ]
         _state.trace = linear
         try:
-            if results is None:
-                assert operation.forward is not None
-                results, tangents_out = operation.forward(values, tangents)
-            else:
-                jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-                found = jvp(values, tangents, results)
-                tangents_out = tangents_like(found, results)
+            results, tangents_out = jvp_of(operation, values, tangents)
         finally:
             _state.trace = self.parent
             linear.alive = False
@@ -198,19 +170,13 @@ class ReverseTrace(Trace):
             targets = [self._target(each) for each in tangent.elements]
             if any(targets):
                 apart = attrgetter("elements")
-                return self.record(targets, apart, True, _state.source, None), 0
+                return self.record(Node(targets, apart, True, _state.source, None)), 0
         return None
 
     def pull(
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
-        """The cotangents of `inputs` (None for zero) for those of `outputs`.
-
-        Args:
-            outputs: what the traced function returned.
-            cotangents: one for each output, None for zero.
-            inputs: tracers made by `add_input`.
-        """
+        """The cotangents of `inputs`, which `add_input` made, for those of `outputs` (None: 0)."""
         pending = _Cotangents()
         for output, cotangent in zip(outputs, cotangents, strict=True):
             if type(output) is ReverseTracer and output._trace is self and cotangent is not None:
@@ -251,30 +217,24 @@ class _Cotangents(dict[Node, dict[int, Any]]):
             received[index] = cotangent
 
 
-def _any_tangent(results: Any) -> bool:
-    return any(map(has_tangent, results)) if type(results) is tuple else has_tangent(results)
+def _any(holds: Callable[[Any], bool], results: Any) -> bool:
+    return any(map(holds, results)) if type(results) is tuple else holds(results)
 
 
-def _rule_pullback(
-    operation: Operation, operands: list[Any], results: Any, active: list[bool]
+def _pullback(
+    rule: Callable[..., Sequence[Any]], results: Any, operands: Sequence[Any], *given: Any
 ) -> Pullback:
-    are_dynamic = _any_dynamic(operands, results)
+    """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
+    count = len(results) if type(results) is tuple else None
+    are_dynamic = any(map(is_dynamic, operands)) or _any(is_dynamic, results)
 
     def pullback(cotangents: Any) -> Sequence[Any]:
-        if type(results) is tuple:
-            cotangents = tuple([cotangents.get(i) for i in range(len(results))])
-        found = operation.vjp(cotangents, operands, results, active)
+        if count is not None:
+            cotangents = tuple([cotangents.get(i) for i in range(count)])
+        found = rule(cotangents, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
 
     return pullback
-
-
-def _any_dynamic(operands: Sequence[Any], results: Any) -> bool:
-    """Whether cotangents may need other sizes than they have."""
-    for value in operands:
-        if is_dynamic(value):
-            return True
-    return any(map(is_dynamic, results)) if type(results) is tuple else is_dynamic(results)
 
 
 class LinearTrace(Trace):
@@ -284,13 +244,11 @@ class LinearTrace(Trace):
     __slots__ = ("operation", "recorder")
 
     def __init__(self, parent: Trace, recorder: ReverseTrace, operation: Operation) -> None:
-        """Starts to record the rule of `operation` on `recorder`."""
         super().__init__(parent)
         self.recorder = recorder
         self.operation = operation
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """Records an operation on tangents; computes one that has none under the parent."""
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
             return self.parent.process(operation, operands)
@@ -306,17 +264,9 @@ class LinearTrace(Trace):
             shape if flag else lift(each, name)
             for each, shape, flag in zip(operands, shapes, linear, strict=True)
         ]
-        count = len(results) if isinstance(results, tuple) else None
-        are_dynamic = _any_dynamic(shapes, results)
-
-        def pullback(cotangents: Any) -> Sequence[Any]:
-            if count is not None:
-                cotangents = tuple([cotangents.get(i) for i in range(count)])
-            found = operation.transpose(cotangents, known, linear)
-            return list(map(with_sizes_of, found, known)) if are_dynamic else found
-
-        source = _state.source
-        node = self.recorder.record(targets, pullback, count is None, source, self.operation)
+        pullback = _pullback(operation.transpose, results, known, linear)
+        single, source = type(results) is not tuple, _state.source
+        node = self.recorder.record(Node(targets, pullback, single, source, self.operation))
         if not isinstance(results, tuple):
             return LinearTracer(self, results, node, 0)
         tangents = tuple([LinearTracer(self, shape, node, i) for i, shape in enumerate(results)])
@@ -326,9 +276,8 @@ class LinearTrace(Trace):
         if all(flags):
             return tangents
         # Results that no tangent reaches are values, whatever stands for the tangents.
-        point = [
-            zeros_like(each) if flag else each for each, flag in zip(known, linear, strict=True)
-        ]
-        values = self.parent.process(operation, tuple(point))
+        pairs = zip(known, linear, strict=True)
+        point = tuple([zeros_like(each) if flag else each for each, flag in pairs])
+        values = self.parent.process(operation, point)
         triples = zip(tangents, values, flags, strict=True)
         return tuple([tangent if flag else value for tangent, value, flag in triples])

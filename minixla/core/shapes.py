@@ -86,15 +86,9 @@ class Shape(_Interned):
         _check_bytes(declared, sizes)
         self = object.__new__(cls)
         dynamic = flags or (False,) * len(sizes)
-        _fill(
-            self,
-            element_type=declared,
-            dimensions=sizes,
-            dynamic=dynamic,
-            is_dynamic=bool(flags),
-            _text=_print_array(declared, sizes, dynamic),
-            stablehlo=_stablehlo_array(declared, sizes, dynamic),
-        )
+        _fill(self, element_type=declared, dimensions=sizes, dynamic=dynamic)
+        _fill(self, is_dynamic=bool(flags), _text=_print_array(declared, sizes, dynamic))
+        _fill(self, stablehlo=_stablehlo(declared, sizes, dynamic))
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
 
@@ -129,17 +123,14 @@ class Shape(_Interned):
     def with_dimension(self, index: int, size: int) -> Shape:
         """The same shape with one more, static, dimension at `index`."""
         sizes = (*self.dimensions[:index], size, *self.dimensions[index:])
-        if not self.is_dynamic:
-            return Shape(self.element_type, sizes)
-        flags = (*self.dynamic[:index], False, *self.dynamic[index:])
+        flags = (*self.dynamic[:index], False, *self.dynamic[index:]) if self.is_dynamic else None
         return Shape(self.element_type, sizes, flags)
 
     def without_dimension(self, index: int) -> Shape:
         """The same shape with one dimension less."""
         sizes = self.dimensions[:index] + self.dimensions[index + 1 :]
-        if not self.is_dynamic:
-            return Shape(self.element_type, sizes)
-        return Shape(self.element_type, sizes, self.dynamic[:index] + self.dynamic[index + 1 :])
+        flags = self.dynamic[:index] + self.dynamic[index + 1 :] if self.is_dynamic else None
+        return Shape(self.element_type, sizes, flags)
 
     def __repr__(self) -> str:
         return self._text
@@ -218,9 +209,8 @@ ADDRESS_SPACE = 1 << 57
 def _check_bytes(declared: ElementType, sizes: tuple[int, ...]) -> None:
     if math.prod([size or 1 for size in sizes]) * declared.dtype.itemsize <= _MOST_BYTES:
         return
-    problem = (
-        f"{_print_array(declared, sizes, (False,) * len(sizes))} has more than 2**63 - 1 bytes"
-    )
+    shown = _print_array(declared, sizes, (False,) * len(sizes))
+    problem = f"{shown} has more than 2**63 - 1 bytes"
     if 0 in sizes:
         problem += ", where empty dimensions count as one element"
     raise too_large("shape", problem)
@@ -233,10 +223,8 @@ def _dynamic_flags(dynamic: Iterable[bool], rank: int) -> tuple[bool, ...]:
     return flags if any(flags) else ()
 
 
-def _nested_text(
-    shape: TupleShape, opening: str, closing: str, leaf_text: Callable[[Any], str]
-) -> str:
-    # An explicit stack: nesting depth must not meet Python's recursion limit.
+def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[Any], str]) -> str:
+    # An explicit stack, as in `parse_shape`.
     parts = [opening]
     stack = [iter(shape.elements)]
     while stack:
@@ -251,7 +239,7 @@ def _nested_text(
             parts.append(opening)
             stack.append(iter(element.elements))
         else:
-            parts.append(leaf_text(element))
+            parts.append(text(element))
     return "".join(parts)
 
 
@@ -259,6 +247,7 @@ def _nested_text(
 TOKEN: TokenShape = object.__new__(TokenShape)
 
 AnyShape: TypeAlias = Shape | TupleShape | TokenShape
+ShapeList: TypeAlias = Sequence[AnyShape]
 
 
 def _print_array(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:
@@ -266,9 +255,7 @@ def _print_array(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[b
     return f"{declared.name}[{','.join(parts)}]"
 
 
-def _stablehlo_array(
-    declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]
-) -> str:
+def _stablehlo(declared: ElementType, sizes: tuple[int, ...], dynamic: tuple[bool, ...]) -> str:
     parts = ["?" if flag else str(size) for size, flag in zip(sizes, dynamic, strict=True)]
     bounds = ""
     if any(dynamic):
@@ -277,13 +264,16 @@ def _stablehlo_array(
     return f"tensor<{'x'.join([*parts, declared.stablehlo])}{bounds}>"
 
 
-# A lexeme and the blanks and comments (`/*index=5*/`) around it. Layouts are of no concern.
+# Blanks and comments (`/*index=5*/`) may stand around each lexeme. Layouts are of no concern.
 _BLANK = r"(?:\s|/\*.*?\*/)*"
-_ARRAY = re.compile(rf"([a-z][a-z0-9]*)\[([^\]]*)\](?:\{{[^}}]*\}})?{_BLANK}", re.DOTALL)
-_TOKEN = re.compile(rf"token\[\](?:\{{[^}}]*\}})?{_BLANK}", re.DOTALL)
-_OPEN = re.compile(rf"\({_BLANK}", re.DOTALL)
-_CLOSE = re.compile(rf"\)(?:\{{[^}}]*\}})?{_BLANK}", re.DOTALL)
-_COMMA = re.compile(rf",{_BLANK}", re.DOTALL)
+_LAYOUT = r"(?:\{[^}]*\})?"
+_LEXEME = re.compile(
+    rf"(?:(?P<open>\()|(?P<close>\)){_LAYOUT}|(?P<comma>,)|(?P<token>token\[\]){_LAYOUT}"
+    rf"|(?P<array>([a-z][a-z0-9]*)\[([^\]]*)\]){_LAYOUT}){_BLANK}",
+    re.DOTALL,
+)
+_LEADING = re.compile(_BLANK, re.DOTALL)
+_MEMBER = "open", "token", "array"
 _SIZE = re.compile(r"\s*(<=)?\s*(\d+)\s*", re.ASCII)
 
 
@@ -294,64 +284,43 @@ def parse_shape(text: str) -> AnyShape:
         SizeError: the shape has more bytes than 64 bits can count.
         ValueError: `text` is not a shape.
     """
-    start = re.compile(_BLANK, re.DOTALL).match(text)
-    assert start is not None  # it matches nothing, too
-    shape, at = _parse(text, start.end())
-    if at != len(text):
-        raise _no_shape(text, at)
+    # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
+    open_tuples: list[list[AnyShape]] = []
+    at, expected = _LEADING.match(text).end(), _MEMBER  # type: ignore[union-attr]  # matches nothing
+    while True:
+        match = _LEXEME.match(text, at)
+        kind = None if match is None else match.lastgroup
+        if match is None or kind not in expected:
+            raise _no_shape(text, at)
+        if kind == "comma":
+            expected = _MEMBER
+        elif kind == "open":
+            open_tuples.append([])
+            expected = *_MEMBER, "close"
+        else:
+            shape = TupleShape(open_tuples.pop()) if kind == "close" else _leaf(text, match)
+            if not open_tuples:
+                break
+            open_tuples[-1].append(shape)
+            expected = "comma", "close"
+        at = match.end()
+    if match.end() != len(text):
+        raise _no_shape(text, match.end())
     return shape
 
 
-def _parse(text: str, at: int) -> tuple[AnyShape, int]:
-    """The shape that begins at position `at`, and where it ends."""
-    # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
-    open_tuples: list[list[AnyShape]] = []
-    while True:
-        shape: AnyShape
-        if (match := _OPEN.match(text, at)) is not None:
-            at = match.end()
-            open_tuples.append([])
-            closing = _CLOSE.match(text, at)  # of an empty tuple
-            if closing is None:
-                continue
-        else:
-            shape, at = _parse_leaf(text, at)
-            closing = None
-            if not open_tuples:
-                return shape, at
-            open_tuples[-1].append(shape)
-            closing = _CLOSE.match(text, at)
-        while closing is not None:
-            at = closing.end()
-            shape = TupleShape(open_tuples.pop())
-            if not open_tuples:
-                return shape, at
-            open_tuples[-1].append(shape)
-            closing = _CLOSE.match(text, at)
-        comma = _COMMA.match(text, at)
-        if comma is None:
-            raise _no_shape(text, at)
-        at = comma.end()
-
-
-def _parse_leaf(text: str, at: int) -> tuple[AnyShape, int]:
-    match = _TOKEN.match(text, at)
-    if match is not None:
-        return TOKEN, match.end()
-    match = _ARRAY.match(text, at)
-    if match is None or match[1] not in ELEMENT_TYPES:
-        raise _no_shape(text, at)
-    listed = match[2].split(",") if match[2].strip() else []
-    sizes = [_SIZE.fullmatch(each) for each in listed]
+def _leaf(text: str, match: re.Match[str]) -> AnyShape:
+    if match["token"]:
+        return TOKEN
+    name, listed = match.group(6, 7)
+    if name not in ELEMENT_TYPES:
+        raise _no_shape(text, match.start())
+    sizes = [_SIZE.fullmatch(each) for each in listed.split(",")] if listed.strip() else []
     # A longer number than 2**63 - 1 is a mistake (and slow to read).
-    if any(size is None or len(size[2]) > 19 for size in sizes):
-        raise _no_shape(text, match.start(2))
-    shape = Shape(
-        ELEMENT_TYPES[match[1]],
-        [int(size[2]) for size in sizes if size is not None],
-        [size[1] is not None for size in sizes if size is not None],
-    )
-    return shape, match.end()
+    found = [(int(size[2]), size[1] is not None) for size in sizes if size and len(size[2]) <= 19]
+    if len(found) < len(sizes):
+        raise _no_shape(text, match.start(7))
+    return Shape(ELEMENT_TYPES[name], [size for size, _ in found], [flag for _, flag in found])
 
 
 def _no_shape(text: str, at: int) -> ValueError:

@@ -8,6 +8,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
+from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -41,11 +42,7 @@ class Source(NamedTuple):
 
 
 class ReverseSource(Source):
-    """A position whose reverse derivative is being computed.
-
-    Attributes:
-        operation: the Operation that is differentiated.
-    """
+    """A position where the reverse derivative of an operation is being computed."""
 
     operation: Any
 
@@ -87,28 +84,21 @@ def _line_table(code: CodeType) -> tuple[CodeType, list[int], list[int]]:
 
 # Decorators of the standard library stand between the user's frames and ours.
 _SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
-# Of entry points: who calls them is no program of the user's.
-_ENTRANCES: set[str] = set()
-
-
-class _Entrance:
-    """What `_IS_USER_FILE` has for a file in `_ENTRANCES`."""
-
-
-_ENTRANCE = _Entrance()
-_IS_USER_FILE: dict[str, bool | _Entrance] = {}
+# Who calls the code in such a file is no program of the user's.
+_ENTRANCE = "entrance"
+_IS_USER_FILE: dict[str, bool | str] = {}
 
 
 def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
     _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
-    _IS_USER_FILE.clear()
+    for file in [each for each, is_user in _IS_USER_FILE.items() if is_user is True]:
+        del _IS_USER_FILE[file]
 
 
 def skip_callers(file: str) -> None:
     """Counts what calls the code in `file` as no program of the user's."""
-    _ENTRANCES.add(file)
-    _IS_USER_FILE.clear()
+    _IS_USER_FILE[file] = _ENTRANCE
 
 
 def is_user_file(file: str) -> bool:
@@ -117,10 +107,9 @@ def is_user_file(file: str) -> bool:
     return (_classify(file) if known is None else known) is True
 
 
-def _classify(file: str) -> bool | _Entrance:
-    is_user = not file.startswith("<frozen") and not file.startswith(tuple(_SKIPPED))
-    known = _IS_USER_FILE[file] = _ENTRANCE if file in _ENTRANCES else is_user
-    return known
+def _classify(file: str) -> bool:
+    is_user = _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
+    return is_user
 
 
 def find_source(depth: int = 1) -> Source | None:
@@ -147,9 +136,8 @@ def find_source(depth: int = 1) -> Source | None:
 def given_as(value: Any) -> tuple[str | None, str] | None:
     """How the user gave a value to the framework's function that is running, or None.
 
-    Returns:
-        The function's name, None where it has none of its own, and the place of the value among
-        its arguments: `x`, `arrays[1]`.
+    That is the function's name, None where it has none of its own, and the place of the value
+    among its arguments: `x`, `arrays[1]`.
     """
     frames = []
     frame = sys._getframe(1)
@@ -182,8 +170,8 @@ def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:
     return next((place for place in places if place is not None), None)
 
 
-_CORE = os.path.dirname(os.path.abspath(__file__))
-skip_package(os.path.dirname(_CORE))
-skip_package(os.path.join(os.path.dirname(os.path.dirname(_CORE)), "minixla_ops"))
-skip_package(os.path.dirname(np.__file__))
-skip_package(os.path.join(os.path.dirname(os.path.dirname(np.__file__)), "scipy"))
+_SITE, _SITE_OF_NUMPY = Path(__file__).absolute().parents[2], Path(np.__file__).parents[1]
+for _folder in (_SITE / "minixla", _SITE / "minixla_ops"):
+    skip_package(str(_folder))
+for _folder in (_SITE_OF_NUMPY / "numpy", _SITE_OF_NUMPY / "scipy"):
+    skip_package(str(_folder))

@@ -20,12 +20,7 @@ _READABLE = 32
 
 
 def module_text(graph: Graph, locations: bool = False) -> str:
-    """The module whose public function `main` computes `graph`.
-
-    Args:
-        graph: the program.
-        locations: whether each operation carries the user's file and line.
-    """
+    """The module whose function `main` computes `graph`; with the user's lines, if `locations`."""
     return Emitter(locations).module(graph)
 
 
@@ -70,9 +65,10 @@ class Emitter:
         while self._pending:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)], "private"))
-        aliases = []
-        for alias, source in (self._locations or {}).values():
-            aliases.append(f'#{alias} = loc("{escaped(source.file)}":{source.line}:0)')
+        aliases = [
+            f"#{alias} = loc({quoted(source.file)}:{source.line}:0)"
+            for alias, source in (self._locations or {}).values()
+        ]
         # The parser would come back to lines that it knows only at the end.
         return "\n".join([*aliases, header, *texts, "}"]) + "\n"
 
@@ -90,10 +86,10 @@ class Emitter:
             self._pending.append(graph)
         return f"@{symbol}"
 
-    def name(self) -> str:
+    def name(self, prefix: str = "") -> str:
         """A fresh SSA name."""
         self._count += 1
-        return f"%{self._count}"
+        return f"%{prefix}{self._count}"
 
     def line(self, text: str) -> None:
         """Appends one operation, written out by the caller, with the current location."""
@@ -202,17 +198,13 @@ class Emitter:
         outer, self._lines = self._lines, []
         before = self._token
         self._token = before if token == "captured" else None
-        parameters = operands or [f"%r{self._next()}" for _ in graph.inputs]
-        header = "" if operands else _parameters(parameters, graph)
+        parameters = operands or [self.name("r") for _ in graph.inputs]
+        given = None
         if token in ("parameter", "read"):
-            self._token = f"%r{self._next()}"
-            header = f"{self._token}: {TOKEN.stablehlo}{', ' if header else ''}{header}"
+            given = self._token = self.name("r")
+        header = _parameters(() if operands else parameters, graph, given)
         with nested():
-            results, types = self._body(graph, parameters), list(graph.output_shapes)
-        if token in ("parameter", "captured"):
-            results, types = [self.take_token(), *results], [TOKEN, *types]
-        listed = ", ".join([shape.stablehlo for shape in types])
-        self.line(f"{terminator} {', '.join(results)} : {listed}" if results else terminator)
+            self._block(graph, parameters, terminator, token in ("parameter", "captured"))
         body = "\n".join(self._lines)
         self._lines, self._token = outer, before
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
@@ -232,26 +224,27 @@ class Emitter:
         finally:
             self._location, self._locations = location, locations
 
-    def _next(self) -> int:
-        self._count += 1
-        return self._count
-
     def _function(self, graph: Graph, symbol: str, visibility: str) -> str:
         self._lines = []
         self._count = -1
         parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
-        given = _parameters(parameters, graph)
         is_threaded = graph.has_side_effect and (visibility == "private" or self.threads_main)
         self._token = "%token" if is_threaded else None
-        if is_threaded:
-            given = f"%token: {TOKEN.stablehlo}{', ' if given else ''}{given}"
-        results, shapes = self._body(graph, parameters), list(graph.output_shapes)
-        if is_threaded:
-            results, shapes = [self.take_token(), *results], [TOKEN, *shapes]
-        types = ", ".join([shape.stablehlo for shape in shapes])
+        given = _parameters(parameters, graph, self._token)
+        types = self._block(graph, parameters, "return", is_threaded)
         header = f"  func.func {visibility} @{symbol}({given}) -> ({types}) {{"
-        last = f"    return {', '.join(results)} : {types}" if results else "    return"
-        return "\n".join([header, *self._lines, last, "  }"])
+        return "\n".join([header, *self._lines, "  }"])
+
+    def _block(
+        self, graph: Graph, parameters: Sequence[str], terminator: str, gives_token: bool
+    ) -> str:
+        """Writes the instructions of a block and its end; returns the types of its results."""
+        results, types = self._body(graph, parameters), list(graph.output_shapes)
+        if gives_token:
+            results, types = [self.take_token(), *results], [TOKEN, *types]
+        listed = ", ".join([shape.stablehlo for shape in types])
+        self.line(f"{terminator} {', '.join(results)} : {listed}" if results else terminator)
+        return listed
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         outer = self._location
@@ -301,9 +294,10 @@ def _symbol(name: str) -> str:
     return cleaned if cleaned and not cleaned[0].isdigit() else f"f_{cleaned}"
 
 
-def _parameters(names: Sequence[str], graph: Graph) -> str:
-    shapes = graph.input_shapes
-    return ", ".join([f"{n}: {s.stablehlo}" for n, s in zip(names, shapes, strict=True)])
+def _parameters(names: Sequence[str], graph: Graph, token: str | None) -> str:
+    pairs = [*zip(names, graph.input_shapes, strict=False)]
+    listed = [(token, TOKEN), *pairs] if token else pairs
+    return ", ".join([f"{name}: {shape.stablehlo}" for name, shape in listed])
 
 
 def attribute_text(value: Any) -> str:
@@ -330,12 +324,7 @@ def attribute_text(value: Any) -> str:
 
 def layouts_text(orders: Sequence[Sequence[int]]) -> str:
     """Layouts of several values, each the dimensions from the one that varies fastest in memory."""
-    texts = [
-        f"dense<{list(order)}> : tensor<{len(order)}xindex>"
-        if order
-        else "dense<> : tensor<0xindex>"
-        for order in orders
-    ]
+    texts = [f"dense<{list(each) if each else ''}> : tensor<{len(each)}xindex>" for each in orders]
     return f"[{', '.join(texts)}]"
 
 
@@ -367,11 +356,11 @@ def literal_text(literal: Literal) -> str:
     return f'dense<"0x{array.tobytes().hex().upper()}"> : {shape.stablehlo}'
 
 
+_Real = Callable[[Any], str]
+
+
 def nested_text(
-    array: np.ndarray,
-    kind: ElementType,
-    real: Callable[[Any], str] = real_text,
-    brackets: str = "[]",
+    array: np.ndarray, kind: ElementType, real: _Real = real_text, brackets: str = "[]"
 ) -> str:
     """The numbers of an array, rows in brackets, real numbers as `real` writes them."""
     if array.ndim == 0:
@@ -380,7 +369,7 @@ def nested_text(
     return f"{brackets[0]}{rows}{brackets[1]}"
 
 
-def scalar_text(value: Any, kind: ElementType, real: Callable[[Any], str] = real_text) -> str:
+def scalar_text(value: Any, kind: ElementType, real: _Real = real_text) -> str:
     """A number of an element type."""
     if kind.kind == "pred":
         return "true" if value else "false"

@@ -59,10 +59,6 @@ def restore_state(trace: Any, own_frames: int) -> None:
     """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending.
 
     Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
-
-    Args:
-        trace: the trace that was current.
-        own_frames: the attribute as it was.
     """
     if trace is ThreadState.trace:
         vars(state).pop("trace", None)

@@ -124,25 +124,19 @@ class Tracer:
         return sizes[0]
 
     def __hash__(self) -> int:
-        raise explain(
-            ConcretizationError,
-            "hash",
-            f"unhashable type: {type(self).__name__!r}",
-            [f"the value is {self!r}"],
+        problem = f"unhashable type: {type(self).__name__!r}"
+        advice = (
             "A traced value cannot be a dictionary's key, a set's member or the argument of a "
             "cached function: use a name or a number as the key, or mark the argument static "
-            "(static_argnums).",
+            "(static_argnums)."
         )
+        raise explain(ConcretizationError, "hash", problem, [f"the value is {self!r}"], advice)
 
     def __reduce__(self) -> Any:
         """Raises ConcretizationError: a tracer has no meaning outside its trace."""
-        raise explain(
-            ConcretizationError,
-            type(self).__name__,
-            "a traced value cannot be pickled",
-            [f"the value is {self!r}"],
-            "Pickle the result of the transformed function instead, or the graph (mx.make_graph).",
-        )
+        problem, given = "a traced value cannot be pickled", [f"the value is {self!r}"]
+        advice = "Pickle the result of the function instead, or the graph (mx.make_graph)."
+        raise explain(ConcretizationError, type(self).__name__, problem, given, advice)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self._shape}>"
@@ -236,12 +230,7 @@ def not_a_value(value: Any, subject: str, what: str = "an operand") -> ShapeErro
 
 
 def check_value(value: Any, subject: str, what: str = "an operand") -> None:
-    """Checks that a value from outside is an array, or a number that fits an element type.
-
-    Raises:
-        ShapeError: it is no array.
-        IntegerRangeError: a Python int that is too large.
-    """
+    """Refuses what is no array (ShapeError) and ints that fit no type (IntegerRangeError)."""
     if isinstance(value, (Tracer, TupleValue)):
         return
     shape = shape_of_data(value)
@@ -252,24 +241,16 @@ def check_value(value: Any, subject: str, what: str = "an operand") -> None:
 
 
 def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand") -> np.ndarray:
-    """A NumPy array or Python number as an array of the element type of `shape`.
-
-    Raises:
-        IntegerRangeError: a Python int that does not fit the type.
-    """
-    if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value, shape.dtype)
+    """A NumPy array or Python number as an array of the element type of `shape`, if it fits."""
     try:
         return np.asarray(value, shape.dtype)
     except OverflowError:
         subject, what = named_operand(value, subject, what)
-        raise explain(
-            IntegerRangeError,
-            subject,
-            f"{what}, a Python int, does not fit {shape.element_type}",
-            [str(value)],
-            "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64.",
-        ) from None
+        problem = f"{what}, a Python int, does not fit {shape.element_type}"
+        advice = (
+            "Give an array of a wider type, or a float; 64-bit types need JAX's jax_enable_x64."
+        )
+        raise explain(IntegerRangeError, subject, problem, [str(value)], advice) from None
 
 
 #: What may be asked of a value that is being differentiated: its derivative is zero anyway.
@@ -277,20 +258,14 @@ _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python inde
 
 
 def concrete_primal(tracer: Tracer, primal: Any, wanted: str) -> Any:
-    """The value that is asked for of a tracer that carries a derivative.
-
-    Raises:
-        ConcretizationError: `wanted` would lose the derivative.
-    """
+    """The value that is asked for of a tracer, where its derivative would not be lost."""
     if wanted not in _PIECEWISE_CONSTANT:
-        raise unknown_value(
-            tracer._trace.transformation,
-            wanted,
-            "from a value that is being differentiated",
-            [f"the value is {tracer!r}"],
+        where, given = "from a value that is being differentiated", [f"the value is {tracer!r}"]
+        advice = (
             "Its derivative would be lost; where none is wanted, ask for the value of "
-            "mx.stop_gradient(x).",
+            "mx.stop_gradient(x)."
         )
+        raise unknown_value(tracer._trace.transformation, wanted, where, given, advice)
     return primal._concrete(wanted) if isinstance(primal, Tracer) else primal
 
 

@@ -74,8 +74,7 @@ class Trace:
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """`value` in the form that derivative rules compute with: never a NumPy or Python number.
 
-        Raises:
-            ShapeError: it is no array; the message begins with `subject`.
+        The message of the ShapeError for what is no array begins with `subject`.
         """
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
@@ -263,28 +262,22 @@ class GraphTracer(Tracer):
         origin = "it is an input of the traced function"
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
-        raise unknown_value(
-            "trace",
-            wanted,
-            f"where only the shape {self._shape} is known",
-            [origin],
+        where = f"where only the shape {self._shape} is known"
+        advice = (
             "Or mark the argument static (static_argnums), or move this line outside the staged "
-            "function: inside jit a value has no number yet.",
+            "function: inside jit a value has no number yet."
         )
+        raise unknown_value("trace", wanted, where, [origin], advice)
+
+
+_Where = Callable[[], Sequence[str]]
 
 
 class GraphTrace(Trace):
     """Records operations as instructions of a graph."""
 
     transformation = "jit or make_graph"
-    __slots__ = (
-        "_constants",
-        "captured",
-        "captured_inputs",
-        "inputs",
-        "instructions",
-        "open_inputs",
-    )
+    __slots__ = "_constants", "captured", "captured_inputs", "inputs", "instructions", "open_inputs"
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
@@ -305,7 +298,6 @@ class GraphTrace(Trace):
         return GraphTracer(self, value)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """Records the operation and returns tracers of its results."""
         if operation.stage_operands is not None:
             operation, operands = operation.stage_operands(operands)
             if any(self._lies_between(operand) for operand in operands):
@@ -319,8 +311,7 @@ class GraphTrace(Trace):
                 for operand in operands
             ]
         )
-        shapes = tuple([value.shape for value in values])
-        result_shapes = operation.infer(shapes)
+        result_shapes = operation.infer(tuple([value.shape for value in values]))
         source = _state.source or find_source(2)
         instruction = Instruction(operation, values, result_shapes, source)
         self.instructions.append(instruction)
@@ -329,7 +320,6 @@ class GraphTrace(Trace):
         return tuple([GraphTracer(self, value) for value in instruction.results])
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
-        """A tracer of this trace or an enclosing one."""
         if isinstance(value, Tracer):
             return value
         tracer = GraphTracer(self, self.capture(value, subject))
@@ -338,7 +328,6 @@ class GraphTrace(Trace):
         return tracer
 
     def weakly(self, value: Any) -> Any:
-        """A weakly typed tracer of this trace or an enclosing one."""
         return super().weakly(self.lift(value))
 
     def capture(self, operand: Any, subject: str = "trace") -> Value:
@@ -413,18 +402,13 @@ class GraphTrace(Trace):
         self.instructions.append(instruction)
         return instruction.results[0]
 
-    def graph(
-        self,
-        outputs: Sequence[Any],
-        name: str = "main",
-        where: Callable[[], Sequence[str]] | None = None,
-    ) -> Graph:
+    def graph(self, outputs: Sequence[Any], name: str = "main", where: _Where = tuple) -> Graph:
         """The recorded program, captured inputs first; `where` gives the places of outputs."""
         try:
             for output in outputs:
                 check_value(output, name, "a result")
         except MinixlaError:
-            for output, place in zip(outputs, () if where is None else where(), strict=False):
+            for output, place in zip(outputs, where(), strict=False):
                 check_value(output, name, place)
             raise
         values = [self.capture(output, name) for output in outputs]
@@ -436,19 +420,18 @@ def trace_to_graph(
     shapes: Sequence[AnyShape],
     name: str = "main",
     open_inputs: bool = False,
-    where: Callable[[], Sequence[str]] | None = None,
+    where: _Where = tuple,
 ) -> tuple[Graph, list[Tracer]]:
-    """Traces `function` on inputs of `shapes`.
+    """The graph of a function, and the tracers of enclosing traces that it captured.
+
+    These are the graph's first inputs.
 
     Args:
-        function: takes one tracer for each shape and returns a sequence of values.
+        function: takes a tracer for each shape and returns a sequence of values.
         shapes: the shapes of its arguments.
         name: the graph's name.
         open_inputs: whether it may declare more inputs, by `parameter`.
         where: gives the places of the values in what the user's function returned, for messages.
-
-    Returns:
-        The graph, and the tracers of enclosing traces that it captured: its first inputs.
     """
     trace = GraphTrace(_state.trace)
     trace.open_inputs = open_inputs
@@ -461,11 +444,7 @@ def trace_to_graph(
 def closed_graph(
     function: Callable[..., Any], shapes: Sequence[AnyShape], subject: str, name: str = "main"
 ) -> Graph:
-    """The graph of a computation (a reducer, a loop body) that may capture no tracers.
-
-    Raises:
-        TransformError: it reads a traced value of an enclosing function.
-    """
+    """The graph of a computation (a reducer, a loop body), which may capture no tracers."""
 
     def flat(*arguments: Any) -> Sequence[Any]:
         result = function(*arguments)

@@ -8,15 +8,16 @@ deterministic, and a deadlock is where nobody can go on. Ctrl-C ends all of them
 from __future__ import annotations
 
 import ctypes
-import heapq
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from minixla.core.errors import DeadlockError, ShapeError, explain
-from minixla.core.processes import Process, ProcessId, running_on
+from minixla.core.processes import Meeting, Process, ProcessId, running_on
 from minixla.core.source import Source, find_source
 from minixla.core.state import state
 
@@ -28,68 +29,52 @@ class _Cancelled(SystemExit):
     """Ends a process's thread: no `except Exception` catches it, and nobody is told."""
 
 
+Program = Callable[[], Any]
+_Missing = Callable[[], Sequence[ProcessId]]
+
+
 class _Waiting(NamedTuple):
-    """What a process waits for.
+    """What a process waits for: a clause, and the processes, where they are known."""
 
-    Attributes:
-        event: the meeting or transfer that will wake it, or None.
-        subject: the operation.
-        source: the user's line.
-        awaited: a clause that says for what.
-        missing: gives the processes that it waits for, where they are known.
-    """
-
-    event: Any
+    is_over: Callable[[], bool]
     subject: str
-    source: Source | None
     awaited: str
-    missing: Callable[[], Sequence[ProcessId]]
+    missing: _Missing
+    source: Source | None
 
 
-class _Meeting:
-    """A collective that some of its members have reached."""
+@dataclass
+class _Gathering:
+    """A meeting: the first to come, the values of those that have, what these make."""
 
-    def __init__(self, first: _Simulated, signature: Hashable) -> None:
-        self.signature = signature
-        self.first = f"{first.name}, at {_here()}"
-        self.values: dict[ProcessId, Any] = {}
-        self.waiting: list[_Simulated] = []
-        self.result: Any = None
+    first: str
+    signature: Hashable
+    values: dict[ProcessId, Any] = field(default_factory=dict)
+    result: Any = None
 
 
+@dataclass(eq=False)
 class _Transfer:
     """One half of a transfer; it is done when it has met the other half."""
 
-    def __init__(self, number: int, process: _Simulated, channel: int, value: Any = None) -> None:
-        self.number = number
-        self.process = process
-        self.channel = channel
-        self.value = value
-        self.is_done = False
-
-    def finish(self) -> None:
-        self.is_done = True
-        self.process.wake(self)
+    process: Process
+    channel: int
+    value: Any = None
+    is_done: bool = False
 
 
-class _Channel:
-    """Sends and receives on one channel that have not met yet."""
-
-    def __init__(self) -> None:
-        self.sends: deque[_Transfer] = deque()
-        self.receives: deque[_Transfer] = deque()
+_Queue = dict[int, deque[_Transfer]]  # by channel
 
 
 class _Simulated(Process):
     """A process of a simulation; its methods run in its own thread."""
 
     def __init__(
-        self, simulation: Simulation, number: int, partition_count: int, program: Callable[[], Any]
+        self, simulation: Simulation, number: int, program: Program, infeed: Sequence[Any]
     ) -> None:
-        counts = simulation.count // partition_count, partition_count
-        super().__init__(*divmod(number, partition_count), *counts)
+        partitions = simulation.partition_count
+        super().__init__(*divmod(number, partitions), simulation.count // partitions, partitions)
         self.simulation = simulation
-        self.number = number
         self.program = program
         self.turn = threading.Semaphore(0)
         self.thread: threading.Thread | None = None
@@ -97,7 +82,7 @@ class _Simulated(Process):
         self.is_done = False
         self.result: Any = None
         self.error: BaseException | None = None
-        self.infeed: Sequence[Any] = ()
+        self.infeed = infeed
         self.items_read = 0
         self.outfeed: list[Any] = []
 
@@ -105,6 +90,11 @@ class _Simulated(Process):
     def name(self) -> str:
         """What messages call it."""
         return f"replica {self.replica}, partition {self.partition}"
+
+    @property
+    def can_run(self) -> bool:
+        """Whether it need not wait any more."""
+        return not self.is_done and (self.waiting is None or self.waiting.is_over())
 
     def run(self) -> None:
         """The thread: the program, once it is this process's turn."""
@@ -118,93 +108,86 @@ class _Simulated(Process):
         self.is_done = True
         self.simulation.idle.release()
 
-    def wait(self, waiting: _Waiting) -> None:
-        """Lets others run until somebody wakes this process."""
-        self.waiting = waiting
+    def wait(
+        self, is_over: Callable[[], bool], subject: str, awaited: str, missing: _Missing = tuple
+    ) -> None:
+        """Lets others run until the wait is over; see _Waiting."""
+        self.waiting = _Waiting(is_over, subject, awaited, missing, _here())
         self.simulation.idle.release()
         self.turn.acquire()
         if self.simulation.is_cancelled:
             raise _Cancelled
         self.waiting = None
 
-    def wake(self, event: Any) -> None:
-        """Lets the process go on, where it waits for `event`."""
-        if self.waiting is not None and self.waiting.event is event:
-            self.simulation.make_ready(self.number)
-
-    def meet(
-        self,
-        subject: str,
-        channel: int,
-        members: Sequence[ProcessId],
-        value: Any,
-        signature: Hashable,
-        combine: Callable[[list[Any]], Any],
-    ) -> Any:
-        members = tuple(members)
-        meetings, key = self.simulation.meetings, (subject, channel, members)
-        meeting = meetings.get(key)
-        if meeting is None:
-            meeting = meetings[key] = _Meeting(self, signature)
-        elif meeting.signature != signature:
-            raise explain(
-                ShapeError,
-                subject,
-                "processes that meet have different operands or attributes",
-                [f"{meeting.first}: {meeting.signature}", f"{self.name}: {signature}"],
+    def meet(self, meeting: Meeting) -> Any:
+        subject, channel, members, value, signature, combine = meeting
+        gatherings, key = self.simulation.gatherings, (subject, channel, members)
+        gathering = gatherings.get(key)
+        if gathering is None:
+            first = f"{self.name}, at {_here()}"
+            gathering = gatherings[key] = _Gathering(first, signature)
+        elif gathering.signature != signature:
+            problem = "processes that meet have different operands or attributes"
+            given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
+            advice = (
                 "The n-th use by each member of a group is one collective: all must make the same "
-                "calls in the same order; give unrelated ones different channels.",
+                "calls in the same order; give unrelated ones different channels."
             )
-        meeting.values[self.id] = value
-        if len(meeting.values) == len(members):
-            del meetings[key]
-            meeting.result = combine([meeting.values[each] for each in members])
-            for each in meeting.waiting:
-                each.wake(meeting)
+            raise explain(ShapeError, subject, problem, given, advice)
+        values = gathering.values
+        values[self.id] = value
+        if len(values) == len(members):
+            del gatherings[key]
+            gathering.result = combine([values[each] for each in members])
         else:
-            meeting.waiting.append(self)
             where = f"on channel {channel} " if channel else ""
-            awaited = f"{where}in the group {_listed(members)}"
-
-            def missing() -> list[ProcessId]:
-                return [each for each in members if each not in meeting.values]
-
-            self.wait(_Waiting(meeting, subject, _here(), awaited, missing))
-        return meeting.result
+            self.wait(
+                lambda: len(values) == len(members),
+                subject,
+                f"{where}in the group {_listed(members)}",
+                lambda: [each for each in members if each not in values],
+            )
+        return gathering.result
 
     def start_send(self, channel: int, value: Any, to_host: bool) -> int:
-        transfer = self.simulation.open_transfer(self, channel, value)
+        transfer = _Transfer(self, channel, value)
         if to_host:
             self.simulation.host.setdefault(channel, []).append(value)
             transfer.is_done = True
-            return transfer.number
-        ends = self.simulation.channels.setdefault(channel, _Channel())
-        receive = _take_from_others(ends.receives, self)
-        if receive is None:
-            ends.sends.append(transfer)
         else:
-            receive.value = value
-            receive.finish()
-            transfer.is_done = True
-        return transfer.number
+            receive = self._other_half(transfer, self.simulation.sends, self.simulation.receives)
+            if receive is not None:
+                receive.value = value
+        return self._request(transfer)
 
     def start_receive(self, channel: int, from_host: bool) -> int:
-        transfer = self.simulation.open_transfer(self, channel)
+        transfer = _Transfer(self, channel)
         if from_host:
-            queue = self.simulation.host.get(channel)
-            if queue:
-                transfer.value = queue.pop(0)
-                transfer.is_done = True
-            return transfer.number
-        ends = self.simulation.channels.setdefault(channel, _Channel())
-        send = _take_from_others(ends.sends, self)
-        if send is None:
-            ends.receives.append(transfer)
+            held = self.simulation.host.get(channel)
+            if held:
+                transfer.value, transfer.is_done = held.pop(0), True
         else:
-            transfer.value = send.value
-            transfer.is_done = True
-            send.finish()
-        return transfer.number
+            send = self._other_half(transfer, self.simulation.receives, self.simulation.sends)
+            if send is not None:
+                transfer.value = send.value
+        return self._request(transfer)
+
+    def _other_half(self, transfer: _Transfer, own: _Queue, others: _Queue) -> _Transfer | None:
+        """The oldest of another process, with which it is done; without one it is queued."""
+        queue = others[transfer.channel]
+        found = next((each for each in queue if each.process is not self), None)
+        if found is None:
+            own[transfer.channel].append(transfer)
+        else:
+            queue.remove(found)
+            transfer.is_done = found.is_done = True
+        return found
+
+    def _request(self, transfer: _Transfer) -> int:
+        """The number by which a transfer is finished; not 0, which is that of none."""
+        number = next(self.simulation.numbers)
+        self.simulation.transfers[number] = transfer
+        return number
 
     def finish_send(self, request: int) -> None:
         self._finish(request, "send", "for a recv on channel {channel}")
@@ -215,29 +198,19 @@ class _Simulated(Process):
     def _finish(self, request: int, subject: str, awaited: str) -> _Transfer:
         transfer = self.simulation.transfers.pop(request)
         if not transfer.is_done:
-            missing = tuple  # who is meant to be at the other end, nobody has said
-            awaited = awaited.format(channel=transfer.channel)
-            self.wait(_Waiting(transfer, subject, _here(), awaited, missing))
+            # Who is meant to be at the other end, nobody has said.
+            self.wait(lambda: transfer.is_done, subject, awaited.format(channel=transfer.channel))
         return transfer
 
     def next_infeed(self) -> Any:
         if self.items_read == len(self.infeed):
             awaited = f"for an item of its infeed, whose {self.items_read} items have been read"
-            self.wait(_Waiting(None, "infeed", _here(), awaited, tuple))
+            self.wait(lambda: False, "infeed", awaited)
         self.items_read += 1
         return self.infeed[self.items_read - 1]
 
     def put_outfeed(self, value: Any) -> None:
         self.outfeed.append(value)
-
-
-def _take_from_others(queue: deque[_Transfer], process: _Simulated) -> _Transfer | None:
-    """The oldest transfer of another process, taken out of the queue."""
-    for transfer in queue:
-        if transfer.process is not process:
-            queue.remove(transfer)
-            return transfer
-    return None
 
 
 def _raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
@@ -258,70 +231,39 @@ def _listed(members: Sequence[ProcessId]) -> str:
 class Simulation:
     """Processes that run together.
 
-    Attributes:
-        host: what the host holds for each channel: values to be received from it, values that
-            were sent to it.
-        outfeeds: after a run what each process wrote to its outfeed.
+    Args:
+        programs: for each replica and partition a function of nothing.
+        infeeds: for each process, partitions innermost, the items of its infeed.
+        host: what the host holds for each channel: to be received from it, or sent to it.
     """
 
     def __init__(
-        self,
-        programs: Sequence[Sequence[Callable[[], Any]]],
-        infeeds: Sequence[Sequence[Any]],
-        host: dict[int, list[Any]],
+        self, programs: Sequence[Sequence[Program]], infeeds: Sequence[Any], host: dict[int, Any]
     ) -> None:
-        """Sets processes up.
-
-        Args:
-            programs: for each replica and partition a function of nothing.
-            infeeds: for each process, partitions innermost, the items of its infeed.
-            host: see above; it is changed.
-        """
         self.partition_count = len(programs[0])
         self.count = len(programs) * self.partition_count
         self.host = host
         self.is_cancelled = False
         #: Released by the running process when it waits or has ended.
         self.idle = threading.Semaphore(0)
-        self.meetings: dict[Hashable, _Meeting] = {}
-        self.channels: dict[int, _Channel] = {}
+        self.gatherings: dict[Hashable, _Gathering] = {}
+        self.sends: _Queue = defaultdict(deque)
+        self.receives: _Queue = defaultdict(deque)
         self.transfers: dict[int, _Transfer] = {}
-        self._requests = 0
-        self._ready = list(range(self.count))  # a heap
-        flat = [program for row in programs for program in row]
-        self._processes = [
-            _Simulated(self, number, self.partition_count, program)
-            for number, program in enumerate(flat)
-        ]
-        for process, infeed in zip(self._processes, infeeds, strict=True):
-            process.infeed = infeed
+        self.numbers = count(1)
+        pairs = zip(chain.from_iterable(programs), infeeds, strict=True)
+        self._processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
 
     @property
     def outfeeds(self) -> list[list[Any]]:
         """What each process wrote."""
         return [process.outfeed for process in self._processes]
 
-    def make_ready(self, number: int) -> None:
-        """Puts a process that need not wait any more among those that may run."""
-        heapq.heappush(self._ready, number)
-
-    def open_transfer(self, process: _Simulated, channel: int, value: Any = None) -> _Transfer:
-        """A new half of a transfer, which is finished by its number."""
-        self._requests += 1
-        transfer = _Transfer(self._requests, process, channel, value)
-        self.transfers[transfer.number] = transfer
-        return transfer
-
     def run(self) -> list[Any]:
-        """The results of all processes, partitions innermost.
-
-        Raises:
-            DeadlockError: processes wait for ever.
-            Exception: the first that a program raised.
-        """
+        """The results of all processes, partitions innermost, or the first error of one."""
         try:
-            while self._ready:
-                self._let_run(self._processes[heapq.heappop(self._ready)])
+            while ready := next((each for each in self._processes if each.can_run), None):
+                self._let_run(ready)
             if any(not process.is_done for process in self._processes):
                 raise self._deadlock()
         except KeyboardInterrupt as interrupt:
@@ -375,14 +317,12 @@ class Simulation:
 
     def _deadlock(self) -> DeadlockError:
         given = [self._described(process) for process in self._processes if not process.is_done]
-        return explain(
-            DeadlockError,
-            "simulate",
-            f"{len(given)} of {self.count} processes wait for ever",
-            given,
+        problem = f"{len(given)} of {self.count} processes wait for ever"
+        advice = (
             "All members of a group must make the same collective calls, in the same order, as "
-            "often as each other; each recv needs a send of another process on its channel.",
+            "often as each other; each recv needs a send of another process on its channel."
         )
+        return explain(DeadlockError, "simulate", problem, given, advice)
 
     def _described(self, process: _Simulated) -> str:
         waiting = process.waiting

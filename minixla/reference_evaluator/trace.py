@@ -11,16 +11,16 @@ from minixla.core.errors import MinixlaError, ShapeError, explain, too_large
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, shape_of_data
 from minixla.core.snapshots import snapshot
-from minixla.core.tracer import can_be_weak
-from minixla.core.tracing import (
-    Trace,
+from minixla.core.tracer import (
     Tracer,
+    can_be_weak,
     host_array,
     leaked,
     not_a_value,
     shape_of,
     weak_type_of,
 )
+from minixla.core.tracing import Trace
 from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.widening import wide_type, widened
 
@@ -51,10 +51,7 @@ class ReferenceTracer(Tracer):
 class ReferenceTrace(Trace):
     """Evaluates operations at once, in NumPy.
 
-    Args:
-        parent: the trace that was current before.
-        precision: None computes in the declared element types, `"float64"` computes floats and
-            complex numbers in double whatever their declared type.
+    Floats and complex numbers have their declared types, or, with precision `"float64"`, double's.
     """
 
     transformation = "reference"
@@ -65,7 +62,6 @@ class ReferenceTrace(Trace):
         self.widen = precision == "float64"
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The result of the operation's reference rule."""
         if operation.run is not None:
             return operation.run(*operands)
         return self.evaluate(operation, operands)
@@ -91,7 +87,6 @@ class ReferenceTrace(Trace):
         return tuple([self._wrap(operation, data, shape) for data, shape in pairs])
 
     def lift(self, value: Any, subject: str = "reference") -> Any:
-        """`value` as a tracer of this trace, of its declared element type."""
         if isinstance(value, ReferenceTracer) and value._trace is self:
             return value
         if isinstance(value, Tracer):

@@ -63,11 +63,7 @@ def _wide_graph(graph: Graph) -> Graph:
 def _with_own_bits(
     step: Instruction, operands: Sequence[Value], instructions: list[Instruction]
 ) -> dict[int, Value]:
-    """Adds an operation in the types that it is declared for, between conversions.
-
-    Returns:
-        Its results in double, by the identity of the declared ones.
-    """
+    """Adds an operation in its own types, between conversions; gives its results by identity."""
 
     def converted(value: Value, shape: AnyShape) -> Value:
         if value.shape is shape or not isinstance(shape, Shape):

@@ -10,9 +10,8 @@ import numpy as np
 from jax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
-from minixla.core.forward import ForwardTracer
+from minixla.core.forward import ForwardTracer, LinearizeTrace
 from minixla.core.linear import spread
-from minixla.core.partial import LinearizeTrace
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of

@@ -20,7 +20,7 @@ from minixla.core.attributes import (
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
-from minixla.core.processes import ProcessId, current_process
+from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.casting import emit_widened
 
@@ -252,7 +252,8 @@ class Collective(Operation):
         shapes = [f"{each.dtype}{list(each.shape)}" for each in arrays]
         signature = (*shapes, *attributes.items())
         subject, channel = self.builder_name, self.channel_id or 0
-        return current_process().meet(subject, channel, members, value, signature, combine)
+        meeting = Meeting(subject, channel, tuple(members), value, signature, combine)
+        return current_process().meet(meeting)
 
     def check_dimension(self, name: str, operand: Shape, label: str = "C1") -> int:
         """The attribute `name`, a dimension of the operand; refuses others for check `label`."""

@@ -56,6 +56,7 @@ PROGRAMS = [
         ast.Expr,
     ),
     ("y = f'{float(x)} and'", "float(x)", ast.FormattedValue),
+    ("@(lambda z: lambda f: f)(float(x))\ndef f():\n    pass", "float(x)", ast.Call),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.attributes import Attribute, Float, Instance, Sequence, attribute
+from minixla.core.attributes import Attribute, Float, Function, Instance, Sequence, attribute
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
@@ -45,6 +46,12 @@ class Effect(Operation):
 
     def shape(self, operand):
         return operand
+
+
+class Applies(Identity):
+    """Holds a function."""
+
+    function: Any = attribute(Function(), default=None)
 
 
 class Runs(Operation):
@@ -145,6 +152,24 @@ def test_equal_programs(one, other):
 def test_different_programs(one, other):
     assert one != other
     assert other != one
+
+
+@dataclasses.dataclass
+class Unhashable:
+    """A function that is equal to others, and has no hash."""
+
+    number: int
+
+    def __call__(self):
+        return self.number
+
+
+def test_functions_without_a_hash_are_compared_too():
+    one, same, other = [
+        graph_of(lambda x, number=number: [Applies(function=Unhashable(number))(x)])
+        for number in (1, 1, 2)
+    ]
+    assert one == same != other
 
 
 def test_a_graph_is_no_other_object():

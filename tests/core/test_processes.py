@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from minixla.core.errors import DeadlockError
-from minixla.core.processes import Process, current_process, running_on
+from minixla.core.processes import Meeting, Process, current_process, running_on
 
 
 def test_alone_unless_something_else_runs():
@@ -26,13 +26,16 @@ def test_alone_unless_something_else_runs():
 
 
 def test_it_meets_itself():
-    assert Process().meet("all_reduce", 0, [(0, 0)], 5, (), lambda values: [*values, 6]) == [5, 6]
+    assert Process().meet(Meeting("f", 0, ((0, 0),), 5, (), lambda each: [*each, 6])) == [5, 6]
 
 
 @pytest.mark.parametrize(
     ("call", "phrase"),
     [
-        (lambda p: p.meet("f", 0, [(0, 0), (2, 1)], 0, (), list), "f: .* partition) .2, 1."),
+        (
+            lambda p: p.meet(Meeting("f", 0, ((0, 0), (2, 1)), 0, (), list)),
+            "f: .* partition) .2, 1.",
+        ),
         (lambda p: p.start_send(4, 0, False), "send: .* a recv on channel 4"),
         (lambda p: p.start_receive(4, False), "recv: .* a send on channel 4"),
         (lambda p: p.finish_receive(7), "recv: .* a value of the host on channel 7"),

@@ -272,26 +272,23 @@ def test_skipped_packages(tmp_path, monkeypatch):
     from minixla.core import source as source_module
 
     monkeypatch.setattr(source_module, "_SKIPPED", list(source_module._SKIPPED))
+    monkeypatch.setattr(source_module, "_IS_USER_FILE", dict(source_module._IS_USER_FILE))
     function = compiled("def f(x):\n    return ops.tanh(x)\n", str(tmp_path / "library.py"))
     assert source_of(function).file == str(tmp_path / "library.py")
     skip_package(str(tmp_path))
     assert source_of(function).file == __file__
-    monkeypatch.undo()
-    source_module._IS_USER_FILE.clear()
 
 
 def test_callers_of_an_entry_point_are_no_users(monkeypatch):
     from minixla.core import source as source_module
 
-    monkeypatch.setattr(source_module, "_ENTRANCES", set(source_module._ENTRANCES))
+    monkeypatch.setattr(source_module, "_IS_USER_FILE", dict(source_module._IS_USER_FILE))
     entrance = compiled("def f(x):\n    return x()\n", "/entry/point.py")
     assert entrance(find_source).file == "/entry/point.py"
     skip_callers("/entry/point.py")
     assert [entrance(find_source), entrance(find_source)] == [None, None]
     assert entrance(lambda: find_source()).file == __file__, "what it calls may be the user's"
     assert not is_user_file("/entry/point.py") and is_user_file(__file__)
-    monkeypatch.undo()
-    source_module._IS_USER_FILE.clear()
 
 
 def test_compiled_programs_carry_the_lines():
