@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from minixla.core.graph import Graph, Instruction
+from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import Shape
 from minixla.engine import run_graph
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, summed
@@ -73,12 +73,7 @@ class CostReport(Report):
 
 
 def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:
-    """What a program costs.
-
-    Args:
-        graph: the program.
-        with_xla: whether XLA compiles it, to say what it thinks.
-    """
+    """What a program costs, ours and, where XLA is to compile it, XLA's."""
     graph = inlined(graph).pruned()
     memory = {
         "arguments": byte_count(graph.input_shapes),
@@ -97,38 +92,27 @@ def _rows(graph: Graph) -> list[CostRow]:
     return sorted(rows, key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
 
 
+@remembered
 def peak_bytes(graph: Graph) -> int:
     """The most bytes of values that are needed at one time, arguments and results included.
 
     Values live from the instruction that makes them to the last that reads them; arguments always.
     Programs that an instruction runs need theirs besides.
     """
-    return graph.remembered("peak_bytes", _peak, graph)
-
-
-def _peak(graph: Graph) -> int:
     steps = graph.pruned().instructions
-    last: dict[int, int] = {}
-    for number, step in enumerate(steps):
-        last.update((id(value), number) for value in step.operands)
-    last.update((id(value), len(steps)) for value in graph.outputs)
-    last.update((id(value), len(steps)) for value in graph.inputs)
+    last = {value: number for number, step in enumerate(steps) for value in step.operands}
+    last |= dict.fromkeys([*graph.outputs, *graph.inputs], len(steps))
     ends: list[list[int]] = [[] for _ in range(len(steps) + 1)]
     living = peak = byte_count(graph.input_shapes)
     for number, step in enumerate(steps):
         sizes = [byte_count([shape]) for shape in step.shapes]
         for value, size in zip(step.results, sizes, strict=True):
-            ends[last.get(id(value), number)].append(size)
+            ends[last.get(value, number)].append(size)
         living += sum(sizes)
-        peak = max(peak, living + _inner(step))
+        inner = [peak_bytes(each) - byte_count(each.input_shapes) for each in step.op.computations]
+        peak = max(peak, living + max(inner, default=0))
         living -= sum(ends[number])
     return peak
-
-
-def _inner(step: Instruction) -> int:
-    """What the programs that an instruction runs need besides its operands."""
-    inner = [peak_bytes(each) - byte_count(each.input_shapes) for each in step.op.computations]
-    return max(inner, default=0)
 
 
 def _by_xla(graph: Graph) -> dict[str, float]:
@@ -143,8 +127,8 @@ def _by_xla(graph: Graph) -> dict[str, float]:
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         return {}
     costs = compiled.cost_analysis() or {}
-    names = {"flops": "flops", "transcendentals": "transcendentals", "bytes": "bytes accessed"}
-    found = {name: costs.get(theirs) for name, theirs in names.items()}
+    theirs = ("flops", "transcendentals", "bytes accessed")
+    found = {name.split()[0]: costs.get(name) for name in theirs}
     memory = compiled.memory_analysis()
     if memory is not None:
         sizes = memory.argument_size_in_bytes, memory.output_size_in_bytes

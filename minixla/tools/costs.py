@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
@@ -56,14 +56,12 @@ def byte_count(shapes: Sequence[AnyShape]) -> int:
     return sum(-(-count * (8 if bits == 1 else bits) // 8) for count, bits in pairs)
 
 
-def _arrays(shapes: Sequence[AnyShape]) -> list[Shape]:
-    found: list[Shape] = []
+def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
     for shape in shapes:
         if isinstance(shape, TupleShape):
-            found.extend(_arrays(shape.elements))
+            yield from _arrays(shape.elements)
         elif isinstance(shape, Shape):
-            found.append(shape)
-    return found
+            yield shape
 
 
 def summed(costs: Iterable[Cost]) -> Cost:
@@ -71,11 +69,10 @@ def summed(costs: Iterable[Cost]) -> Cost:
     return functools.reduce(Cost.plus, costs, Cost())
 
 
+@remembered
 def graph_cost(graph: Graph) -> Cost:
     """The sum over its instructions that results depend on."""
-    return graph.remembered(
-        "cost", lambda: summed(map(instruction_cost, graph.pruned().instructions))
-    )
+    return summed(map(instruction_cost, graph.pruned().instructions))
 
 
 def instruction_cost(step: Instruction) -> Cost:

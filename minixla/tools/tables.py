@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from html import escape
 from typing import Any, NamedTuple
@@ -52,10 +53,10 @@ class Table(NamedTuple):
 
     def html(self) -> str:
         """The table in HTML."""
-        lines = [_html_line("<tr>", "th", self.header)]
+        style = ' style="font-weight:bold;color:#b00020"'
+        lines = [_html_line("", "th", self.header)]
         for number, row in enumerate(self.rows):
-            style = ' style="font-weight:bold;color:#b00020"' if number in self.marked else ""
-            lines.append(_html_line(f"<tr{style}>", "td", row))
+            lines.append(_html_line(style if number in self.marked else "", "td", row))
         return f"<table>{''.join(lines)}</table>"
 
 
@@ -69,15 +70,17 @@ def _is_number(cell: str) -> bool:
     return set(cell.replace(",", "")) <= _NUMERIC or cell in ("inf", "nan")
 
 
-def _html_line(start: str, kind: str, cells: Sequence[str]) -> str:
-    return f"{start}{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"
+def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
+    inside = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
+    return f"<tr{style}>{inside}</tr>"
 
 
-class Report:
-    """What has a title, tables and notes below them, and is shown as text or HTML."""
+class Report(ABC):
+    """What is shown as text or HTML: a title, tables, and notes below them."""
 
+    @abstractmethod
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        raise NotImplementedError("a report says what is shown of it")
+        """The three."""
 
     def __str__(self) -> str:
         title, tables, notes = self._shown()
@@ -88,7 +91,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         title, tables, notes = self._shown()
-        parts = [table.html() for table in tables] + [
-            f"<pre>{escape(each)}</pre>" for each in notes
-        ]
-        return f"<div><b>{escape(title)}</b>{''.join(parts)}</div>"
+        below = [f"<pre>{escape(note)}</pre>" for note in notes]
+        parts = "".join([*[table.html() for table in tables], *below])
+        return f"<div><b>{escape(title)}</b>{parts}</div>"
