@@ -17,7 +17,7 @@ from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary
-from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.compositions import Composed, composed_program
 
 
 class Cost(NamedTuple):
@@ -81,7 +81,7 @@ def instruction_cost(step: Instruction) -> Cost:
     if rule is not None:
         return rule(step)
     if isinstance(step.op, Composed):
-        return graph_cost(program_of(step.op, tuple(_shapes(step.operands))))
+        return graph_cost(composed_program(step.op, tuple(_shapes(step.operands))))
     if isinstance(step.op, FloatUnary):
         return _function(step)
     if isinstance(step.op, Elementwise):

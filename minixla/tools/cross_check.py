@@ -18,7 +18,7 @@ from minixla.tools.checked_programs import KINDS, CheckedFunction, Opinion
 from minixla.tools.comparison import Comparison, real_part_info, relative_error
 from minixla.tools.derivative_check import check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
-from minixla.tools.graph_parts import needed_for
+from minixla.tools.graph_parts import needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
 from minixla.tools.opinions import Opinions
 from minixla.tools.progress import shown_progress
@@ -228,8 +228,8 @@ class _Checked:
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if value not in self.measured.spread:
             return False
-        shape: Any = value.shape
-        if shape.element_type.real.bits < 64 and comparison.ulp <= 1:
+        kind = type_of(value)
+        if kind.real.bits < 64 and comparison.ulp <= 1:
             return False
         precision = self._coarsest(value)
         worst, error = comparison.relative, comparison.error
@@ -239,7 +239,7 @@ class _Checked:
             worst = max(worst, relative_error(spread, truth))
             error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
-        tiny = float(real_part_info(shape.dtype).smallest_normal)
+        tiny = float(real_part_info(kind.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:

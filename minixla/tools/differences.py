@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +26,7 @@ def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray
 
 
 class Leaf(NamedTuple):
-    """An array of floats or complex numbers that a function takes or gives.
-
-    Attributes:
-        name: what messages call it, `args[0]['w']`.
-        shape: its shape.
-        is_number: whether it is a Python number.
-    """
+    """An array of floats or complex numbers, or a Python number, and what messages call it."""
 
     name: str
     shape: Shape
@@ -39,18 +34,12 @@ class Leaf(NamedTuple):
 
 
 class Space:
-    """Arrays as one vector, of which each has a part.
-
-    Attributes:
-        leaves: the arrays.
-        parts: where each lies.
-    """
+    """Arrays as one vector, of which each has one of the `parts`."""
 
     def __init__(self, leaves: Sequence[Leaf]) -> None:
         self.leaves = list(leaves)
         self._sizes = [leaf.shape.size for leaf in leaves]
-        ends = np.cumsum(self._sizes, dtype=int)
-        self.parts = [slice(end - size, end) for end, size in zip(ends, self._sizes, strict=True)]
+        self.parts = [slice(*ends) for ends in pairwise(accumulate(self._sizes, initial=0))]
 
     def vector(self, arrays: Sequence[Any]) -> np.ndarray:
         """The arrays in double, one after the other."""
@@ -87,8 +76,8 @@ class Space:
     def coordinates(self) -> list[int]:
         """The numbers of the real coordinates: of all elements, then of their imaginary parts."""
         is_complex = self.spread([leaf.shape.element_type.is_complex for leaf in self.leaves])
-        size = len(is_complex)
-        return [*range(size), *(size + int(each) for each in np.flatnonzero(is_complex))]
+        imaginary = len(is_complex) + np.flatnonzero(is_complex)
+        return [*range(len(is_complex)), *imaginary.tolist()]
 
     def only(self, coordinates: Sequence[int], vector: np.ndarray | None = None) -> np.ndarray:
         """A vector that is zero but for some coordinates: a single one is 1, others `vector`'s."""
@@ -235,9 +224,10 @@ class Point:
             tangent = self.inputs.rounded(np.where(np.isfinite(values), way, 0))
             high, low = (self.outputs.vector(self.call(*each)) for each in (after, before))
             middle = np.where(high == low, 0, high - low) / (2 * step)
-            largest = np.maximum(np.abs(high), np.abs(low))
-            rounding = self.roundings * self.outputs.precision * largest / step
-            allowed = self.tolerance(middle) + (rounding if self.roundings else 0)
+            allowed = self.tolerance(middle)
+            if self.roundings:
+                largest = np.maximum(np.abs(high), np.abs(low))
+                allowed = allowed + self.roundings * self.outputs.precision * largest / step
             corners = np.zeros(len(middle))
             if not self.is_smooth:
                 corners = 2 * np.abs(high - 2 * self.results + low) / step

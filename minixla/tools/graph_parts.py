@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
@@ -25,6 +26,11 @@ def is_array(value: Value) -> bool:
 def is_inexact(shape: AnyShape) -> bool:
     """Whether it is the shape of an array of floats or complex numbers."""
     return isinstance(shape, Shape) and shape.element_type.is_inexact
+
+
+def type_of(value: Value) -> ElementType:
+    """The element type of an array."""
+    return cast(Shape, value.shape).element_type
 
 
 def inexact_part(

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools import graph_parts
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import absolute_error, relative_error
 from minixla.tools.evaluators import REFERENCE, NotEvaluated
-from minixla.tools.graph_parts import inlined, inner_runs, is_array
+from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
 from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import Measured, declared_values, precision_of
 from minixla_ops.programs.compositions import Composed
@@ -84,7 +83,7 @@ class Search:
         known = [each for each in step.results if each in self.measured.spread and each in values]
         if not known:
             return 0.0, 0.0
-        precisions = [precision_of(_element_type(each)) for each in known]
+        precisions = [precision_of(type_of(each)) for each in known]
         before = [self._error(each, values) for each in step.operands]
         return max(*precisions, *before, 0.0), max(self._error(each, values) for each in known)
 
@@ -95,7 +94,7 @@ class Search:
             return 0.0
         truth = self.measured.truth[value]
         error = absolute_error(values[value], truth)
-        if _element_type(value).real.bits == 64:
+        if type_of(value).real.bits == 64:
             error = np.maximum(error, spread)
         return relative_error(error, truth)
 
@@ -113,11 +112,6 @@ class Search:
     def _finding(self, step: Instruction, kind: str, text: str) -> Finding:
         number = self.measured.graph.instructions.index(step)
         return Finding(kind, explanation=text).at(step, number, self.kind)
-
-
-def _element_type(value: Value) -> ElementType:
-    shape: Any = value.shape
-    return shape.element_type
 
 
 def known_error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import minixla_ops as ops
@@ -79,15 +79,11 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     batch = missing.get("batch", "rule" if has_batch else "loop")
     if not operation.operands and not operation.missing_rules:
         batch = "none: it has no operands"
-    return {
-        "stablehlo": missing.get("stablehlo", form),
-        "shape": missing.get("shape", yes.get("shape", "")),
-        "reference": missing.get("reference", yes.get("reference", "")),
-        "jvp": jvp,
-        "reverse": declared or missing.get("transpose", reverse),
-        "batch": batch,
-        "source": f"{operation.__module__.replace('.', '/')}.py",
-    }
+    source = f"{operation.__module__.replace('.', '/')}.py"
+    shape, reference = (missing.get(rule, yes.get(rule, "")) for rule in ("shape", "reference"))
+    reverse = declared or missing.get("transpose", reverse)
+    cells = missing.get("stablehlo", form), shape, reference, jvp, reverse, batch, source
+    return dict(zip(_COLUMNS, cells, strict=True))
 
 
 def operation_rows() -> list[Row]:
@@ -101,7 +97,9 @@ def operation_rows() -> list[Row]:
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
     found = list(map(_cells, operations))
-    cells = {column: _joined(each[column] for each in found) for column in _COLUMNS}
+    # What several operations of one entry have: empty where one of them lacks it.
+    several = {column: dict.fromkeys(each[column] for each in found) for column in _COLUMNS}
+    cells = {column: "" if "" in each else " / ".join(each) for column, each in several.items()}
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)
 
@@ -110,21 +108,13 @@ def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
 _COLUMNS = ("stablehlo", "shape", "reference", "jvp", "reverse", "batch", "source")
 
 
-def _joined(cells: Iterable[str]) -> str:
-    """What several operations of one entry have: empty where one of them lacks it."""
-    found = dict.fromkeys(cells)
-    return "" if "" in found else " / ".join(found)
-
-
-def as_json(rows: Sequence[Row]) -> str:
-    """The table as a JSON list of objects."""
-    return json.dumps([row._asdict() for row in rows], indent=1)
-
-
 def show(options: argparse.Namespace) -> int:
-    """Prints the table, as text or as options say."""
-    form = as_json if options.json else as_markdown if options.markdown else as_text
-    print(form(operation_rows()))
+    """Prints the table as text, as a JSON list of objects, or as a page."""
+    rows = operation_rows()
+    if options.json:
+        print(json.dumps([row._asdict() for row in rows], indent=1))
+    else:
+        print(as_markdown(rows) if options.markdown else as_text(rows))
     return 0
 
 

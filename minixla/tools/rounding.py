@@ -28,7 +28,7 @@ from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.comparison import Comparison, compared, real_part_info, ulp_size, wide
 from minixla.tools.costs import operations_per_element
-from minixla.tools.graph_parts import is_inexact, showing
+from minixla.tools.graph_parts import is_inexact, showing, type_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
@@ -98,11 +98,10 @@ class Measured:
             pairs = zip(step.results, _outcome(trace, step, read), strict=True)
             for value, exact in compress(pairs, inexact):
                 given = self.reference[value]
-                shape: Any = value.shape
-                if shape.element_type.real.bits == 64:
-                    mask = _seems_rounded(step, given, self.reference)
-                else:
-                    with np.errstate(all="ignore"):
+                with np.errstate(all="ignore"):
+                    if type_of(value).real.bits == 64:
+                        mask = _seems_rounded(step, given, self.reference)
+                    else:
                         is_nan = np.isnan(given) & np.isnan(exact.data)
                         mask = (wide(given) != exact.data) & ~is_nan
                 if mask.any():
@@ -112,8 +111,8 @@ class Measured:
     def _disturbed(self, generator: np.random.Generator) -> Values:
         """The values in double where what is rounded is moved at random, by about as much."""
 
-        def moved(data: np.ndarray, value: Any, size: float) -> np.ndarray:
-            unit = size * precision_of(value.shape.element_type)
+        def moved(data: np.ndarray, value: Value, size: float) -> np.ndarray:
+            unit = size * precision_of(type_of(value))
             return data * (1 + generator.uniform(-1, 1, data.shape) * unit)
 
         def operand(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
@@ -133,8 +132,7 @@ class Measured:
 
     def bound(self, value: Value) -> np.ndarray:
         """How far an element of a float or complex value may be from `truth`."""
-        shape: Any = value.shape
-        kind = shape.element_type
+        kind = type_of(value)
         factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
         ulp = ulp_size(self.truth[value], kind.dtype)
         smallest = float(real_part_info(kind.dtype).smallest_normal)
@@ -204,8 +202,7 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
     """
     operands = [values[value] for value in step.operands if is_inexact(value.shape)]
     known = np.concatenate([np.ravel(np.asarray(each)) for each in operands] or [np.zeros(0)])
-    with np.errstate(all="ignore"):
-        is_known = np.isin(np.abs(given), np.abs(known))
-        if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
-            return ~is_known
-        return ~(is_known | np.isfinite(given) & (np.round(given) == given))
+    is_known = np.isin(np.abs(given), np.abs(known))
+    if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
+        return ~is_known
+    return ~(is_known | np.isfinite(given) & (np.round(given) == given))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 from minixla.core.derived import batched_graph, jvp_graph
@@ -29,32 +30,33 @@ class Composed(Operation):
         raise self.lacks("composition")
 
     def reference(self, *operands):
-        return as_results(
-            reference_graph(program_of(self, tuple(map(shape_of, operands))), operands)
-        )
+        program = composed_program(self, tuple(map(shape_of, operands)))
+        return as_results(reference_graph(program, operands))
 
     def stablehlo(self, emit, operands, shapes, results):
-        return Call(program_of(self, tuple(shapes))).stablehlo(emit, operands, shapes, results)
+        return Call(composed_program(self, tuple(shapes))).stablehlo(
+            emit, operands, shapes, results
+        )
 
     def jvp(self, primals, tangents, results):
         shapes = tuple(map(shape_of, primals))
         active = tuple([tangent is not None for tangent in tangents])
         graph, flags = _derivative(self, shapes, active)
-        given = [tangent for tangent in tangents if tangent is not None]
-        tangents_out = tuple(spread(flags, evaluate_graph(graph, [*primals, *given])))
+        given = [*primals, *compress(tangents, active)]
+        tangents_out = tuple(spread(flags, evaluate_graph(graph, given)))
         return tangents_out if type(results) is tuple else tangents_out[0]
 
     def batch(self, operands, dimensions):
         shapes = member_shapes(operands, dimensions)
         size = batch_size(operands, dimensions)
-        graph, places = batched_graph(program_of(self, shapes), tuple(dimensions), size)
+        graph, places = batched_graph(composed_program(self, shapes), tuple(dimensions), size)
         results = evaluate_graph(graph, operands)
         is_single = type(self.infer(shapes)) is not tuple
         return (results[0], places[0]) if is_single else (tuple(results), places)
 
 
 @lru_cache(maxsize=1024)
-def program_of(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
+def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
     """The composition as a graph."""
     return kept_program(operation.composition, shapes, operation.builder_name)
 
@@ -64,7 +66,7 @@ def _derivative(
     operation: Composed, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
-    derived = jvp_graph(program_of(operation, shapes), active)
+    derived = jvp_graph(composed_program(operation, shapes), active)
     graph = derived.graph
     tangents = graph.outputs[len(derived.active_outputs) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
