@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import compress
 from typing import Any
 
@@ -54,7 +55,8 @@ class CheckedFunction:
 
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
-        self._programs: dict[str, Program] = {}
+        #: The program of a kind, calls unfolded.
+        self.program = cache(self._made)
         self.graph = mx.make_graph(flat)(*leaves)
         self._refuse()
         shapes: list[Any] = [*self.graph.input_shapes, *self.graph.output_shapes]
@@ -98,20 +100,12 @@ class CheckedFunction:
     def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
         """What the outputs of a program are called in reports, and their shapes."""
         if kind == "vjp":
-            what, found = (
-                "gradient of ",
-                zip(self.input_names, self.graph.input_shapes, strict=True),
-            )
+            names, shapes, what = self.input_names, self.graph.input_shapes, "gradient of "
         else:
+            names, shapes = self.output_names, self.graph.output_shapes
             what = "tangent of " if kind == "jvp" else ""
-            found = zip(self.output_names, self.graph.output_shapes, strict=True)
-        return [(what + name, s) for name, s in found if kind == "result" or is_inexact(s)]
-
-    def program(self, kind: str) -> Program:
-        """The program of a kind, calls unfolded."""
-        if kind not in self._programs:
-            self._programs[kind] = self._made(kind)
-        return self._programs[kind]
+        pairs = zip(names, shapes, strict=True)
+        return [(what + name, s) for name, s in pairs if kind == "result" or is_inexact(s)]
 
     def _made(self, kind: str) -> Program:
         graph, operands = self.graph, [*self.operands, *self.directions.get(kind, ())]
@@ -137,11 +131,7 @@ class CheckedFunction:
         return list(package.vjp(part, *point)[1](list(directions)))
 
     def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, Opinion]:
-        """What a JAX function gives for the same arguments and directions, by kind of program.
-
-        Raises:
-            TransformError: its results differ in number, type or shape.
-        """
+        """What a JAX function gives for the same arguments and directions, by kind of program."""
 
         def flat(*given: Any) -> list[Any]:
             return flatten(against(*tree_unflatten(self._tree, given)))[0]
@@ -173,6 +163,7 @@ class CheckedFunction:
         ours = list(self.graph.output_shapes)
         if theirs != ours:
             problem = "the JAX function gives other results than the function"
-            given = [f"ours: {', '.join(map(str, ours))}", f"JAX's: {', '.join(map(str, theirs))}"]
+            sides = {"ours": ours, "JAX's": theirs}
+            given = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
             advice = "Both must give as many arrays, of the same types and shapes."
             raise explain(TransformError, _SUBJECT, problem, given, advice)

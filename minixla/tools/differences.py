@@ -104,8 +104,7 @@ class Agreement(NamedTuple):
 
     Attributes:
         derivative, difference: the two numbers where they are worst, for a direction of length 1.
-        allowed: how far they may be apart.
-        excess: the error over what is allowed: more than 1 is too much.
+        allowed, excess: how far they may be apart, and the error over it: 1 is allowed.
         relative: the largest error over the largest number.
         element: where they are worst, of the part that is compared.
     """

@@ -29,14 +29,7 @@ _MOST_TRIED = 200
 
 
 class Search:
-    """The values of a program in every evaluator, for finding where they part.
-
-    Attributes:
-        kind: of the program, as findings call it.
-        measured: the program in the reference and in double.
-        opinions: the evaluators that are asked.
-        values: for each that could be asked, every array of the program.
-    """
+    """The `values` of a program of a kind in every evaluator that could be asked."""
 
     def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
         self.kind = kind
@@ -102,11 +95,8 @@ class Search:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
         for step in self.off(name):
             if any(v not in self.measured.spread for v in step.results if is_array(v)):
-                text = (
-                    f"rounding decides {step.op.builder_name} otherwise in {name}; on the same "
-                    "operands all agree"
-                )
-                return self._finding(step, "decision", text)
+                text = f"rounding decides {step.op.builder_name} otherwise in {name}"
+                return self._finding(step, "decision", f"{text}; on the same operands all agree")
         return None
 
     def _finding(self, step: Instruction, kind: str, text: str) -> Finding:

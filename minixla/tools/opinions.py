@@ -67,11 +67,9 @@ def _in_words(array: np.ndarray) -> str:
 
 
 class Opinions:
-    """Evaluators, each of which reads equal programs once and judges equal instructions once.
+    """Evaluators, who read equal programs once and judge equal instructions once.
 
-    Attributes:
-        evaluators: who is asked, the reference first.
-        readers: the names of those who read the StableHLO form.
+    `readers` are the names of those who read the StableHLO form.
     """
 
     def __init__(self, asked: Sequence[Evaluator]) -> None:
@@ -92,10 +90,7 @@ class Opinions:
     ) -> Finding | None:
         """Who is wrong about an instruction on some operands; None: nobody, or nothing to compare.
 
-        Args:
-            step: the instruction.
-            operands: what it is given.
-            is_new: whether evaluators are asked where it has not been judged before.
+        Unless it may be new, evaluators are not asked where it has not been judged before.
         """
         program = alone_at(step, operands)
         if program is None:
@@ -208,9 +203,7 @@ def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str
 def _blamed(camp: Sequence[str], readers: frozenset[str]) -> list[str]:
     """What those of a camp may have wrong in common, or each by itself.
 
-    Args:
-        camp: who.
-        readers: all who were asked and read the StableHLO form.
+    `readers` are all who were asked and read the StableHLO form.
     """
     names = {REFERENCE: "reference rule"}
     wrong = readers.intersection(camp)

@@ -33,13 +33,7 @@ def shown_number(value: float | None) -> str:
 
 
 class Table(NamedTuple):
-    """Rows of cells.
-
-    Attributes:
-        header: what the columns are called.
-        rows: the cells of each.
-        marked: the numbers of rows that stand out in HTML.
-    """
+    """Rows of cells below their header; marked ones, by number, stand out in HTML."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]

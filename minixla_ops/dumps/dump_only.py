@@ -13,12 +13,11 @@ import minixla_ops as ops
 from minixla.core import attributes
 from minixla.core.attributes import Instance, Integer, Integers, ShapeAttribute, Text, attribute
 from minixla.core.batching import BatchTracer
-from minixla.core.element_types import element_type
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import current_trace, under
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.compositions import Composed, composed_program
@@ -39,11 +38,6 @@ class Internal(Composed):
 
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
-
-    def reference(self, *operands):
-        shapes = tuple(map(_shape_of_data, operands))
-        (result,) = reference_graph(composed_program(self, shapes), operands)
-        return result
 
     def stablehlo(self, emit, operands, shapes, results):
         return emit.expand(composed_program(self, tuple(shapes)), operands)
@@ -73,15 +67,6 @@ class Internal(Composed):
 def result_of(operation: Operation, *operands: AnyShape) -> Any:
     """The shape of an operation's result, or a tuple of them."""
     return operation.infer(operands)
-
-
-def _shape_of_data(data: Any) -> AnyShape:
-    """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
-    if data is None:
-        return TOKEN
-    if isinstance(data, tuple):
-        return TupleShape(map(_shape_of_data, data))
-    return Shape(element_type(data.dtype), data.shape)
 
 
 def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:

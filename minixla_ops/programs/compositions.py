@@ -8,10 +8,11 @@ from itertools import compress
 from typing import Any
 
 from minixla.core.derived import batched_graph, jvp_graph
+from minixla.core.element_types import element_type
 from minixla.core.graph import Graph
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -30,7 +31,7 @@ class Composed(Operation):
         raise self.lacks("composition")
 
     def reference(self, *operands):
-        program = composed_program(self, tuple(map(shape_of, operands)))
+        program = composed_program(self, tuple(map(_shape_of_data, operands)))
         return as_results(reference_graph(program, operands))
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -53,6 +54,15 @@ class Composed(Operation):
         results = evaluate_graph(graph, operands)
         is_single = type(self.infer(shapes)) is not tuple
         return (results[0], places[0]) if is_single else (tuple(results), places)
+
+
+def _shape_of_data(data: Any) -> AnyShape:
+    """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
+    if data is None:
+        return TOKEN
+    if isinstance(data, tuple):
+        return TupleShape(map(_shape_of_data, data))
+    return Shape(element_type(data.dtype), data.shape)
 
 
 @lru_cache(maxsize=1024)
