@@ -183,11 +183,6 @@ def _fft(step: Instruction) -> Cost:
     return Cost(factor * count * _logarithm(math.prod(step.op.fft_length)), 0, _traffic(step))
 
 
-def _random_bits(step: Instruction) -> Cost:
-    # Threefry: 20 rounds of three operations and five key injections, for two words.
-    return Cost(36 * element_count(step.shapes), 0, byte_count(step.shapes))
-
-
 def _branches(step: Instruction) -> Cost:
     """That of the branch that costs most."""
     return max(map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes))
@@ -229,7 +224,10 @@ _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "Fft": _fft,
     "Cholesky": _flops(lambda step: _sizes(step.operands[0])[-1], over=3),
     "TriangularSolve": _flops(lambda step: _sizes(step.operands[0])[-1]),
-    "RngBitGenerator RngUniform RngNormal": _random_bits,
+    # Threefry: 20 rounds of three operations and five key injections, for two words.
+    "RngBitGenerator RngUniform RngNormal": lambda step: Cost(
+        36 * element_count(step.shapes), 0, byte_count(step.shapes)
+    ),
     "Conditional": _branches,
     "While": _loop,
 }

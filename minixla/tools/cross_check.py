@@ -70,40 +70,40 @@ def cross_check(
             evaluator gives other results than the graph has.
     """
     checked_function(fun, "cross_check")
-    opinions = Opinions(all_evaluators(evaluators))
+    asked = all_evaluators(evaluators)
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
         theirs = {} if against is None else function.run_jax(against, gradients)
-        return _check(function, gradients, theirs, opinions, say)
+        return _check(function, gradients, theirs, Opinions(asked, say))
 
 
 def _check(
-    function: CheckedFunction,
-    gradients: bool,
-    theirs: dict[str, Opinion],
-    opinions: Opinions,
-    say: Callable[[str], None],
+    function: CheckedFunction, gradients: bool, theirs: dict[str, Opinion], opinions: Opinions
 ) -> CrossCheckReport:
     rows: list[Row] = []
     findings: list[Finding] = []
     has_derivatives = gradients and function.has_derivatives
     for kind in KINDS if has_derivatives else ["result"]:
-        say(f"the {KINDS[kind]}")
+        opinions.say(f"the {KINDS[kind]}")
         program, named = function.program(kind), function.named_outputs(kind)
         if isinstance(program, str):
             rows += [Row(name, str(shape), "all", note=program) for name, shape in named]
             continue
-        checked = _Checked(kind, program, opinions, say)
+        checked = _Checked(kind, program, opinions)
         rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
     if has_derivatives:
-        say(DIFFERENCES)
-        compared_rows, wrong = check_derivatives(function, opinions, say)
+        opinions.say(DIFFERENCES)
+        compared_rows, wrong = check_derivatives(function, opinions)
         rows += compared_rows
         findings += wrong
-    if any(row.evaluator == JAX and row.verdict == "parts" for row in rows) and not findings:
-        findings.append(_jax_differs(rows))
+    names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
+    if names and not findings:
+        text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree"
+        is_compared = any(row.evaluator == DIFFERENCES for row in rows)
+        text += ", finite differences too" if is_compared else ""
+        findings.append(Finding("whole", suspects=(JAX,), explanation=text))
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
 
 
@@ -111,20 +111,18 @@ class _Checked:
     """One program, evaluated by all; `findings`: where evaluators part."""
 
     def __init__(
-        self,
-        kind: str,
-        program: tuple[Graph, list[np.ndarray]],
-        opinions: Opinions,
-        say: Callable[[str], None],
+        self, kind: str, program: tuple[Graph, list[np.ndarray]], opinions: Opinions
     ) -> None:
         self._kind = kind
         self._opinions = opinions
-        self._say = lambda step: say(f"the {KINDS[kind]}: {step}")
         self._say(REFERENCE)
         self.graph = program[0]
         self.measured = Measured(*program)
         self.findings: list[Finding] = []
         self._is_wrong = False
+
+    def _say(self, step: str) -> None:
+        self._opinions.say(f"the {KINDS[self._kind]}: {step}")
 
     def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
         """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
@@ -136,7 +134,9 @@ class _Checked:
             if not isinstance(results, str)
         }
         is_off = any(each.excess > 1 for row in comparisons.values() for each in row)
-        self._is_wrong = is_off and self._found(self._wrong_step())
+        if is_off:
+            known = known_error(self._kind, self.graph, self.measured.reference, self._opinions)
+            self._is_wrong = self._found(known or wrong_step(self._search))
         for index, (name, shape) in enumerate(named):
             for evaluator, results in given.items():
                 place = name, str(shape), evaluator
@@ -169,12 +169,6 @@ class _Checked:
         """Notes a finding, if there is one."""
         self.findings += filter(None, [finding])
         return finding is not None
-
-    def _wrong_step(self) -> Finding | None:
-        """An instruction that one evaluator gets wrong."""
-        reference = self.measured.reference
-        found = known_error(self._kind, self.graph, reference, self._opinions)
-        return found or wrong_step(self._search)
 
     @functools.cached_property
     def _search(self) -> Search:
@@ -259,19 +253,17 @@ class _Checked:
         return largest <= _FEW * share * float(spread.max(initial=0.0))
 
 
-def _jax_differs(rows: Sequence[Row]) -> Finding:
-    names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
-    too = ", finite differences too" if any(row.evaluator == DIFFERENCES for row in rows) else ""
-    text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree{too}"
-    return Finding("whole", "result", suspects=(JAX,), explanation=text)
-
-
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Each error once, at the first place where it was found."""
-    found: dict[Any, list[Finding]] = {}
+    errors: dict[Any, list[Finding]] = {}
     for each in findings:
-        found.setdefault(_error(each), []).append(each)
-    return [_with_others(*same) for same in found.values()]
+        errors.setdefault(_error(each), []).append(each)
+    found = []
+    for first, *others in errors.values():
+        count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
+        text = f"{first.explanation}; so too at {count}"
+        found.append(first._replace(explanation=text) if others else first)
+    return found
 
 
 def _error(finding: Finding) -> tuple[Any, ...]:
@@ -287,10 +279,3 @@ def _error(finding: Finding) -> tuple[Any, ...]:
 
 
 _RULES = {"reference rule", "StableHLO form", "derivative rule"}
-
-
-def _with_others(first: Finding, *others: Finding) -> Finding:
-    if not others:
-        return first
-    count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
-    return first._replace(explanation=f"{first.explanation}; so too at {count}")

@@ -34,20 +34,20 @@ _ROUNDINGS = 64
 
 
 def check_derivatives(
-    function: CheckedFunction, opinions: Opinions, say: Callable[[str], None]
+    function: CheckedFunction, opinions: Opinions
 ) -> tuple[list[Row], list[Finding]]:
     """A row for each derivative that there is, and a finding for each rule that is wrong.
 
     The evaluators tell a wrong derivative from a wrong function.
     """
     rows = []
-    for _, name, shape, agreement in _agreements(function, say):
+    for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
         shares = agreement.relative, agreement.excess
         rows.append(Row(name, str(shape), DIFFERENCES, None, *shares, None, verdict))
     if all(row.verdict == "ok" for row in rows):
         return rows, []
-    say("looking for wrong derivative rules")
+    opinions.say("looking for wrong derivative rules")
     found = _wrong_derivatives(function.graph, function.operands, opinions)
     wrong = [finding for finding in found if finding.suspects != ("stop_gradient",)]
     if wrong or not found:
@@ -118,8 +118,11 @@ def _wrong_derivatives(
 
     Quotients are of what the reference computes: where its rule is wrong, the finding says so.
     """
-    # Calls with the user's own derivative are kept.
-    graph = inlined(graph.silent(), _is_plain_call).pruned()
+
+    def is_plain_call(step: Instruction) -> bool:  # without the user's own derivative
+        return graph_parts.is_call(step) and not isinstance(step.op, CustomDerivativeCall)
+
+    graph = inlined(graph.silent(), is_plain_call).pruned()
     values = declared_values(graph, operands)
     findings = []
     for number, step in enumerate(graph.instructions):
@@ -136,10 +139,6 @@ def _wrong_derivatives(
                 found = wrong.at(step, number, "result")
         findings.extend(inside or [found])
     return findings
-
-
-def _is_plain_call(step: Instruction) -> bool:
-    return graph_parts.is_call(step) and not isinstance(step.op, CustomDerivativeCall)
 
 
 def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) -> Finding | None:

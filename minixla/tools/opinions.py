@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,10 +69,11 @@ def _in_words(array: np.ndarray) -> str:
 class Opinions:
     """Evaluators, who read equal programs once and judge equal instructions once.
 
-    `readers` are the names of those who read the StableHLO form.
+    `readers` are the names of those who read the StableHLO form; `say` tells what is under way.
     """
 
-    def __init__(self, asked: Sequence[Evaluator]) -> None:
+    def __init__(self, asked: Sequence[Evaluator], say: Callable[[str], None]) -> None:
+        self.say = say
         self.evaluators = tuple(asked)
         self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-_NUMERIC = set("0123456789.+-e")
+_NUMERIC = set("0123456789.+-e,")
 
 
 def plain(value: Any) -> Any:
@@ -55,13 +55,10 @@ class Table(NamedTuple):
 
 
 def _aligned(column: Sequence[str]) -> list[str]:
-    align = str.rjust if all(map(_is_number, column[1:])) else str.ljust
+    are_numbers = all(set(cell) <= _NUMERIC or cell in ("inf", "nan") for cell in column[1:])
+    align = str.rjust if are_numbers else str.ljust
     width = max(map(len, column))
     return [align(cell, width) for cell in column]
-
-
-def _is_number(cell: str) -> bool:
-    return set(cell.replace(",", "")) <= _NUMERIC or cell in ("inf", "nan")
 
 
 def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:

@@ -118,17 +118,14 @@ class Monoid(NamedTuple):
     of_pred: str
 
 
-def _all_bits(dtype: np.dtype) -> np.ndarray:
-    return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
-
-
 #: Monoids by what `monoid_of` calls them: the name of the operation in small letters.
 MONOIDS = {
     "add": Monoid(np.add, lambda dtype: np.zeros((), dtype), "or"),
     "mul": Monoid(np.multiply, lambda dtype: np.ones((), dtype), "and"),
     "max": Monoid(np.maximum, lambda dtype: extreme_of(dtype, lowest=True), "or"),
     "min": Monoid(np.minimum, lambda dtype: extreme_of(dtype, lowest=False), "and"),
-    "and": Monoid(np.bitwise_and, _all_bits, "and"),
+    # All bits are set.
+    "and": Monoid(np.bitwise_and, lambda dtype: np.array(-1).astype(dtype), "and"),
     "or": Monoid(np.bitwise_or, lambda dtype: np.zeros((), dtype), "or"),
     "xor": Monoid(np.bitwise_xor, lambda dtype: np.zeros((), dtype), "xor"),
 }
