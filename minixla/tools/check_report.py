@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minixla.core.graph import Instruction
-from minixla.tools.tables import Report, Table, plain, shown_number
+from minixla.tools.tables import Report, Table, shown_number
 
 
 class Row(NamedTuple):
@@ -125,6 +125,4 @@ class CrossCheckReport(Report):
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
-        rows = [row._asdict() for row in self.rows]
-        findings = [finding._asdict() for finding in self.findings]
-        return plain({"name": self.name, "ok": self.ok, "rows": rows, "findings": findings})
+        return {**super().as_dict(), "ok": self.ok}

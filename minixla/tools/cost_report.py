@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
@@ -65,11 +65,6 @@ class CostReport(Report):
             tables.insert(0, Table(CostRow._fields, cells))
         note = "A loop's number of iterations is not known: its body is counted once."
         return f"cost of {self.name}", tables, [] if is_bound else [note]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it."""
-        rows, total = [row._asdict() for row in self.rows], self.total._asdict()
-        return {**vars(self), "rows": rows, "total": total}
 
 
 def cost_report(graph: Graph, with_xla: bool = True) -> CostReport:

@@ -120,9 +120,8 @@ class Opinions:
         off = [name for name, each in asked.items() if each.is_off]
         if not off:
             return None
-        if REFERENCE not in off and self.readers.difference([evaluators.INTERPRETER]).intersection(
-            off
-        ):
+        others = self.readers - {evaluators.INTERPRETER}
+        if REFERENCE not in off and others.intersection(off):
             ask(evaluators.HLO_FORM)
         suspects = _suspects(asked, self.readers)
         _, output, found = max((asked[name] for name in off), key=_excess)

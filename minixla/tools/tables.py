@@ -13,6 +13,8 @@ _NUMERIC = set("0123456789.+-e,")
 
 def plain(value: Any) -> Any:
     """The value as JSON holds it: infinities and NaN as strings, complex numbers as pairs."""
+    if hasattr(value, "_asdict"):  # a NamedTuple
+        value = value._asdict()
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -72,6 +74,10 @@ class Report(ABC):
     @abstractmethod
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         """The three."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON holds it: infinities and NaN as strings."""
+        return plain(vars(self))
 
     def __str__(self) -> str:
         title, tables, notes = self._shown()
