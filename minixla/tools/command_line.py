@@ -106,8 +106,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         command.set_defaults(run=f"minixla.tools.{function}")
         return command
 
-    program, arguments, evaluation = _of_programs(), _of_arguments(), _of_evaluation()
-    evaluated = program, arguments, evaluation
+    program, arguments, _ = evaluated = _words_of_several()
     add("run", "commands.run:run", "Computes the results of a program", *evaluated)
     text = "Computes the gradient of a program's results, summed up"
     grad = add("grad", "commands.run:grad", text, *evaluated)
@@ -137,58 +136,46 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     form.add_argument("--json", action="store_true", help="a JSON list of objects")
     form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
     convert = add("convert", "commands.forms:convert", "Writes a program in another form", program)
-    convert.add_argument(
-        "--to",
-        choices=("stablehlo", "bytecode", "portable", "hlo", "exported"),
-        help="stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later "
-        "versions read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads "
-        "(.jax, .bin). Default: what the output's name ends in, else stablehlo",
+    what = (
+        "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later versions "
+        "read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads (.jax, .bin). "
+        "Default: what the output's name ends in, else stablehlo"
     )
+    forms = ("stablehlo", "bytecode", "portable", "hlo", "exported")
+    convert.add_argument("--to", choices=forms, help=what)
     convert.add_argument("--output", metavar="FILE", help="default: standard output")
     return parser, commands.choices
 
 
-def _of_programs() -> Parser:
-    """The words that name a program."""
-    parser = Parser(add_help=False)
-    parser.add_argument(
-        "program",
-        help="a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
-        "serialized) or an HLO program (text); - reads standard input",
+def _words_of_several() -> list[Parser]:
+    """Words that name a program, say where arguments come from, and how it is evaluated."""
+    program, given, evaluation = parsers = [Parser(add_help=False) for _ in range(3)]
+    what = (
+        "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
+        "serialized) or an HLO program (text); - reads standard input"
     )
+    program.add_argument("program", help=what)
     what = "the function of the module; default: main"
-    parser.add_argument("--function", metavar="NAME", help=what)
+    program.add_argument("--function", metavar="NAME", help=what)
     what = "read a program for several devices without what it says of their shares"
-    parser.add_argument("--drop-shardings", action="store_true", help=what)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
-
-
-def _of_arguments() -> Parser:
-    """The words that say where arguments come from."""
-    parser = Parser(add_help=False)
+    program.add_argument("--drop-shardings", action="store_true", help=what)
+    program.add_argument("--json", action="store_true", help="print JSON")
     what = (
         "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
         "those that are missing are generated"
     )
     # A default, else usage errors would ask for one.
-    parser.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
+    given.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
     what = "of generated arguments: floats are normal, integers 0 to 7 (default 0)"
-    parser.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
+    given.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
     what = "run first: it may add evaluators by mx.register_evaluator"
-    parser.add_argument("--load", metavar="FILE.py", action="append", help=what)
-    return parser
-
-
-def _of_evaluation() -> Parser:
-    """The words that say how a program is evaluated."""
-    parser = Parser(add_help=False)
+    given.add_argument("--load", metavar="FILE.py", action="append", help=what)
     backends, what = list(map(backend, EVALUATORS)), "what evaluates (default xla)"
-    parser.add_argument("--backend", choices=backends, default="xla", help=what)
-    parser.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
+    evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
+    evaluation.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
     what = "prints the program instead of evaluating it"
-    parser.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)
-    return parser
+    evaluation.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)
+    return parsers
 
 
 def _seed(text: str) -> int:

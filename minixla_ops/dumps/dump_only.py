@@ -312,11 +312,3 @@ class ElidedConstant(Internal):
 
     def hlo(self, emit, operands, shapes, result):
         return emit.instruction("constant", ["{...}"], result)
-
-
-add_dependency = refusing(AddDependency)
-bitcast = refusing(Bitcast)
-copy = refusing(Copy)
-domain = refusing(Domain)
-fusion = refusing(Fusion)
-rng_get_and_update_state = refusing(RngGetAndUpdateState)
