@@ -109,15 +109,12 @@ class Agreement(NamedTuple):
         element: where they are worst, of the part that is compared.
     """
 
-    derivative: Any
-    difference: Any
-    allowed: float
-    excess: float
-    relative: float
+    derivative: Any = 0.0
+    difference: Any = 0.0
+    allowed: float = 0.0
+    excess: float = 0.0
+    relative: float = 0.0
     element: int = 0
-
-
-_NOTHING = Agreement(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Quotients(NamedTuple):
@@ -140,7 +137,7 @@ class Quotients(NamedTuple):
         """How the derivative along the direction, or a part of it, compares."""
         ours, theirs, known = derivative[part], self.middle[part], self.corners[part] < np.inf
         if not theirs.size:
-            return _NOTHING
+            return Agreement()
         with np.errstate(all="ignore"):
             error = np.where((ours == theirs) | ~known, 0.0, np.abs(ours - theirs))
             allowed = (self.allowed + self.corners)[part]
@@ -162,7 +159,7 @@ class Quotients(NamedTuple):
             error = 0.0 if ours == theirs else abs(ours - theirs)
             size = _product(weights, np.abs(self.middle)) or 1.0
         if corners == np.inf:
-            return _NOTHING
+            return Agreement()
         return self._agreement(ours, theirs, allowed, _excess(error, allowed), error / size)
 
     def _agreement(

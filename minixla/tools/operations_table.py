@@ -60,18 +60,21 @@ def _has(operation: type[Operation], rule: str) -> bool:
 def _cells(operation: type[Operation]) -> dict[str, str]:
     """What an operation has in the columns of rules; nothing where one is missing."""
     missing = {rule: f"none: {reason}" for rule, reason in operation.missing_rules.items()}
-    yes = {rule: "yes" for rule in ("shape", "reference", "jvp") if _has(operation, rule)}
     form = operation.stablehlo_name or ("decomposed" if operation.has_rule("stablehlo") else "")
     if operation.stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
         missing["stablehlo"] = "decomposed"
+
+    def cell(rule: str, otherwise: str = "") -> str:
+        return missing.get(rule, "yes" if _has(operation, rule) else otherwise)
+
     is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
     declared = None
     if operation.zero_derivative is not None:
         declared = f"zero: {operation.zero_derivative}"
     elif operation.no_derivative is not None:
         declared = f"none: {operation.no_derivative}"
-    own = "yes" if operation.forward is not None else yes.get("jvp", "linear" if is_linear else "")
-    jvp = declared or missing.get("jvp", own)
+    own = "yes" if operation.forward is not None else "linear" if is_linear else ""
+    jvp = declared or cell("jvp", own)
     reverse = "transpose" if is_linear else "transposed jvp" if jvp else ""
     if operation.linearize is not None or _has(operation, "vjp"):
         reverse = "vjp"
@@ -80,10 +83,9 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     if not operation.operands and not operation.missing_rules:
         batch = "none: it has no operands"
     source = f"{operation.__module__.replace('.', '/')}.py"
-    shape, reference = (missing.get(rule, yes.get(rule, "")) for rule in ("shape", "reference"))
     reverse = declared or missing.get("transpose", reverse)
-    cells = missing.get("stablehlo", form), shape, reference, jvp, reverse, batch, source
-    return dict(zip(_COLUMNS, cells, strict=True))
+    rules = cell("shape"), cell("reference"), jvp, reverse, batch
+    return dict(zip(_COLUMNS, (missing.get("stablehlo", form), *rules, source), strict=True))
 
 
 def operation_rows() -> list[Row]:

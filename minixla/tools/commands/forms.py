@@ -17,7 +17,7 @@ from minixla.core.graph import Graph
 from minixla.interop import ImportedProgram, export
 from minixla.tools.command_line import BadInput
 from minixla.tools.commands.programs import array_shapes, on_program, print_json
-from minixla.tools.cost_report import cost_report
+from minixla.tools.costs import cost_report
 from minixla.tools.mlir import make_context
 from minixla.tools.progress import shown_progress
 
