@@ -13,27 +13,7 @@ from minixla_ops.control_flow.conditional import conditional
 from minixla_ops.control_flow.loops import while_
 from minixla_ops.control_flow.map import map
 from minixla_ops.control_flow.scan import scan
-from minixla_ops.dumps.async_pairs import (
-    all_gather_done,
-    all_gather_start,
-    all_reduce_done,
-    all_reduce_start,
-    async_done,
-    async_start,
-    async_update,
-    collective_permute_done,
-    collective_permute_start,
-    copy_done,
-    copy_start,
-)
-from minixla_ops.dumps.dump_only import (
-    add_dependency,
-    bitcast,
-    copy,
-    domain,
-    fusion,
-    rng_get_and_update_state,
-)
+from minixla_ops.dumps.async_pairs import BUILDERS as _BUILDERS
 from minixla_ops.dynamic_sizes.dimension_sizes import get_dimension_size, set_dimension_size
 from minixla_ops.dynamic_sizes.dynamic_reshape import dynamic_reshape
 from minixla_ops.elementwise import operators as _operators  # installs Python's operators
@@ -166,4 +146,5 @@ from minixla_ops.random.random_bit_generator import rng_bit_generator
 from minixla_ops.random.random_samples import rng_normal, rng_uniform
 from minixla_ops.vocabulary.tuple_operations import get_tuple_element, tuple
 
+globals().update(_BUILDERS)  # of instructions that only XLA makes
 __all__ = sorted(name for name, value in globals().items() if callable(value))  # pyright: ignore[reportUnsupportedDunderAll]

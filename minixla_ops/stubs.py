@@ -56,18 +56,19 @@ def stub_text() -> str:
 
 def _function_text(name: str, function: Callable[..., Any], imports: _Imports) -> str:
     signature = inspect.signature(function)
+
+    def shown(annotation: Any) -> _Text:
+        annotation = "Any" if annotation is signature.empty else annotation
+        return _Text(_with_names(annotation, function, imports))
+
     parameters = []
     for each in signature.parameters.values():
-        annotation = "Any" if each.annotation is each.empty else each.annotation
-        annotation = _with_names(annotation, function, imports)
         default = each.default if each.default is each.empty else _Text("...")
-        parameters.append(each.replace(annotation=_Text(annotation), default=default))
-    result = signature.return_annotation
-    result = "Any" if result is signature.empty else result
-    result = _with_names(result, function, imports)
-    shown = signature.replace(parameters=parameters, return_annotation=_Text(result))
+        parameters.append(each.replace(annotation=shown(each.annotation), default=default))
+    result = shown(signature.return_annotation)
+    signature = signature.replace(parameters=parameters, return_annotation=result)
     first = (inspect.getdoc(function) or "").splitlines()[0]
-    return f'def {name}{shown}:\n    """{first}"""\n'
+    return f'def {name}{signature}:\n    """{first}"""\n'
 
 
 def _with_names(annotation: str, function: Callable[..., Any], imports: _Imports) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minixla.core.graph import Instruction
-from minixla.tools.tables import Report, Table, plain, shown_number
+from minixla.tools.tables import Report, Table, shown_number
 
 
 class Row(NamedTuple):
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
     """
 
     kind: str
-    program: str
+    program: str = "result"
     instruction: int | None = None
     operation: str | None = None
     shapes: str = ""
@@ -67,14 +67,13 @@ class Finding(NamedTuple):
     source: str | None = None
     explanation: str = ""
 
-    @classmethod
-    def at(cls, step: Instruction, number: int, kind: str, program: str, **more: Any) -> Finding:
-        """A finding about an instruction and its number in the program."""
+    def at(self, step: Instruction, number: int, program: str) -> Finding:
+        """It with its place: an instruction and its number in a program of a kind."""
         operands = ", ".join(str(value.shape) for value in step.operands)
         shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"
         source = None if step.source is None else str(step.source)
         place = {"instruction": number, "operation": step.op.builder_name, "shapes": shapes}
-        return cls(kind, program, **place, source=source, **more)
+        return self._replace(program=program, **place, source=source)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]
@@ -116,10 +115,9 @@ class CrossCheckReport(Report):
         return [number for number, each in verdicts if each in ("parts", "inaccurate")]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        cells = []
-        for row in self.rows:
-            numbers = map(shown_number, (row.ulp, row.relative, row.share))
-            cells.append([row.value, row.shape, row.evaluator, *numbers, row.verdict, row.note])
+        cells = [
+            [*row[:3], *map(shown_number, row[3:6]), row.verdict, row.note] for row in self.rows
+        ]
         bad, asked = self._bad(), sum(row.verdict != "not evaluated" for row in self.rows)
         outcome = f"{len(bad)} of {asked} comparisons fail" if bad else "ok"
         table = Table(_COLUMNS, cells, bad)
@@ -127,6 +125,4 @@ class CrossCheckReport(Report):
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON holds it: infinities and NaN as strings."""
-        rows = [row._asdict() for row in self.rows]
-        findings = [finding._asdict() for finding in self.findings]
-        return plain({"name": self.name, "ok": self.ok, "rows": rows, "findings": findings})
+        return {**super().as_dict(), "ok": self.ok}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ from jax.tree_util import keystr, tree_unflatten
 
 import minixla as mx
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph
 from minixla.core.shapes import ADDRESS_SPACE, Shape
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import flatten, leaf_paths
@@ -23,40 +24,10 @@ _SUBJECT = "cross_check"
 
 #: What an evaluator makes of a program: its results, or why there are none.
 Opinion = list[np.ndarray] | str
-
-
-class CheckedProgram(NamedTuple):
-    """One program of a check.
-
-    Attributes:
-        kind: "result", "jvp" or "vjp".
-        graph: what it computes, calls unfolded.
-        operands: its inputs.
-        names: what the report calls its outputs.
-    """
-
-    kind: str
-    graph: Graph
-    operands: list[np.ndarray]
-    names: list[str]
-
-    def named_outputs(self) -> list[tuple[str, Value]]:
-        """What each output is called, and it."""
-        return list(zip(self.names, self.graph.outputs, strict=True))
-
-
-class Missing(NamedTuple):
-    """A derivative that the function does not have.
-
-    Attributes:
-        names: what the report calls its outputs.
-        shapes: their shapes.
-        why: there is none.
-    """
-
-    names: list[str]
-    shapes: list[Any]
-    why: str
+#: A program with its operands, or why there is none.
+Program = tuple[Graph, list[np.ndarray]] | str
+#: The kinds of programs of a check: a function, and its derivatives along directions.
+KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse derivative"}
 
 
 class CheckedFunction:
@@ -84,7 +55,8 @@ class CheckedFunction:
 
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
-        self._programs: dict[str, CheckedProgram | Missing] = {}
+        #: The program of a kind, calls unfolded.
+        self.program = cache(self._made)
         self.graph = mx.make_graph(flat)(*leaves)
         self._refuse()
         shapes: list[Any] = [*self.graph.input_shapes, *self.graph.output_shapes]
@@ -92,23 +64,18 @@ class CheckedFunction:
         self.operands = [np.asarray(leaf).astype(shape.dtype) for leaf, shape in pairs]
         self.moving = list(map(is_inexact, self.graph.input_shapes))
         generator = np.random.default_rng(0)
+        sides = {"jvp": shapes[: len(leaves)], "vjp": shapes[len(leaves) :]}
         self.directions = {
-            kind: [random_direction(generator, each).astype(each.dtype) for each in inexact]
-            for kind, inexact in (
-                ("jvp", list(filter(is_inexact, shapes[: len(leaves)]))),
-                ("vjp", list(filter(is_inexact, shapes[len(leaves) :]))),
-            )
+            kind: [random_direction(generator, s).astype(s.dtype) for s in filter(is_inexact, side)]
+            for kind, side in sides.items()
         }
         self.has_derivatives = all(self.directions.values())
 
     def _refuse(self) -> None:
         """Raises TransformError where the function cannot be checked."""
-        named = zip(
-            [*self.input_names, *self.output_names],
-            [*self.graph.input_shapes, *self.graph.output_shapes],
-            strict=True,
-        )
-        for name, shape in named:
+        names = [*self.input_names, *self.output_names]
+        shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
+        for name, shape in zip(names, shapes, strict=True):
             if not isinstance(shape, Shape) or shape.is_dynamic:
                 problem = f"{name} is of shape {shape}, and only arrays can be compared"
                 advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
@@ -130,34 +97,28 @@ class CheckedFunction:
             advice = "Check the parts without them."
             raise explain(TransformError, _SUBJECT, problem, given, advice)
 
-    def program(self, kind: str) -> CheckedProgram | Missing:
-        """The program of a kind: "result", "jvp" or "vjp"."""
-        if kind not in self._programs:
-            self._programs[kind] = self._function() if kind == "result" else self._derivative(kind)
-        return self._programs[kind]
+    def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
+        """What the outputs of a program are called in reports, and their shapes."""
+        if kind == "vjp":
+            names, shapes, what = self.input_names, self.graph.input_shapes, "gradient of "
+        else:
+            names, shapes = self.output_names, self.graph.output_shapes
+            what = "tangent of " if kind == "jvp" else ""
+        pairs = zip(names, shapes, strict=True)
+        return [(what + name, s) for name, s in pairs if kind == "result" or is_inexact(s)]
 
-    def _function(self) -> CheckedProgram:
-        graph = inlined(self.graph.silent()).pruned()
-        return CheckedProgram("result", graph, self.operands, self.output_names)
-
-    def _derivative(self, kind: str) -> CheckedProgram | Missing:
-        what, listed, shapes = {
-            "jvp": ("tangent", self.output_names, self.graph.output_shapes),
-            "vjp": ("gradient", self.input_names, self.graph.input_shapes),
-        }[kind]
-        inexact = list(map(is_inexact, shapes))
-        names = [f"{what} of {name}" for name in compress(listed, inexact)]
-        operands = [*self.operands, *self.directions[kind]]
+    def _made(self, kind: str) -> Program:
+        graph, operands = self.graph, [*self.operands, *self.directions.get(kind, ())]
 
         def derivative(*given: Any) -> list[Any]:
             count = len(self.operands)
             return self._derived(kind, mx, self._flat, given[:count], given[count:])
 
         try:
-            graph = mx.make_graph(derivative)(*operands)
+            graph = graph if kind == "result" else mx.make_graph(derivative)(*operands)
         except DerivativeError as error:
-            return Missing(names, list(compress(shapes, inexact)), str(error).splitlines()[0])
-        return CheckedProgram(kind, inlined(graph.silent()).pruned(), operands, names)
+            return str(error).splitlines()[0]
+        return inlined(graph.silent()).pruned(), operands
 
     def _derived(
         self, kind: str, package: Any, flat: Any, given: Sequence[Any], directions: Sequence[Any]
@@ -170,11 +131,7 @@ class CheckedFunction:
         return list(package.vjp(part, *point)[1](list(directions)))
 
     def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, Opinion]:
-        """What a JAX function gives for the same arguments and directions, by kind of program.
-
-        Raises:
-            TransformError: its results differ in number, type or shape.
-        """
+        """What a JAX function gives for the same arguments and directions, by kind of program."""
 
         def flat(*given: Any) -> list[Any]:
             return flatten(against(*tree_unflatten(self._tree, given)))[0]
@@ -206,6 +163,7 @@ class CheckedFunction:
         ours = list(self.graph.output_shapes)
         if theirs != ours:
             problem = "the JAX function gives other results than the function"
-            given = [f"ours: {', '.join(map(str, ours))}", f"JAX's: {', '.join(map(str, theirs))}"]
+            sides = {"ours": ours, "JAX's": theirs}
+            given = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
             advice = "Both must give as many arrays, of the same types and shapes."
             raise explain(TransformError, _SUBJECT, problem, given, advice)

@@ -14,6 +14,7 @@ import errno
 import importlib.util
 import os
 import sys
+from argparse import ArgumentParser as Parser
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,14 +28,11 @@ class BadInput(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Runs one command and returns the exit status.
 
     Args:
         arguments: the words after the program's name; default: those of the process, which Ctrl-C
             then ends, whatever it is doing.
-
-    Returns:
-        The exit status.
     """
     if arguments is None:
         end_on_interrupt()
@@ -68,10 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _load_scripts(arguments: Sequence[str] | None) -> None:
     """Runs the files that `--load` names, which may add to what other words mean."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--load", action="append", nargs="?", default=[])
     for name in filter(None, parser.parse_known_args(arguments)[0].load):
-        _check_file(name)
+        _check_file(name, os.R_OK)
         spec = importlib.util.spec_from_file_location(f"loaded {name}", name)
         if spec is None or spec.loader is None:
             raise BadInput(f"--load: {name} is no file of Python's: its name does not end in .py")
@@ -95,43 +93,34 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parsers() -> tuple[Parser, dict[str, Parser]]:
     """The parser of all words, and those of the words after each command."""
-    parser = argparse.ArgumentParser(prog="minixla", description="Programs of XLA's operations.")
+    parser = Parser(prog="minixla", description="Programs of XLA's operations.")
     version = f"minixla {minixla.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
-    def add(
-        name: str, function: str, text: str, *parents: argparse.ArgumentParser
-    ) -> argparse.ArgumentParser:
+    def add(name: str, function: str, text: str, *parents: Parser) -> Parser:
         what = text.split(" ", 1)[1]
         command = commands.add_parser(name, help=what, description=f"{text}.", parents=parents)
         command.set_defaults(run=f"minixla.tools.{function}")
         return command
 
-    program, arguments, evaluation = _of_programs(), _of_arguments(), _of_evaluation()
-    evaluated = program, arguments, evaluation
+    program, arguments, _ = evaluated = _words_of_several()
     add("run", "commands.run:run", "Computes the results of a program", *evaluated)
     text = "Computes the gradient of a program's results, summed up"
-    add("grad", "commands.run:grad", text, *evaluated).add_argument(
-        "--argnums",
-        type=_list_type("of numbers such as 0,2", {}),
-        metavar="0,1",
-        help="the arguments; default: all floats and complex numbers",
-    )
+    grad = add("grad", "commands.run:grad", text, *evaluated)
+    kind, what = _list_type("of numbers such as 0,2", {}), "default: all floats and complex numbers"
+    grad.add_argument("--argnums", type=kind, metavar="0,1", help=f"the arguments; {what}")
     text = "Computes the results of a program for every member of a batch"
     vmap = add("vmap", "commands.run:vmap", text, *evaluated)
-    vmap.add_argument(
-        "--in-axes",
-        type=_list_type("such as 0,none,-1", {"none": None}),
-        metavar="0,none",
-        help="the batch's axis in each argument, or none; default: 0 in all",
-    )
+    kind, what = _list_type("such as 0,none,-1", {"none": None}), "default: 0 in all"
+    what = f"the batch's axis in each argument, or none; {what}"
+    vmap.add_argument("--in-axes", type=kind, metavar="0,none", help=what)
     what = "of the batch (default 2)"
     vmap.add_argument("--size", type=int, metavar="NUMBER", default=2, help=what)
     text = "Checks whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
-    check = add("check", "commands.reports:check", text, program, arguments)
+    check = add("check", "commands.run:check", text, program, arguments)
     what = "leaves the derivatives unchecked"
     check.add_argument("--no-gradients", action="store_true", help=what)
     text = "Shows a program as text, or as a picture where Graphviz is installed"
@@ -140,67 +129,53 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     show.add_argument("--form", choices=("hlo", "stablehlo", "dot", "svg", "png"), help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
     text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
-    cost = add("cost", "commands.reports:cost", text, program)
+    cost = add("cost", "commands.forms:cost", text, program)
     cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
     table = add("ops", "operations_table:show", "Prints the table of operations and their rules")
     form = table.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a JSON list of objects")
     form.add_argument("--markdown", action="store_true", help="the page docs/operations.md")
     convert = add("convert", "commands.forms:convert", "Writes a program in another form", program)
-    convert.add_argument(
-        "--to",
-        choices=("stablehlo", "bytecode", "portable", "hlo", "exported"),
-        help="stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later "
-        "versions read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads "
-        "(.jax, .bin). Default: what the output's name ends in, else stablehlo",
+    what = (
+        "stablehlo: MLIR's text; bytecode: of this version; portable: bytecode that later versions "
+        "read (.mlirbc); hlo: HLO text; exported: what jax.export.deserialize reads (.jax, .bin). "
+        "Default: what the output's name ends in, else stablehlo"
     )
+    forms = ("stablehlo", "bytecode", "portable", "hlo", "exported")
+    convert.add_argument("--to", choices=forms, help=what)
     convert.add_argument("--output", metavar="FILE", help="default: standard output")
     return parser, commands.choices
 
 
-def _of_programs() -> argparse.ArgumentParser:
-    """The words that name a program."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument(
-        "program",
-        help="a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
-        "serialized) or an HLO program (text); - reads standard input",
+def _words_of_several() -> list[Parser]:
+    """Words that name a program, say where arguments come from, and how it is evaluated."""
+    program, given, evaluation = parsers = [Parser(add_help=False) for _ in range(3)]
+    what = (
+        "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
+        "serialized) or an HLO program (text); - reads standard input"
     )
+    program.add_argument("program", help=what)
     what = "the function of the module; default: main"
-    parser.add_argument("--function", metavar="NAME", help=what)
+    program.add_argument("--function", metavar="NAME", help=what)
     what = "read a program for several devices without what it says of their shares"
-    parser.add_argument("--drop-shardings", action="store_true", help=what)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
-
-
-def _of_arguments() -> argparse.ArgumentParser:
-    """The words that say where arguments come from."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument(
-        "arguments",
-        nargs="*",
-        default=[],  # else usage errors would ask for one
-        metavar="array",
-        help="files of arguments in order: .npy of one, .npz of several (in the order of the "
-        "file); those that are missing are generated",
+    program.add_argument("--drop-shardings", action="store_true", help=what)
+    program.add_argument("--json", action="store_true", help="print JSON")
+    what = (
+        "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
+        "those that are missing are generated"
     )
+    # A default, else usage errors would ask for one.
+    given.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
     what = "of generated arguments: floats are normal, integers 0 to 7 (default 0)"
-    parser.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
+    given.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
     what = "run first: it may add evaluators by mx.register_evaluator"
-    parser.add_argument("--load", metavar="FILE.py", action="append", help=what)
-    return parser
-
-
-def _of_evaluation() -> argparse.ArgumentParser:
-    """The words that say how a program is evaluated."""
-    parser = argparse.ArgumentParser(add_help=False)
+    given.add_argument("--load", metavar="FILE.py", action="append", help=what)
     backends, what = list(map(backend, EVALUATORS)), "what evaluates (default xla)"
-    parser.add_argument("--backend", choices=backends, default="xla", help=what)
-    parser.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
+    evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
+    evaluation.add_argument("--output", metavar="FILE.npz", help="writes the results to a file")
     what = "prints the program instead of evaluating it"
-    parser.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)
-    return parser
+    evaluation.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)
+    return parsers
 
 
 def _seed(text: str) -> int:
@@ -226,32 +201,23 @@ def _look_for_files(options: argparse.Namespace) -> None:
     """Looks whether files can be read and written, before anything is loaded that takes time."""
     for name in [getattr(options, "program", "-"), *getattr(options, "arguments", ())]:
         if name != "-":
-            _check_file(name)
+            _check_file(name, os.R_OK)
     output = getattr(options, "output", None)
     if output is not None:
         folder = os.path.dirname(output) or os.curdir
-        if not os.path.isdir(folder):
-            raise _refused(errno.ENOENT, folder)
         if os.path.exists(output):
-            _check_access(output, os.W_OK)
+            _check_file(output, os.W_OK)
+        elif not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         elif not os.access(folder, os.W_OK):
-            raise _refused(errno.EACCES, output)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), output)
 
 
-def _check_file(name: str) -> None:
+def _check_file(name: str, mode: int) -> None:
     os.stat(name)
-    _check_access(name, os.R_OK)
-
-
-def _check_access(name: str, mode: int) -> None:
-    if os.path.isdir(name):
-        raise _refused(errno.EISDIR, name)
-    if not os.access(name, mode):
-        raise _refused(errno.EACCES, name)
-
-
-def _refused(code: int, name: str) -> OSError:
-    return OSError(code, os.strerror(code), name)
+    code = errno.EISDIR if os.path.isdir(name) else errno.EACCES
+    if code == errno.EISDIR or not os.access(name, mode):
+        raise OSError(code, os.strerror(code), name)
 
 
 def _flush() -> None:

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES
-from minixla.core.graph import Value
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.check_report import CrossCheckReport, Finding, Row
-from minixla.tools.checked_programs import CheckedFunction, CheckedProgram, Missing, Opinion
+from minixla.tools.checked_programs import KINDS, CheckedFunction, Opinion
 from minixla.tools.comparison import Comparison, real_part_info, relative_error
 from minixla.tools.derivative_check import check_derivatives
 from minixla.tools.evaluators import DIFFERENCES, JAX, REFERENCE, NotEvaluated, all_evaluators
-from minixla.tools.graph_parts import needed_for
+from minixla.tools.graph_parts import needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
 from minixla.tools.opinions import Opinions
 from minixla.tools.progress import shown_progress
@@ -70,108 +70,99 @@ def cross_check(
             evaluator gives other results than the graph has.
     """
     checked_function(fun, "cross_check")
-    opinions = Opinions(all_evaluators(evaluators))
+    asked = all_evaluators(evaluators)
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
         theirs = {} if against is None else function.run_jax(against, gradients)
-        return _check(function, gradients, theirs, opinions, say)
+        return _check(function, gradients, theirs, Opinions(asked, say))
 
 
 def _check(
-    function: CheckedFunction,
-    gradients: bool,
-    theirs: dict[str, Opinion],
-    opinions: Opinions,
-    say: Say,
+    function: CheckedFunction, gradients: bool, theirs: dict[str, Opinion], opinions: Opinions
 ) -> CrossCheckReport:
     rows: list[Row] = []
     findings: list[Finding] = []
     has_derivatives = gradients and function.has_derivatives
-    for kind, text in _KINDS.items():
-        if kind != "result" and not has_derivatives:
+    for kind in KINDS if has_derivatives else ["result"]:
+        opinions.say(f"the {KINDS[kind]}")
+        program, named = function.program(kind), function.named_outputs(kind)
+        if isinstance(program, str):
+            rows += [Row(name, str(shape), "all", note=program) for name, shape in named]
             continue
-        say(text)
-        program = function.program(kind)
-        if isinstance(program, Missing):
-            pairs = zip(program.names, map(str, program.shapes), strict=True)
-            rows += [Row(*pair, "all", note=program.why) for pair in pairs]
-            continue
-
-        def told(step: str, text: str = text) -> None:
-            say(f"{text}: {step}")
-
-        checked = _Checked(program, theirs.get(kind), opinions, told)
-        rows += checked.rows
+        checked = _Checked(kind, program, opinions)
+        rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
     if has_derivatives:
-        say(DIFFERENCES)
-        compared_rows, wrong = check_derivatives(function, opinions, say)
+        opinions.say(DIFFERENCES)
+        compared_rows, wrong = check_derivatives(function, opinions)
         rows += compared_rows
         findings += wrong
-    if any(row.evaluator == JAX and row.verdict == "parts" for row in rows) and not findings:
-        findings.append(_jax_differs(rows))
+    names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
+    if names and not findings:
+        text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree"
+        is_compared = any(row.evaluator == DIFFERENCES for row in rows)
+        text += ", finite differences too" if is_compared else ""
+        findings.append(Finding("whole", suspects=(JAX,), explanation=text))
     return CrossCheckReport(function.graph.name, rows, _distinct(findings))
 
 
-Say = Callable[[str], None]
-_KINDS = {
-    "result": "the function",
-    "jvp": "the forward derivative",
-    "vjp": "the reverse derivative",
-}
-
-
 class _Checked:
-    """One program, evaluated by all.
-
-    Attributes:
-        rows: a Row for each output and evaluator.
-        findings: where evaluators part.
-    """
+    """One program, evaluated by all; `findings`: where evaluators part."""
 
     def __init__(
-        self, program: CheckedProgram, theirs: Opinion | None, opinions: Opinions, say: Say
+        self, kind: str, program: tuple[Graph, list[np.ndarray]], opinions: Opinions
     ) -> None:
-        self.program = program
+        self._kind = kind
         self._opinions = opinions
-        self._say = say
-        say(REFERENCE)
-        self.measured = Measured(program.graph, program.operands)
+        self._say(REFERENCE)
+        self.graph = program[0]
+        self.measured = Measured(*program)
         self.findings: list[Finding] = []
-        self.rows: list[Row] = []
+        self._is_wrong = False
+
+    def _say(self, step: str) -> None:
+        self._opinions.say(f"the {KINDS[self._kind]}: {step}")
+
+    def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
+        """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
+        rows = []
         given = self._given(theirs)
         comparisons = {
-            name: list(map(self.measured.compared, program.graph.outputs, results))
+            name: list(map(self.measured.compared, self.graph.outputs, results))
             for name, results in given.items()
             if not isinstance(results, str)
         }
         is_off = any(each.excess > 1 for row in comparisons.values() for each in row)
-        self._is_wrong = is_off and self._found(self._wrong_step())
-        for index, (name, value) in enumerate(program.named_outputs()):
+        if is_off:
+            known = known_error(self._kind, self.graph, self.measured.reference, self._opinions)
+            self._is_wrong = self._found(known or wrong_step(self._search))
+        for index, (name, shape) in enumerate(named):
             for evaluator, results in given.items():
-                place = name, str(value.shape), evaluator
+                place = name, str(shape), evaluator
                 if isinstance(results, str):
-                    self.rows.append(Row(*place, note=results))
+                    rows.append(Row(*place, note=results))
                     continue
                 found = comparisons[evaluator][index]
                 numbers = found.ulp, found.relative, found.excess, found.bound
-                verdict = self._verdict(name, value, evaluator, found)
-                self.rows.append(Row(*place, *numbers, *verdict))
+                verdict = self._verdict(name, self.graph.outputs[index], evaluator, found)
+                rows.append(Row(*place, *numbers, *verdict))
+        return rows
 
     def _given(self, theirs: Opinion | None) -> dict[str, Opinion]:
         """The results of each evaluator, or why there are none."""
-        graph = self.program.graph
-        reference = [self.measured.reference[id(value)] for value in graph.outputs]
-        found: dict[str, Opinion] = {REFERENCE: reference}
+        found: dict[str, Opinion] = {
+            REFERENCE: [self.measured.reference[value] for value in self.graph.outputs]
+        }
         for evaluator in self._opinions.evaluators:
             if evaluator.name == REFERENCE:
                 continue
             self._say(evaluator.name)
             try:
-                found[evaluator.name] = self._opinions.ask(evaluator, graph, self.program.operands)
+                results = self._opinions.ask(evaluator, self.graph, self.measured.operands)
             except NotEvaluated as error:
-                found[evaluator.name] = str(error)
+                results = str(error)
+            found[evaluator.name] = results
         return found if theirs is None else {**found, JAX: theirs}
 
     def _found(self, finding: Finding | None) -> bool:
@@ -179,16 +170,10 @@ class _Checked:
         self.findings += filter(None, [finding])
         return finding is not None
 
-    def _wrong_step(self) -> Finding | None:
-        """An instruction that one evaluator gets wrong."""
-        kind, graph = self.program.kind, self.program.graph
-        found = known_error(kind, graph, self.measured.reference, self._opinions)
-        return found or wrong_step(self._search)
-
     @functools.cached_property
     def _search(self) -> Search:
         self._say("looking for where evaluators part")
-        return Search(self.program.kind, self.measured, self._opinions)
+        return Search(self._kind, self.measured, self._opinions)
 
     def _verdict(
         self, name: str, value: Value, evaluator: str, comparison: Comparison
@@ -205,7 +190,7 @@ class _Checked:
             return "parts", ""
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
-        if is_off and id(value) not in self.measured.spread:
+        if is_off and value not in self.measured.spread:
             self._found(self._search.decision(evaluator))
             return "parts", "rounding decides it"
         if loses and not self._is_zero_but_for_rounding(value):
@@ -217,43 +202,43 @@ class _Checked:
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
         """Whether the evaluator is off only while it may leave out intermediate values."""
-        found = self._search.values.get(evaluator, {}).get(id(value))
+        found = self._search.values.get(evaluator, {}).get(value)
         if found is None or evaluator == REFERENCE:
             return False
         text = (
             f"{evaluator} gives {name} right where all "
             "intermediate values are asked for, and otherwise not"
         )
-        finding = Finding("whole", self.program.kind, suspects=(evaluator,), explanation=text)
+        finding = Finding("whole", self._kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, found).excess <= 1 and self._found(finding)
 
     def _gap(self, value: Value, evaluator: str) -> str | None:
         """Why an evaluator may be wrong about what a value is computed from."""
-        steps = needed_for(value, self.program.graph)
+        steps = needed_for(value, self.graph)
         asked = [each for each in self._opinions.evaluators if each.name == evaluator]
         reasons = (each.gap(step) for each in asked for step in steps)
         return next((why for why in reasons if why is not None), None)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
-        if id(value) not in self.measured.spread:
+        if value not in self.measured.spread:
             return False
-        shape: Any = value.shape
-        if shape.element_type.real.bits < 64 and comparison.ulp <= 1:
+        kind = type_of(value)
+        if kind.real.bits < 64 and comparison.ulp <= 1:
             return False
         precision = self._coarsest(value)
         worst, error = comparison.relative, comparison.error
         if precision == _DOUBLE:
             # Where double is all that there is, disturbances show what rounding does.
-            truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
+            truth, spread = self.measured.truth[value], self.measured.spread[value]
             worst = max(worst, relative_error(spread, truth))
             error = max(error, float(spread.max(initial=0.0)))
         # XLA:CPU takes numbers below the smallest normal one for zero.
-        tiny = float(real_part_info(shape.dtype).smallest_normal)
+        tiny = float(real_part_info(kind.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:
         """The precision of the coarsest type among the values that a value is computed from."""
-        steps = needed_for(value, self.program.graph)
+        steps = needed_for(value, self.graph)
         read = [each for step in steps for each in (*step.operands, *step.results)]
         shapes = [each.shape for each in [value, *read]]
         kinds = {each.element_type for each in shapes if isinstance(each, Shape)}
@@ -261,26 +246,24 @@ class _Checked:
 
     def _is_zero_but_for_rounding(self, value: Value) -> bool:
         """Whether even double has nothing of a value but rounding errors, of terms that cancel."""
-        truth, spread = self.measured.truth[id(value)], self.measured.spread[id(value)]
+        truth, spread = self.measured.truth[value], self.measured.spread[value]
         largest = float(np.abs(truth).max(initial=0.0, where=np.isfinite(truth)))
         # The spread that rounding in double would have.
         share = _DOUBLE / self._coarsest(value)
         return largest <= _FEW * share * float(spread.max(initial=0.0))
 
 
-def _jax_differs(rows: Sequence[Row]) -> Finding:
-    names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
-    too = ", finite differences too" if any(row.evaluator == DIFFERENCES for row in rows) else ""
-    text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree{too}"
-    return Finding("whole", "result", suspects=(JAX,), explanation=text)
-
-
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Each error once, at the first place where it was found."""
-    found: dict[Any, list[Finding]] = {}
+    errors: dict[Any, list[Finding]] = {}
     for each in findings:
-        found.setdefault(_error(each), []).append(each)
-    return [_with_others(*same) for same in found.values()]
+        errors.setdefault(_error(each), []).append(each)
+    found = []
+    for first, *others in errors.values():
+        count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
+        text = f"{first.explanation}; so too at {count}"
+        found.append(first._replace(explanation=text) if others else first)
+    return found
 
 
 def _error(finding: Finding) -> tuple[Any, ...]:
@@ -296,10 +279,3 @@ def _error(finding: Finding) -> tuple[Any, ...]:
 
 
 _RULES = {"reference rule", "StableHLO form", "derivative rule"}
-
-
-def _with_others(first: Finding, *others: Finding) -> Finding:
-    if not others:
-        return first
-    count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
-    return first._replace(explanation=f"{first.explanation}; so too at {count}")

@@ -12,25 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction
 from minixla.core.linear import spread
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
+from minixla.tools import graph_parts
 from minixla.tools.check_report import Finding, Row
-from minixla.tools.checked_programs import CheckedFunction, CheckedProgram
+from minixla.tools.checked_programs import CheckedFunction
 from minixla.tools.differences import Agreement, Leaf, Point, Space
 from minixla.tools.evaluators import DIFFERENCES
-from minixla.tools.graph_parts import (
-    alone_at,
-    every_step,
-    inlined,
-    inner_runs,
-    is_array,
-    is_call,
-    is_inexact,
-    showing,
-)
-from minixla.tools.localization import wrong_alone
+from minixla.tools.graph_parts import inlined, is_array, is_inexact
 from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import declared_values, in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient
@@ -43,26 +34,20 @@ _ROUNDINGS = 64
 
 
 def check_derivatives(
-    function: CheckedFunction, opinions: Opinions, say: Callable[[str], None]
+    function: CheckedFunction, opinions: Opinions
 ) -> tuple[list[Row], list[Finding]]:
-    """Compares the derivatives that there are with difference quotients.
+    """A row for each derivative that there is, and a finding for each rule that is wrong.
 
-    Args:
-        function: the function.
-        opinions: the evaluators, who tell a wrong derivative from a wrong function.
-        say: called with the name of each step.
-
-    Returns:
-        A row for each derivative, and a finding for each rule that is wrong.
+    The evaluators tell a wrong derivative from a wrong function.
     """
     rows = []
-    for _, name, value, agreement in _agreements(function, say):
+    for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
         shares = agreement.relative, agreement.excess
-        rows.append(Row(name, str(value.shape), DIFFERENCES, None, *shares, None, verdict))
+        rows.append(Row(name, str(shape), DIFFERENCES, None, *shares, None, verdict))
     if all(row.verdict == "ok" for row in rows):
         return rows, []
-    say("looking for wrong derivative rules")
+    opinions.say("looking for wrong derivative rules")
     found = _wrong_derivatives(function.graph, function.operands, opinions)
     wrong = [finding for finding in found if finding.suspects != ("stop_gradient",)]
     if wrong or not found:
@@ -74,25 +59,23 @@ def check_derivatives(
 
 def _agreements(
     function: CheckedFunction, say: Callable[[str], None] = lambda step: None
-) -> Iterator[tuple[str, str, Value, Agreement]]:
-    """For each derivative that there is: "forward" or "reverse", its name, it, how it compares."""
+) -> Iterator[tuple[str, str, Shape, Agreement]]:
+    """Of each derivative that there is: its kind, its name and shape, and how it compares."""
     point = _point(function)
     inputs, outputs = point.inputs, point.outputs
     generator = np.random.default_rng(1)
     direction, cotangent = inputs.random(generator), outputs.random(generator)
-
-    def derivatives(program: CheckedProgram, given: Sequence[Any]) -> list[np.ndarray]:
-        return in_double(program.graph, [*function.operands, *given])
-
     forward, reverse = function.program("jvp"), function.program("vjp")
-    if isinstance(forward, CheckedProgram):
+    if not isinstance(forward, str):
         found = point.along(direction)
-        tangents = outputs.vector(derivatives(forward, inputs.arrays(found.tangent)))
-        for each, part in zip(forward.named_outputs(), outputs.parts, strict=True):
+        given = [*function.operands, *inputs.arrays(found.tangent)]
+        tangents = outputs.vector(in_double(forward[0], given))
+        for each, part in zip(function.named_outputs("jvp"), outputs.parts, strict=True):
             yield "forward", *each, found.forward(tangents, part)
-    if isinstance(reverse, CheckedProgram):
-        gradients = inputs.vector(derivatives(reverse, outputs.arrays(cotangent)))
-        for each, part in zip(reverse.named_outputs(), inputs.parts, strict=True):
+    if not isinstance(reverse, str):
+        given = [*function.operands, *outputs.arrays(cotangent)]
+        gradients = inputs.vector(in_double(reverse[0], given))
+        for each, part in zip(function.named_outputs("vjp"), inputs.parts, strict=True):
             say(f"{DIFFERENCES}: {each[0]}")
             own = np.zeros_like(direction)
             own[part] = direction[part]
@@ -101,9 +84,9 @@ def _agreements(
 
 def _point(function: CheckedFunction) -> Point:
     """The function of its floats and complex numbers that gives such, in double."""
-    graph = showing(function.graph, [v for v in function.graph.outputs if is_inexact(v.shape)])
-    graph = inlined(graph.silent()).pruned()
-    inputs, outputs = _space(graph.inputs), _space(graph.outputs)
+    moved = [value for value in function.graph.outputs if is_inexact(value.shape)]
+    graph = inlined(graph_parts.showing(function.graph, moved).silent()).pruned()
+    inputs, outputs = _space(graph.input_shapes), _space(graph.output_shapes)
     values = inputs.vector(list(compress(function.operands, function.moving)))
 
     def call(*given: np.ndarray) -> list[np.ndarray]:
@@ -120,11 +103,11 @@ def _point(function: CheckedFunction) -> Point:
     return Point(inputs, outputs, values, results, call, *options, is_smooth=False)
 
 
-def _space(values: Sequence[Value]) -> Space:
-    """The floats and complex numbers among the values, in double."""
-    shapes: list[Any] = [value.shape for value in values if is_inexact(value.shape)]
-    kinds = ["c128" if shape.element_type.is_complex else "f64" for shape in shapes]
-    pairs = zip(kinds, shapes, strict=True)
+def _space(shapes: Sequence[Any]) -> Space:
+    """The floats and complex numbers among arrays of some shapes, in double."""
+    inexact = list(filter(is_inexact, shapes))
+    kinds = ["c128" if shape.element_type.is_complex else "f64" for shape in inexact]
+    pairs = zip(kinds, inexact, strict=True)
     return Space([Leaf("", Shape(kind, shape.dimensions)) for kind, shape in pairs])
 
 
@@ -134,37 +117,32 @@ def _wrong_derivatives(
     """The instructions whose derivative rules differ from difference quotients.
 
     Quotients are of what the reference computes: where its rule is wrong, the finding says so.
-
-    Args:
-        graph: the function that was differentiated; calls with the user's own derivative are kept.
-        operands: where.
-        opinions: the evaluators.
     """
-    graph = inlined(graph.silent(), _is_plain_call).pruned()
+
+    def is_plain_call(step: Instruction) -> bool:  # without the user's own derivative
+        return graph_parts.is_call(step) and not isinstance(step.op, CustomDerivativeCall)
+
+    graph = inlined(graph.silent(), is_plain_call).pruned()
     values = declared_values(graph, operands)
     findings = []
     for number, step in enumerate(graph.instructions):
-        given = [values[id(value)] for value in step.operands]
+        given = [values[value] for value in step.operands]
         found = _wrong_rule(step, given, number)
         if found is None:
             continue
         # Of the programs that it runs, the first in which something is wrong.
-        runs = inner_runs(step, given) or ()
+        runs = graph_parts.inner_runs(step, given) or ()
         inside = next(filter(None, (_wrong_derivatives(*run, opinions) for run in runs)), None)
         if inside is None and _declared_by(step) is None:
-            wrong = wrong_alone("result", step, given, number, opinions)
+            wrong = opinions.judged(step, given)
             if wrong is not None and "reference rule" in wrong.suspects:
-                found = wrong
+                found = wrong.at(step, number, "result")
         findings.extend(inside or [found])
     return findings
 
 
-def _is_plain_call(step: Instruction) -> bool:
-    return is_call(step) and not isinstance(step.op, CustomDerivativeCall)
-
-
 def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) -> Finding | None:
-    program = alone_at(step, operands)
+    program = graph_parts.alone_at(step, operands)
     if program is None or not all(map(is_array, program[0].inputs)):
         return None
     graph, given = program
@@ -173,7 +151,7 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) 
     wrong = next((each for each in agreements if each[3].excess > 1), None)
     if wrong is None:
         return None
-    mode, _, value, agreement = wrong
+    mode, _, shape, agreement = wrong
     suspect = _declared_by(step) or "derivative rule"
     text = (
         f"the {mode} derivative of {step.op.builder_name} differs from finite differences by "
@@ -181,11 +159,10 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], number: int) 
     )
     where, values = None, {}
     if mode == "forward":
-        shape: Any = value.shape
         where = tuple(map(int, np.unravel_index(agreement.element, shape.dimensions)))
         values = {"rule": str(agreement.derivative), "differences": str(agreement.difference)}
-    more = {"element": where, "values": values, "explanation": text}
-    return Finding.at(step, number, "derivative", "result", suspects=(suspect,), **more)
+    more = {"suspects": (suspect,), "element": where, "values": values, "explanation": text}
+    return Finding("derivative", **more).at(step, number, "result")
 
 
 _REASONS = {
@@ -197,7 +174,7 @@ _REASONS = {
 
 def _declared_by(step: Instruction) -> str | None:
     """Who asks for another derivative, there or in a program that runs there."""
-    inside = [each for graph in step.op.computations for each in every_step(graph)]
+    inside = [each for graph in step.op.computations for each in graph_parts.every_step(graph)]
     operations = [each.op for each in (step, *inside)]
     if any(isinstance(each, CustomDerivativeCall) for each in operations):
         return "custom rule"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +26,7 @@ def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray
 
 
 class Leaf(NamedTuple):
-    """An array of floats or complex numbers that a function takes or gives.
-
-    Attributes:
-        name: what messages call it, `args[0]['w']`.
-        shape: its shape.
-        is_number: whether it is a Python number.
-    """
+    """An array of floats or complex numbers, or a Python number, and what messages call it."""
 
     name: str
     shape: Shape
@@ -39,18 +34,12 @@ class Leaf(NamedTuple):
 
 
 class Space:
-    """Arrays as one vector, of which each has a part.
-
-    Attributes:
-        leaves: the arrays.
-        parts: where each lies.
-    """
+    """Arrays as one vector, of which each has one of the `parts`."""
 
     def __init__(self, leaves: Sequence[Leaf]) -> None:
         self.leaves = list(leaves)
         self._sizes = [leaf.shape.size for leaf in leaves]
-        ends = np.cumsum(self._sizes, dtype=int)
-        self.parts = [slice(end - size, end) for end, size in zip(ends, self._sizes, strict=True)]
+        self.parts = [slice(*ends) for ends in pairwise(accumulate(self._sizes, initial=0))]
 
     def vector(self, arrays: Sequence[Any]) -> np.ndarray:
         """The arrays in double, one after the other."""
@@ -87,8 +76,8 @@ class Space:
     def coordinates(self) -> list[int]:
         """The numbers of the real coordinates: of all elements, then of their imaginary parts."""
         is_complex = self.spread([leaf.shape.element_type.is_complex for leaf in self.leaves])
-        size = len(is_complex)
-        return [*range(size), *(size + int(each) for each in np.flatnonzero(is_complex))]
+        imaginary = len(is_complex) + np.flatnonzero(is_complex)
+        return [*range(len(is_complex)), *imaginary.tolist()]
 
     def only(self, coordinates: Sequence[int], vector: np.ndarray | None = None) -> np.ndarray:
         """A vector that is zero but for some coordinates: a single one is 1, others `vector`'s."""
@@ -115,21 +104,17 @@ class Agreement(NamedTuple):
 
     Attributes:
         derivative, difference: the two numbers where they are worst, for a direction of length 1.
-        allowed: how far they may be apart.
-        excess: the error over what is allowed: more than 1 is too much.
+        allowed, excess: how far they may be apart, and the error over it: 1 is allowed.
         relative: the largest error over the largest number.
         element: where they are worst, of the part that is compared.
     """
 
-    derivative: Any
-    difference: Any
-    allowed: float
-    excess: float
-    relative: float
+    derivative: Any = 0.0
+    difference: Any = 0.0
+    allowed: float = 0.0
+    excess: float = 0.0
+    relative: float = 0.0
     element: int = 0
-
-
-_NOTHING = Agreement(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Quotients(NamedTuple):
@@ -152,7 +137,7 @@ class Quotients(NamedTuple):
         """How the derivative along the direction, or a part of it, compares."""
         ours, theirs, known = derivative[part], self.middle[part], self.corners[part] < np.inf
         if not theirs.size:
-            return _NOTHING
+            return Agreement()
         with np.errstate(all="ignore"):
             error = np.where((ours == theirs) | ~known, 0.0, np.abs(ours - theirs))
             allowed = (self.allowed + self.corners)[part]
@@ -174,7 +159,7 @@ class Quotients(NamedTuple):
             error = 0.0 if ours == theirs else abs(ours - theirs)
             size = _product(weights, np.abs(self.middle)) or 1.0
         if corners == np.inf:
-            return _NOTHING
+            return Agreement()
         return self._agreement(ours, theirs, allowed, _excess(error, allowed), error / size)
 
     def _agreement(
@@ -235,9 +220,10 @@ class Point:
             tangent = self.inputs.rounded(np.where(np.isfinite(values), way, 0))
             high, low = (self.outputs.vector(self.call(*each)) for each in (after, before))
             middle = np.where(high == low, 0, high - low) / (2 * step)
-            largest = np.maximum(np.abs(high), np.abs(low))
-            rounding = self.roundings * self.outputs.precision * largest / step
-            allowed = self.tolerance(middle) + (rounding if self.roundings else 0)
+            allowed = self.tolerance(middle)
+            if self.roundings:
+                largest = np.maximum(np.abs(high), np.abs(low))
+                allowed = allowed + self.roundings * self.outputs.precision * largest / step
             corners = np.zeros(len(middle))
             if not self.is_smooth:
                 corners = 2 * np.abs(high - 2 * self.results + low) / step

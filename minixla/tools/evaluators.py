@@ -75,11 +75,7 @@ def register_evaluator(
 
 
 def all_evaluators(more: Mapping[str, Callable[..., Any]] | None) -> list[Evaluator]:
-    """Those that are registered, and those given to one `cross_check` by name.
-
-    Raises:
-        TransformError: a name is taken, or something is no function.
-    """
+    """Those that are registered, and those given to one `cross_check` by name."""
     found = [Evaluator(*each) for each in (more or {}).items()]
     for each in found:
         _check("cross_check", each)

@@ -12,10 +12,10 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unfl
 from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, DerivativeError, GradientCheckError, explain
 from minixla.core.linear import spread
-from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
-from minixla.tools.differences import Agreement, Leaf, Point, Quotients, Space
+from minixla.tools.differences import Agreement, Leaf, Point, Space
+from minixla.tools.graph_parts import is_inexact
 from minixla.tools.rounding import precision_of
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.evaluation import reference
@@ -43,14 +43,9 @@ _ADVICE = (
 
 
 class _Function(NamedTuple):
-    """A function of float and complex arrays that gives such, and where it is checked.
+    """A function of float and complex arrays that gives a list of such, and where it is checked.
 
-    Attributes:
-        name: what messages call it.
-        call: takes the arrays one by one and returns a list.
-        inputs: what the arrays are.
-        values: the arrays.
-        outputs: what the results are; known after the first call.
+    What the results are is known after the first call.
     """
 
     name: str
@@ -129,7 +124,7 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """`fun` of its float and complex arguments."""
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
-    found = [_leaf(f"args{keystr(path)}", leaf) for path, leaf in listed]
+    found = [_leaf("args", *each) for each in listed]
     inputs, values = [], []
     for leaf, value in zip(found, leaves, strict=True):
         if leaf is not None:
@@ -141,20 +136,18 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     def call(*given: Any) -> list[Any]:
         full = spread(found, given, leaves)
         results = tree_flatten_with_path(fun(*tree_unflatten(tree, full), **kwargs))[0]
-        named = [(_leaf(f"result{keystr(path)}", value), value) for path, value in results]
-        outputs[:] = [leaf for leaf, _ in named if leaf is not None]
-        return [value for leaf, value in named if leaf is not None]
+        kept = [_leaf("result", *each) for each in results]
+        outputs[:] = filter(None, kept)
+        return [value for leaf, (_, value) in zip(kept, results, strict=True) if leaf]
 
     name = getattr(fun, "__name__", "the function")
     return _Function(name, call, inputs, values, outputs)
 
 
-def _leaf(name: str, value: Any) -> Leaf | None:
+def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
     """What an array of floats or complex numbers is; None for others."""
-    shape = shape_of(value, "check_grads")
-    if isinstance(shape, Shape) and shape.element_type.is_inexact:
-        return Leaf(name, shape)
-    return None
+    shape: Any = shape_of(value, "check_grads")
+    return Leaf(root + keystr(path), shape) if is_inexact(shape) else None
 
 
 def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -199,7 +192,7 @@ def _derivative(function: _Function, mode: str) -> _Function:
 
 
 class _Derivative(NamedTuple):
-    """A derivative that is checked at a point.
+    """A derivative of a function that is checked at a point.
 
     Attributes:
         mode: "fwd", "rev" or "lin".
@@ -228,14 +221,21 @@ class _Derivative(NamedTuple):
         cotangent = outputs.rounded(outputs.random(generator))
         pulled = self._pulled(cotangent) if self.mode == "rev" else None
 
+        def along(way: np.ndarray) -> Agreement:
+            found = point.along(way)
+            if pulled is not None:
+                return found.reverse(cotangent, pulled)
+            tangents = self._derived(inputs.arrays(found.tangent))
+            return found.forward(outputs.vector(tangents))
+
         def of_arguments(some: Sequence[int]) -> Agreement:
-            return self._compared(point.along(inputs.only(some, direction)), cotangent, pulled)
+            return along(inputs.only(some, direction))
 
         def of_results(some: Sequence[int]) -> Agreement:
             given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
             return found.reverse(given, self._pulled(given))
 
-        if self._compared(point.along(direction), cotangent, pulled).excess <= 1:
+        if along(direction).excess <= 1:
             return
         argument = _worst_of(inputs.coordinates, of_arguments)
         worst = of_arguments([argument])
@@ -246,36 +246,25 @@ class _Derivative(NamedTuple):
             worst = of_results([result])
         raise self._difference(outputs.name(result), inputs.name(argument), worst)
 
-    def _run(self, given: Sequence[Any]) -> Sequence[Any]:
-        results, derivatives = self.run(tuple(self.function.values), tuple(given))
-        self._check_results(results)
-        return derivatives
-
     def _pulled(self, cotangent: np.ndarray) -> np.ndarray:
-        return self.point.inputs.vector(self._run(self.point.outputs.arrays(cotangent)))
+        return self.point.inputs.vector(self._derived(self.point.outputs.arrays(cotangent)))
 
-    def _compared(
-        self, found: Quotients, cotangent: np.ndarray, pulled: np.ndarray | None
-    ) -> Agreement:
-        if pulled is not None:
-            return found.reverse(cotangent, pulled)
-        tangents = self._run(self.point.inputs.arrays(found.tangent))
-        return found.forward(self.point.outputs.vector(tangents))
-
-    def _check_results(self, results: Sequence[Any]) -> None:
-        """Compares the results that come with the derivative with the function's."""
+    def _derived(self, given: Sequence[Any]) -> Sequence[Any]:
+        """What the derivative gives; the results that come with it must be the function's."""
+        results, derivatives = self.run(tuple(self.function.values), tuple(given))
         outputs = self.point.outputs
         for leaf, ours in zip(outputs.leaves, results, strict=True):
             if shape_of(ours) is not leaf.shape:
                 problem = f"{self.mode} gives {leaf.name} in another shape than the function"
-                given = [f"{self.mode} {shape_of(ours)}", f"function {leaf.shape}"]
-                raise self._error(problem, given)
+                shapes = [f"{self.mode} {shape_of(ours)}", f"function {leaf.shape}"]
+                raise self._error(problem, shapes)
         ours, known = outputs.vector(results), self.point.results
         atol, rtol = self.tolerances
         for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
             numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
             problem = f"the value that comes with {self._text()} is not the function's"
             raise self._error(problem, [outputs.name(at), numbers])
+        return derivatives
 
     def _text(self) -> str:
         return f"the {_WAYS[self.mode]} of {self.function.name}"
@@ -313,8 +302,8 @@ def _check(
     options: tuple[Any, Any, Any],
     evaluator: Callable[..., Any],
 ) -> None:
-    value = evaluator(function.call)
-    results = value(*function.values)
+    call = evaluator(function.call)
+    results = call(*function.values)
     atol, rtol, eps = options
     inputs, outputs = Space(function.inputs), Space(function.outputs)
     leaves = [*inputs.leaves, *outputs.leaves]
@@ -325,11 +314,11 @@ def _check(
         outputs,
         values,
         outputs.vector(results),
-        value,
-        eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
-        np.maximum(1, np.abs(values)),
-        lambda quotients: tolerances[0] + tolerances[1] * np.abs(quotients),
-        _ROUNDINGS if atol is rtol is None else 0,
+        call,
+        step=eps or max(precision_of(leaf.shape.element_type) for leaf in leaves) ** (1 / 3),
+        scale=np.maximum(1, np.abs(values)),
+        tolerance=lambda quotients: tolerances[0] + tolerances[1] * np.abs(quotients),
+        roundings=_ROUNDINGS if atol is rtol is None else 0,
     )
     for at in np.flatnonzero(np.isnan(point.results))[:1]:
         problem = f"{function.name} gives NaN"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
@@ -27,6 +28,11 @@ def is_inexact(shape: AnyShape) -> bool:
     return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
+def type_of(value: Value) -> ElementType:
+    """The element type of an array."""
+    return cast(Shape, value.shape).element_type
+
+
 def inexact_part(
     function: Callable[..., Sequence[Any]], moving: Sequence[bool], given: Sequence[Any]
 ) -> Callable[..., list[Any]]:
@@ -45,30 +51,15 @@ def is_call(step: Instruction) -> bool:
     return is_called and len(step.op.computations) == 1
 
 
-def copied(step: Instruction, operands: Sequence[Value]) -> Instruction:
-    """The instruction on other operands of the same shapes."""
-    shapes = step.results[0].shape if step.single else step.shapes
-    return Instruction(step.op, tuple(operands), shapes, step.source)
-
-
 def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> Graph:
-    """The program with the programs that it calls in place of the calls.
-
-    Args:
-        graph: the program.
-        unfolds: which instructions are calls to be replaced.
-    """
+    """The program with the programs that it calls in place of the calls that `unfolds` marks."""
     inputs = [Value(value.shape, None, index) for index, value in enumerate(graph.inputs)]
     made: list[Instruction] = []
-    values: dict[int, Value] = {}
+    values = dict(zip(graph.inputs, inputs, strict=True))
 
     def read(some: Sequence[Value]) -> list[Value]:
-        return [values[id(value)] for value in some]
+        return [values[value] for value in some]
 
-    def become(some: Sequence[Value], others: Sequence[Value]) -> None:
-        values.update(zip(map(id, some), others, strict=True))
-
-    become(graph.inputs, inputs)
     # No recursion: programs may be nested deeper than Python's goes.
     calls: list[Instruction] = []
     left = [iter(graph.instructions)]
@@ -76,17 +67,17 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
         for step in left[-1]:
             if unfolds(step):
                 called = step.op.computations[0]
-                become(called.inputs, read(step.operands))
+                values.update(zip(called.inputs, read(step.operands), strict=True))
                 calls.append(step)
                 left.append(iter(called.instructions))
                 break
-            made.append(copied(step, read(step.operands)))
-            become(step.results, made[-1].results)
+            made.append(step.again(read(step.operands)))
+            values.update(zip(step.results, made[-1].results, strict=True))
         else:
             left.pop()
             if calls:
                 call = calls.pop()
-                become(call.results, read(call.op.computations[0].outputs))
+                values.update(zip(call.results, read(call.op.computations[0].outputs), strict=True))
     return Graph(inputs, made, read(graph.outputs), graph.name)
 
 
@@ -95,43 +86,33 @@ def alone(step: Instruction) -> tuple[Graph, list[Value]]:
 
     Constants stay constants: an operation may be written in another way where it reads one.
     """
-    inputs: dict[int, Value] = {}
-    values: dict[int, Value] = {}
+    inputs: list[Value] = []
+    values: dict[Value, Value] = {}
     steps: list[Instruction] = []
-    for value in step.operands:
+    for value in dict.fromkeys(step.operands):
         if value.instruction is not None and value.literal is not None:
-            steps.append(copied(value.instruction, ()))
-            values[id(value)] = steps[-1].results[0]
-        elif id(value) not in values:
-            values[id(value)] = Value(value.shape, None, len(inputs))
-            inputs[id(value)] = value
-    steps.append(copied(step, [values[id(value)] for value in step.operands]))
-    given = [values[key] for key in inputs]
-    return Graph(given, steps, steps[-1].results, step.op.builder_name), list(inputs.values())
+            steps.append(value.instruction.again(()))
+            values[value] = steps[-1].results[0]
+        else:
+            values[value] = Value(value.shape, None, len(inputs))
+            inputs.append(value)
+    steps.append(step.again([values[value] for value in step.operands]))
+    given = [values[value] for value in inputs]
+    return Graph(given, steps, steps[-1].results, step.op.builder_name), inputs
 
 
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
-    """An instruction as a program that gives arrays, and its inputs; None where it gives none.
-
-    Args:
-        step: the instruction.
-        operands: what it is given.
-    """
+    """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
     graph, inputs = alone(step)
-    known = dict(zip(map(id, step.operands), operands, strict=True))
+    known = dict(zip(step.operands, operands, strict=True))
     arrays = [value for value in graph.outputs if is_array(value)]
-    return (showing(graph, arrays), [known[id(value)] for value in inputs]) if arrays else None
+    return (showing(graph, arrays), [known[value] for value in inputs]) if arrays else None
 
 
 def composition_of(step: Instruction) -> Graph:
     """The program that a composed operation stands for, on operands of these shapes."""
-    operation: Any = step.op
-    return closed_graph(
-        operation.composition,
-        [value.shape for value in step.operands],
-        operation.builder_name,
-        operation.builder_name,
-    )
+    shapes, name = [value.shape for value in step.operands], step.op.builder_name
+    return closed_graph(step.op.composition, shapes, name, name)
 
 
 def every_step(graph: Graph) -> Iterator[Instruction]:
@@ -160,40 +141,27 @@ Run = tuple[Graph, Sequence[Any]]
 
 
 def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | None:
-    """The programs that an instruction runs, and the operands of each, in order.
+    """The programs that an instruction runs on some operands, and the operands of each, in order.
 
-    Args:
-        step: the instruction.
-        operands: its operands.
-
-    Returns:
-        Pairs, or None where the instruction is not made of programs (those that run for every
-        element of an array, as in a reduction, are not followed).
+    None where it is not made of programs: those that run for every element of an array, as in a
+    reduction, are not followed.
     """
     if step.op.name == "While":
-        return _of_loop(step, operands)
+        return _of_loop(step.op.condition, step.op.body, operands)
     if step.op.name == "Conditional":
-        return _of_branch(step, operands)
+        index, branches = np.asarray(operands[0]), step.op.branches
+        number = int(not index) if index.dtype == np.bool_ else int(index)
+        number = number if 0 <= number < len(branches) else -1
+        return iter([(branches[number], operands[1:])])
     if isinstance(step.op, Composed) and step.op.computations:
         return iter([(composition_of(step), operands)])
     return None
 
 
-def _of_loop(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    condition, body = step.op.condition, step.op.body
-    values = operands
+def _of_loop(condition: Graph, body: Graph, values: Sequence[Any]) -> Iterator[Run]:
     for _ in range(_MOST_TRIPS):
         yield condition, values
         if not reference_graph(condition, values)[0]:
             return
         yield body, values
         values = reference_graph(body, values)
-
-
-def _of_branch(step: Instruction, operands: Sequence[Any]) -> Iterator[Run]:
-    branches = step.op.branches
-    index = np.asarray(operands[0])
-    number = int(not index) if index.dtype == np.bool_ else int(index)
-    if not 0 <= number < len(branches):
-        number = len(branches) - 1
-    yield branches[number], operands[1:]

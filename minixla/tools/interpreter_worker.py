@@ -64,12 +64,6 @@ def carry_results(main: Any) -> None:
         del main.attributes["res_attrs"]
 
 
-def constant(array: np.ndarray, type_: ir.Type) -> ir.Attribute:
-    """An argument as the interpreter takes it."""
-    data: Any = np.frombuffer(array.tobytes(), np.uint8)
-    return ir.DenseElementsAttr.get(data, type=type_)
-
-
 def read(type_: Any, carriers: Iterator[Any]) -> np.ndarray:
     """A result of @main from the next of what carried it."""
     kind, dimensions = _TYPES[str(type_.element_type)], type_.shape
@@ -92,7 +86,11 @@ def evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         main = find_main(module)
         results = main.type.results
         check_arguments(arguments, input_types(main))
-        inputs = [constant(*pair) for pair in zip(arguments, main.type.inputs, strict=True)]
+        data: list[Any] = [np.frombuffer(array.tobytes(), np.uint8) for array in arguments]
+        inputs = [
+            ir.DenseElementsAttr.get(each, type=type_)
+            for each, type_ in zip(data, main.type.inputs, strict=True)
+        ]
         carry_results(main)
         carriers = iter(stablehlo.eval_module(module, inputs))
         return [read(type_, carriers) for type_ in results]

@@ -8,26 +8,18 @@ off when the whole program runs are tried; loops and branches are followed insid
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.tools import graph_parts
 from minixla.tools.check_report import Finding
 from minixla.tools.comparison import absolute_error, relative_error
 from minixla.tools.evaluators import REFERENCE, NotEvaluated
-from minixla.tools.graph_parts import (
-    alone_at,
-    composition_of,
-    inlined,
-    inner_runs,
-    is_array,
-    needed_for,
-    showing,
-)
+from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
 from minixla.tools.opinions import Opinions
 from minixla.tools.rounding import Measured, declared_values, precision_of
 from minixla_ops.programs.compositions import Composed
@@ -37,48 +29,37 @@ _MOST_TRIED = 200
 
 
 class Search:
-    """The values of a program in every evaluator, for finding where they part.
-
-    Attributes:
-        kind: of the program, as findings call it.
-        measured: the program in the reference and in double.
-        opinions: the evaluators that are asked.
-        values: for each that could be asked, every array of the program by its id.
-    """
+    """The `values` of a program of a kind in every evaluator that could be asked."""
 
     def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
         self.kind = kind
         self.measured = measured
         self.opinions = opinions
-        self.values: dict[str, dict[int, np.ndarray]] = {REFERENCE: measured.reference}
+        self.values: dict[str, dict[Value, np.ndarray]] = {REFERENCE: measured.reference}
         made = [value for step in measured.graph.instructions for value in step.results]
         shown = list(filter(is_array, made))
-        graph = showing(measured.graph, shown)
+        graph = graph_parts.showing(measured.graph, shown)
         for evaluator in opinions.evaluators:
             if evaluator.name != REFERENCE:
                 with contextlib.suppress(NotEvaluated):
                     results = opinions.ask(evaluator, graph, measured.operands)
-                    found = dict(zip(map(id, shown), results, strict=True))
-                    self.values[evaluator.name] = found
+                    self.values[evaluator.name] = dict(zip(shown, results, strict=True))
 
     def off(self, name: str) -> list[Instruction]:
         """The instructions whose results are too far from the truth in an evaluator, in order."""
-        values = self.values.get(name)
-        if values is None:
-            return []
-        return [
-            step
-            for step in self.measured.graph.instructions
-            if any(
-                self.measured.compared(value, values[id(value)]).excess > 1
-                for value in filter(is_array, step.results)
-            )
-        ]
+        values = self.values.get(name, {})
+
+        def is_off(value: Value) -> bool:
+            if value not in values or not is_array(value):
+                return False
+            return self.measured.compared(value, values[value]).excess > 1
+
+        return [s for s in self.measured.graph.instructions if any(map(is_off, s.results))]
 
     def jump(self, output: Value, name: str) -> Finding | None:
         """Where the relative error of what an output is computed from grows most."""
         values = self.values.get(name, self.measured.reference)
-        needed = needed_for(output, self.measured.graph)
+        needed = graph_parts.needed_for(output, self.measured.graph)
         grown = [(step, *self._errors(step, values)) for step in needed]
         worst = max(grown, key=lambda each: each[2] / max(each[1], 1e-17), default=None)
         if worst is None or not worst[2]:
@@ -90,70 +71,53 @@ class Search:
         )
         return self._finding(step, "cancellation", text)
 
-    def _errors(self, step: Instruction, values: dict[int, np.ndarray]) -> tuple[float, float]:
+    def _errors(self, step: Instruction, values: dict[Value, np.ndarray]) -> tuple[float, float]:
         """The largest relative errors of an instruction's operands and of its results."""
-        after = [
-            (error, precision_of(_element_type(each)))
-            for each in step.results
-            if (error := self._error(each, values)) is not None
-        ]
-        if not after:
+        known = [each for each in step.results if each in self.measured.spread and each in values]
+        if not known:
             return 0.0, 0.0
-        before = [self._error(each, values) or 0.0 for each in step.operands]
-        errors, precisions = zip(*after, strict=True)
-        return max(*precisions, *before, 0.0), max(errors)
+        precisions = [precision_of(type_of(each)) for each in known]
+        before = [self._error(each, values) for each in step.operands]
+        return max(*precisions, *before, 0.0), max(self._error(each, values) for each in known)
 
-    def _error(self, value: Value, values: dict[int, np.ndarray]) -> float | None:
+    def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
         """The relative error of a value; by disturbance, where double is all that there is."""
-        spread = self.measured.spread.get(id(value))
-        if spread is None or id(value) not in values:
-            return None
-        truth = self.measured.truth[id(value)]
-        error = absolute_error(values[id(value)], truth)
-        if _element_type(value).real.bits == 64:
+        spread = self.measured.spread.get(value)
+        if spread is None or value not in values:
+            return 0.0
+        truth = self.measured.truth[value]
+        error = absolute_error(values[value], truth)
+        if type_of(value).real.bits == 64:
             error = np.maximum(error, spread)
         return relative_error(error, truth)
 
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
         for step in self.off(name):
-            if any(id(v) not in self.measured.spread for v in step.results if is_array(v)):
-                text = (
-                    f"rounding decides {step.op.builder_name} otherwise in {name}; on the same "
-                    "operands all agree"
-                )
-                return self._finding(step, "decision", text)
+            if any(v not in self.measured.spread for v in step.results if is_array(v)):
+                text = f"rounding decides {step.op.builder_name} otherwise in {name}"
+                return self._finding(step, "decision", f"{text}; on the same operands all agree")
         return None
 
     def _finding(self, step: Instruction, kind: str, text: str) -> Finding:
         number = self.measured.graph.instructions.index(step)
-        return Finding.at(step, number, kind, self.kind, explanation=text)
-
-
-def _element_type(value: Value) -> ElementType:
-    shape: Any = value.shape
-    return shape.element_type
+        return Finding(kind, explanation=text).at(step, number, self.kind)
 
 
 def known_error(
-    kind: str, graph: Graph, values: Mapping[int, Any], opinions: Opinions
+    kind: str, graph: Graph, values: Mapping[Value, Any], opinions: Opinions
 ) -> Finding | None:
-    """An instruction of a program that was found wrong before, on the same operands, if any.
+    """An instruction of a program of a kind that was found wrong before, on the same operands.
 
-    Args:
-        kind: of the program.
-        graph: the program, without calls.
-        values: its values by their ids, as the reference has them.
-        opinions: what is known.
+    `values` are those of the program as the reference has them.
     """
     if not opinions.knows_errors:
         return None
     for number, step in enumerate(graph.instructions):
-        operands = [values[id(value)] for value in step.operands]
-        program = alone_at(step, operands)
-        judgement = None if program is None else opinions.known(*program)
-        if judgement is not None:
-            return Finding.at(step, number, "rule", kind, **judgement._asdict())
+        operands = [values[value] for value in step.operands]
+        found = opinions.judged(step, operands, is_new=False)
+        if found is not None:
+            return found.at(step, number, kind)
         for inner, given in inner_runs(step, operands) or ():
             inner = inlined(inner).pruned()
             found = known_error(kind, inner, declared_values(inner, given), opinions)
@@ -164,18 +128,15 @@ def known_error(
 
 def wrong_step(search: Search) -> Finding | None:
     """The first instruction that an evaluator gets wrong on the same operands as the others."""
-    off = {id(step) for name in search.values for step in search.off(name)}
+    off = {step for name in search.values for step in search.off(name)}
     steps = enumerate(search.measured.graph.instructions)
-    for number, step in islice((each for each in steps if id(each[1]) in off), _MOST_TRIED):
-        found = _wrong_there(search, step, number)
-        if found is not None:
-            return found
-    return None
+    tried = islice((each for each in steps if each[1] in off), _MOST_TRIED)
+    return next(filter(None, (_wrong_there(search, *each) for each in tried)), None)
 
 
-def _wrong_there(search: Search, step: Instruction, number: int) -> Finding | None:
+def _wrong_there(search: Search, number: int, step: Instruction) -> Finding | None:
     values = search.measured.reference
-    operands = [values[id(value)] for value in step.operands]
+    operands = [values[value] for value in step.operands]
     runs = inner_runs(step, operands)
     for graph, given in runs or ():
         measured = Measured(inlined(graph).pruned(), given)
@@ -186,27 +147,9 @@ def _wrong_there(search: Search, step: Instruction, number: int) -> Finding | No
         if not isinstance(step.op, Composed):
             return None
         # Whether the reference rule gives what the program that the operation stands for gives.
-        composed = reference_graph(composition_of(step), operands)
-        pairs = zip((values[id(value)] for value in step.results), composed, strict=True)
+        composed = reference_graph(graph_parts.composition_of(step), operands)
+        pairs = zip((values[value] for value in step.results), composed, strict=True)
         if all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
             return None
-    return wrong_alone(search.kind, step, operands, number, search.opinions)
-
-
-def wrong_alone(
-    kind: str, step: Instruction, operands: Sequence[Any], number: int, opinions: Opinions
-) -> Finding | None:
-    """The finding that an evaluator gets this instruction wrong, if one does.
-
-    Args:
-        kind: of the program that it is in.
-        step: the instruction.
-        operands: what it is given.
-        number: its place in the program.
-        opinions: the evaluators.
-    """
-    program = alone_at(step, operands)
-    judgement = None if program is None else opinions.judged(*program, step)
-    if judgement is None:
-        return None
-    return Finding.at(step, number, "rule", kind, **judgement._asdict())
+    found = search.opinions.judged(step, operands)
+    return None if found is None else found.at(step, number, search.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import minixla_ops as ops
@@ -60,18 +60,21 @@ def _has(operation: type[Operation], rule: str) -> bool:
 def _cells(operation: type[Operation]) -> dict[str, str]:
     """What an operation has in the columns of rules; nothing where one is missing."""
     missing = {rule: f"none: {reason}" for rule, reason in operation.missing_rules.items()}
-    yes = {rule: "yes" for rule in ("shape", "reference", "jvp") if _has(operation, rule)}
     form = operation.stablehlo_name or ("decomposed" if operation.has_rule("stablehlo") else "")
     if operation.stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
         missing["stablehlo"] = "decomposed"
+
+    def cell(rule: str, otherwise: str = "") -> str:
+        return missing.get(rule, "yes" if _has(operation, rule) else otherwise)
+
     is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
     declared = None
     if operation.zero_derivative is not None:
         declared = f"zero: {operation.zero_derivative}"
     elif operation.no_derivative is not None:
         declared = f"none: {operation.no_derivative}"
-    own = "yes" if operation.forward is not None else yes.get("jvp", "linear" if is_linear else "")
-    jvp = declared or missing.get("jvp", own)
+    own = "yes" if operation.forward is not None else "linear" if is_linear else ""
+    jvp = declared or cell("jvp", own)
     reverse = "transpose" if is_linear else "transposed jvp" if jvp else ""
     if operation.linearize is not None or _has(operation, "vjp"):
         reverse = "vjp"
@@ -79,15 +82,10 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     batch = missing.get("batch", "rule" if has_batch else "loop")
     if not operation.operands and not operation.missing_rules:
         batch = "none: it has no operands"
-    return {
-        "stablehlo": missing.get("stablehlo", form),
-        "shape": missing.get("shape", yes.get("shape", "")),
-        "reference": missing.get("reference", yes.get("reference", "")),
-        "jvp": jvp,
-        "reverse": declared or missing.get("transpose", reverse),
-        "batch": batch,
-        "source": f"{operation.__module__.replace('.', '/')}.py",
-    }
+    source = f"{operation.__module__.replace('.', '/')}.py"
+    reverse = declared or missing.get("transpose", reverse)
+    rules = cell("shape"), cell("reference"), jvp, reverse, batch
+    return dict(zip(_COLUMNS, (missing.get("stablehlo", form), *rules, source), strict=True))
 
 
 def operation_rows() -> list[Row]:
@@ -101,7 +99,9 @@ def operation_rows() -> list[Row]:
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
     found = list(map(_cells, operations))
-    cells = {column: _joined(each[column] for each in found) for column in _COLUMNS}
+    # What several operations of one entry have: empty where one of them lacks it.
+    several = {column: dict.fromkeys(each[column] for each in found) for column in _COLUMNS}
+    cells = {column: "" if "" in each else " / ".join(each) for column, each in several.items()}
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)
 
@@ -110,21 +110,13 @@ def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
 _COLUMNS = ("stablehlo", "shape", "reference", "jvp", "reverse", "batch", "source")
 
 
-def _joined(cells: Iterable[str]) -> str:
-    """What several operations of one entry have: empty where one of them lacks it."""
-    found = dict.fromkeys(cells)
-    return "" if "" in found else " / ".join(found)
-
-
-def as_json(rows: Sequence[Row]) -> str:
-    """The table as a JSON list of objects."""
-    return json.dumps([row._asdict() for row in rows], indent=1)
-
-
 def show(options: argparse.Namespace) -> int:
-    """Prints the table, as text or as options say."""
-    form = as_json if options.json else as_markdown if options.markdown else as_text
-    print(form(operation_rows()))
+    """Prints the table as text, as a JSON list of objects, or as a page."""
+    rows = operation_rows()
+    if options.json:
+        print(json.dumps([row._asdict() for row in rows], indent=1))
+    else:
+        print(as_markdown(rows) if options.markdown else as_text(rows))
     return 0
 
 

@@ -10,42 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
-from itertools import starmap
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minixla.core.errors import MinixlaError, TransformError, explain
-from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.graph import Graph, Instruction
 from minixla.core.shapes import Shape
+from minixla.tools import evaluators
+from minixla.tools.check_report import Finding
 from minixla.tools.comparison import Comparison, compared, shown_element, wide
-from minixla.tools.evaluators import (
-    HLO_FORM,
-    INTERPRETER,
-    REFERENCE,
-    Evaluator,
-    NotEvaluated,
-    loaded,
-)
-from minixla.tools.graph_parts import is_array
+from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
+from minixla.tools.graph_parts import alone_at, is_array
 from minixla.tools.rounding import Measured
-
-
-class Judgement(NamedTuple):
-    """Who is wrong about an instruction alone.
-
-    Attributes:
-        suspects: what is wrong: evaluators, "reference rule", "StableHLO form".
-        element: the index of the worst element.
-        values: what each evaluator has there.
-        explanation: who is off, and by how much.
-    """
-
-    suspects: tuple[str, ...]
-    element: tuple[int, ...]
-    values: dict[str, str]
-    explanation: str
 
 
 def evaluate(
@@ -58,89 +36,77 @@ def evaluate(
         TransformError: it gives something else.
     """
     try:
-        results = list(map(np.asarray, loaded(evaluator.function)(graph, list(operands))))
+        results = list(
+            map(np.asarray, evaluators.loaded(evaluator.function)(graph, list(operands)))
+        )
     except (MinixlaError, NotImplementedError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise NotEvaluated(lines[0][:160]) from error
-    pairs = zip(graph.outputs, results, strict=False)
-    if len(results) == len(graph.outputs) and all(starmap(_fits, pairs)):
+    given = list(map(_in_words, results))
+    # What is no array of fixed size is not looked at.
+    wanted = [str(value.shape) if is_array(value) else None for value in graph.outputs]
+    if len(given) == len(wanted) and all(
+        w in (None, g) for g, w in zip(given, wanted, strict=True)
+    ):
         return results
-    raise explain(
-        TransformError,
-        "cross_check",
-        f"evaluator {evaluator.name!r} gives other results than the graph has",
-        [
-            f"evaluator: {', '.join(map(_in_words, results))}",
-            f"graph: {', '.join(map(str, graph.output_shapes))}",
-        ],
+    problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
+    shapes = ", ".join(map(str, graph.output_shapes))
+    advice = (
         "It returns an array for each output, of its type and shape; where it cannot, it raises "
-        "NotImplementedError.",
+        "NotImplementedError."
     )
-
-
-def _fits(value: Value, array: np.ndarray) -> bool:
-    shape: Any = value.shape
-    given = array.dtype, array.shape
-    return not is_array(value) or given == (shape.dtype, shape.dimensions)
+    given = [f"evaluator: {', '.join(given)}", f"graph: {shapes}"]
+    raise explain(TransformError, "cross_check", problem, given, advice)
 
 
 def _in_words(array: np.ndarray) -> str:
     try:
         return str(Shape(array.dtype, array.shape))
-    except MinixlaError:
+    except (MinixlaError, TypeError):  # of another type than arrays have
         return f"{array.dtype}{list(array.shape)}"
 
 
 class Opinions:
-    """Evaluators, each of which reads equal programs once and judges equal instructions once.
+    """Evaluators, who read equal programs once and judge equal instructions once.
 
-    Attributes:
-        evaluators: who is asked, the reference first.
-        readers: the names of those who read the StableHLO form.
+    `readers` are the names of those who read the StableHLO form; `say` tells what is under way.
     """
 
-    def __init__(self, evaluators: Sequence[Evaluator]) -> None:
-        self.evaluators = tuple(evaluators)
-        self.readers = frozenset(each.name for each in evaluators if each.reads_stablehlo)
+    def __init__(self, asked: Sequence[Evaluator], say: Callable[[str], None]) -> None:
+        self.say = say
+        self.evaluators = tuple(asked)
+        self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}
-        self._judged: dict[Any, Judgement | None] = {}
+        self._judged: dict[Any, Finding | None] = {}
 
     def ask(
         self, evaluator: Evaluator, graph: Graph, operands: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """What an evaluator gives.
-
-        Raises:
-            NotEvaluated: it cannot be asked.
-        """
+        """What an evaluator gives; NotEvaluated where it cannot be asked."""
         # Of equal programs the first: XLA has compiled it.
         return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
 
     def judged(
-        self, graph: Graph, operands: Sequence[np.ndarray], step: Instruction
-    ) -> Judgement | None:
-        """Who is wrong about a program of one instruction, or None.
+        self, step: Instruction, operands: Sequence[Any], is_new: bool = True
+    ) -> Finding | None:
+        """Who is wrong about an instruction on some operands; None: nobody, or nothing to compare.
 
-        Args:
-            graph: the program.
-            operands: its inputs.
-            step: the instruction.
+        Unless it may be new, evaluators are not asked where it has not been judged before.
         """
-        key = _key(graph, operands)
-        if key not in self._judged:
-            self._judged[key] = self._judge(Measured(graph, operands), step)
-        return self._judged[key]
-
-    def known(self, graph: Graph, operands: Sequence[np.ndarray]) -> Judgement | None:
-        """What has been found out about a program of one instruction before."""
-        return self._judged.get(_key(graph, operands))
+        program = alone_at(step, operands)
+        if program is None:
+            return None
+        key = program[0], *map(_digest, program[1])
+        if is_new and key not in self._judged:
+            self._judged[key] = self._judge(Measured(*program), step)
+        return self._judged.get(key)
 
     @property
     def knows_errors(self) -> bool:
         """Whether an instruction has been found wrong."""
         return any(self._judged.values())
 
-    def _judge(self, measured: Measured, step: Instruction) -> Judgement | None:
+    def _judge(self, measured: Measured, step: Instruction) -> Finding | None:
         asked: dict[str, _Opinion] = {}
 
         def ask(evaluator: Evaluator) -> None:
@@ -154,11 +120,12 @@ class Opinions:
         off = [name for name, each in asked.items() if each.is_off]
         if not off:
             return None
-        if REFERENCE not in off and self.readers.difference([INTERPRETER]).intersection(off):
-            ask(HLO_FORM)
+        others = self.readers - {evaluators.INTERPRETER}
+        if REFERENCE not in off and others.intersection(off):
+            ask(evaluators.HLO_FORM)
         suspects = _suspects(asked, self.readers)
         _, output, found = max((asked[name] for name in off), key=_excess)
-        truth = measured.truth[id(measured.graph.outputs[output])]
+        truth = measured.truth[measured.graph.outputs[output]]
         values = {"in double": shown_element(truth, found.worst)}
         for name, each in asked.items():
             values[name] = shown_element(each.results[output], found.worst)
@@ -167,12 +134,8 @@ class Opinions:
             f"reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
             f"suspected: {' or '.join(suspects)}"
         )
-        return Judgement(suspects, found.worst, values, text)
-
-
-def _key(graph: Graph, operands: Sequence[np.ndarray]) -> tuple[Any, ...]:
-    """Equal for programs that do the same, at the same operands."""
-    return graph, *map(_digest, operands)
+        place = {"element": found.worst, "values": values}
+        return Finding("rule", suspects=suspects, **place, explanation=text)
 
 
 def _digest(operand: Any) -> Any:
@@ -240,9 +203,7 @@ def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str
 def _blamed(camp: Sequence[str], readers: frozenset[str]) -> list[str]:
     """What those of a camp may have wrong in common, or each by itself.
 
-    Args:
-        camp: who.
-        readers: all who were asked and read the StableHLO form.
+    `readers` are all who were asked and read the StableHLO form.
     """
     names = {REFERENCE: "reference rule"}
     wrong = readers.intersection(camp)

@@ -16,12 +16,12 @@ def shown_progress(title: str) -> Iterator[Callable[[str], None]]:
 
     It writes to standard error where somebody watches: a terminal, or a notebook. The line is gone
     at the end.
-
-    Args:
-        title: what the work is called.
     """
     stream = sys.stderr
-    if not (_is_terminal(stream) or _is_notebook()):
+    # A notebook: IPython is there, and has a kernel.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    is_terminal = getattr(stream, "isatty", lambda: False)()
+    if not is_terminal and getattr(shell, "kernel", None) is None:
         yield lambda step: None
         return
     start, shown = time.monotonic(), ""
@@ -44,14 +44,3 @@ def _write(stream: TextIO, text: str) -> None:
     # Work does not fail because nobody sees how far it is.
     with contextlib.suppress(OSError, ValueError):
         print(text, end="", file=stream, flush=True)
-
-
-def _is_terminal(stream: object) -> bool:
-    is_terminal = getattr(stream, "isatty", None)
-    return is_terminal is not None and is_terminal()
-
-
-def _is_notebook() -> bool:
-    """Whether this process serves a notebook: IPython is there, and has a kernel."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "kernel", None) is not None

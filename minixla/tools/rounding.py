@@ -28,7 +28,7 @@ from minixla.core.tuples import TupleValue
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.tools.comparison import Comparison, compared, real_part_info, ulp_size, wide
 from minixla.tools.costs import operations_per_element
-from minixla.tools.graph_parts import is_inexact, showing
+from minixla.tools.graph_parts import is_inexact, showing, type_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
@@ -37,7 +37,7 @@ _FACTORS = {16: 8.0, 32: 64.0, 64: 64.0}
 _SMALL_FACTOR = 4.0
 _SAMPLES = 6
 
-Values = dict[int, Any]
+Values = dict[Value, Any]
 
 
 def precision_of(kind: ElementType) -> float:
@@ -48,7 +48,7 @@ def precision_of(kind: ElementType) -> float:
 def in_double(graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
     """The results of a program computed in double, whatever its types."""
     values = _values_in_double(graph, operands)
-    return [values[id(value)].data for value in graph.outputs]
+    return [values[value].data for value in graph.outputs]
 
 
 class Measured:
@@ -69,19 +69,20 @@ class Measured:
         exact = _values_in_double(graph, operands)
         made = [value for step in graph.instructions for value in step.results]
         arrays = [each for each in (*graph.inputs, *made) if isinstance(each.shape, Shape)]
-        self.truth: Values = {id(value): exact[id(value)].data for value in arrays}
-        inexact = [id(value) for value in arrays if is_inexact(value.shape)]
-        self.spread = {key: np.zeros(self.truth[key].shape) for key in inexact}
+        self.truth: Values = {value: exact[value].data for value in arrays}
+        self.spread = {
+            value: np.zeros(self.truth[value].shape) for value in arrays if is_inexact(value.shape)
+        }
         self._rounded = self._what_rounds()
-        self._counts = {id(step): operations_per_element(step) for step in graph.instructions}
+        self._counts = {step: operations_per_element(step) for step in graph.instructions}
         for seed in range(_SAMPLES if self._rounded else 0):
             sample = self._disturbed(np.random.default_rng(seed))
-            for key, largest in self.spread.items():
+            for value, largest in self.spread.items():
                 with np.errstate(all="ignore"):
-                    moved = np.abs(sample[key].data - self.truth[key])
+                    moved = np.abs(sample[value].data - self.truth[value])
                 np.maximum(largest, moved, out=largest, where=~np.isnan(moved))
 
-    def _what_rounds(self) -> dict[int, np.ndarray]:
+    def _what_rounds(self) -> dict[Value, np.ndarray]:
         """Marks the elements that an instruction rounds: others must not be disturbed.
 
         The members of a maximum, of a gather or of a comparison are equal to other values, bit by
@@ -93,56 +94,54 @@ class Measured:
             inexact = [is_inexact(value.shape) for value in step.results]
             if not any(inexact):
                 continue
-            read = [_tracer(trace, self.reference[id(x)], x.shape) for x in step.operands]
+            read = [_tracer(trace, self.reference[x], x.shape) for x in step.operands]
             pairs = zip(step.results, _outcome(trace, step, read), strict=True)
             for value, exact in compress(pairs, inexact):
-                given = self.reference[id(value)]
-                shape: Any = value.shape
-                if shape.element_type.real.bits == 64:
-                    mask = _seems_rounded(step, given, self.reference)
-                else:
-                    with np.errstate(all="ignore"):
+                given = self.reference[value]
+                with np.errstate(all="ignore"):
+                    if type_of(value).real.bits == 64:
+                        mask = _seems_rounded(step, given, self.reference)
+                    else:
                         is_nan = np.isnan(given) & np.isnan(exact.data)
                         mask = (wide(given) != exact.data) & ~is_nan
                 if mask.any():
-                    found[id(value)] = mask
+                    found[value] = mask
         return found
 
     def _disturbed(self, generator: np.random.Generator) -> Values:
         """The values in double where what is rounded is moved at random, by about as much."""
 
-        def moved(data: np.ndarray, value: Any, size: float) -> np.ndarray:
-            unit = size * precision_of(value.shape.element_type)
+        def moved(data: np.ndarray, value: Value, size: float) -> np.ndarray:
+            unit = size * precision_of(type_of(value))
             return data * (1 + generator.uniform(-1, 1, data.shape) * unit)
 
         def operand(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
             # As a sum reads it: products with it are rounded, each on its own.
-            is_rounded = any(id(each) in self._rounded for each in step.results)
-            is_sum = is_rounded and self._counts[id(step)] > 2
+            is_rounded = any(each in self._rounded for each in step.results)
+            is_sum = is_rounded and self._counts[step] > 2
             return moved(data, value, 1.0) if is_sum and is_inexact(value.shape) else data
 
         def result(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
-            mask = self._rounded.get(id(value))
+            mask = self._rounded.get(value)
             if mask is None:
                 return data
-            size = max(1.0, self._counts[id(step)]) ** 0.5
+            size = max(1.0, self._counts[step]) ** 0.5
             return np.where(mask, moved(data, value, size), data)
 
         return _values_in_double(self.graph, self.operands, operand, result)
 
     def bound(self, value: Value) -> np.ndarray:
         """How far an element of a float or complex value may be from `truth`."""
-        shape: Any = value.shape
-        kind = shape.element_type
+        kind = type_of(value)
         factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
-        ulp = ulp_size(self.truth[id(value)], kind.dtype)
+        ulp = ulp_size(self.truth[value], kind.dtype)
         smallest = float(real_part_info(kind.dtype).smallest_normal)
-        return factor * (ulp + self.spread[id(value)]) + smallest
+        return factor * (ulp + self.spread[value]) + smallest
 
     def compared(self, value: Value, actual: np.ndarray) -> Comparison:
         """Compares what an evaluator has for a value with the value in double."""
-        bound = self.bound(value) if id(value) in self.spread else None
-        return compared(actual, self.truth[id(value)], bound)
+        bound = self.bound(value) if value in self.spread else None
+        return compared(actual, self.truth[value], bound)
 
 
 def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
@@ -150,7 +149,7 @@ def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
     made = [value for step in graph.instructions for value in step.results]
     everything = [*graph.inputs, *made]
     found = reference_graph(showing(graph, everything), operands)
-    return dict(zip(map(id, everything), found, strict=True))
+    return dict(zip(everything, found, strict=True))
 
 
 _Change = Callable[[Instruction, Value, np.ndarray], np.ndarray]
@@ -162,14 +161,7 @@ def _values_in_double(
     operand: _Change = lambda step, value, data: data,
     result: _Change = lambda step, value, data: data,
 ) -> Values:
-    """Each value as a tracer that holds it.
-
-    Args:
-        graph: the program.
-        operands: its inputs.
-        operand: what becomes of an array that an instruction reads.
-        result: what becomes of an array that an instruction gives.
-    """
+    """Each value as a tracer that holds it, changed where it is read and where it is made."""
     trace = ReferenceTrace(default_trace(), "float64")
 
     def changed(change: _Change, step: Instruction, value: Value, tracer: Any) -> Any:
@@ -179,11 +171,11 @@ def _values_in_double(
         return tracer if data is tracer.data else ReferenceTracer(trace, data, value.shape)
 
     given = [_tracer(trace, x, v.shape) for x, v in zip(operands, graph.inputs, strict=True)]
-    values: Values = dict(zip(map(id, graph.inputs), given, strict=True))
+    values = dict(zip(graph.inputs, given, strict=True))
     for step in graph.instructions:
-        read = [changed(operand, step, each, values[id(each)]) for each in step.operands]
+        read = [changed(operand, step, each, values[each]) for each in step.operands]
         for value, each in zip(step.results, _outcome(trace, step, read), strict=True):
-            values[id(value)] = changed(result, step, value, each)
+            values[value] = changed(result, step, value, each)
     return values
 
 
@@ -208,10 +200,9 @@ def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.n
 
     Sums of whole numbers are whole, and so is what rounds an element to an integer.
     """
-    operands = [values[id(value)] for value in step.operands if is_inexact(value.shape)]
+    operands = [values[value] for value in step.operands if is_inexact(value.shape)]
     known = np.concatenate([np.ravel(np.asarray(each)) for each in operands] or [np.zeros(0)])
-    with np.errstate(all="ignore"):
-        is_known = np.isin(np.abs(given), np.abs(known))
-        if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
-            return ~is_known
-        return ~(is_known | np.isfinite(given) & (np.round(given) == given))
+    is_known = np.isin(np.abs(given), np.abs(known))
+    if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
+        return ~is_known
+    return ~(is_known | np.isfinite(given) & (np.round(given) == given))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-_NUMERIC = set("0123456789.+-e")
+_NUMERIC = set("0123456789.+-e,")
 
 
 def plain(value: Any) -> Any:
     """The value as JSON holds it: infinities and NaN as strings, complex numbers as pairs."""
+    if hasattr(value, "_asdict"):  # a NamedTuple
+        value = value._asdict()
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -32,13 +35,7 @@ def shown_number(value: float | None) -> str:
 
 
 class Table(NamedTuple):
-    """Rows of cells.
-
-    Attributes:
-        header: what the columns are called.
-        rows: the cells of each.
-        marked: the numbers of rows that stand out in HTML.
-    """
+    """Rows of cells below their header; marked ones, by number, stand out in HTML."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -52,32 +49,35 @@ class Table(NamedTuple):
 
     def html(self) -> str:
         """The table in HTML."""
-        lines = [_html_line("<tr>", "th", self.header)]
+        style = ' style="font-weight:bold;color:#b00020"'
+        lines = [_html_line("", "th", self.header)]
         for number, row in enumerate(self.rows):
-            style = ' style="font-weight:bold;color:#b00020"' if number in self.marked else ""
-            lines.append(_html_line(f"<tr{style}>", "td", row))
+            lines.append(_html_line(style if number in self.marked else "", "td", row))
         return f"<table>{''.join(lines)}</table>"
 
 
 def _aligned(column: Sequence[str]) -> list[str]:
-    align = str.rjust if all(map(_is_number, column[1:])) else str.ljust
+    are_numbers = all(set(cell) <= _NUMERIC or cell in ("inf", "nan") for cell in column[1:])
+    align = str.rjust if are_numbers else str.ljust
     width = max(map(len, column))
     return [align(cell, width) for cell in column]
 
 
-def _is_number(cell: str) -> bool:
-    return set(cell.replace(",", "")) <= _NUMERIC or cell in ("inf", "nan")
+def _html_line(style: str, kind: str, cells: Sequence[str]) -> str:
+    inside = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
+    return f"<tr{style}>{inside}</tr>"
 
 
-def _html_line(start: str, kind: str, cells: Sequence[str]) -> str:
-    return f"{start}{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"
+class Report(ABC):
+    """What is shown as text or HTML: a title, tables, and notes below them."""
 
-
-class Report:
-    """What has a title, tables and notes below them, and is shown as text or HTML."""
-
+    @abstractmethod
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        raise NotImplementedError("a report says what is shown of it")
+        """The three."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON holds it: infinities and NaN as strings."""
+        return plain(vars(self))
 
     def __str__(self) -> str:
         title, tables, notes = self._shown()
@@ -88,7 +88,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         title, tables, notes = self._shown()
-        parts = [table.html() for table in tables] + [
-            f"<pre>{escape(each)}</pre>" for each in notes
-        ]
-        return f"<div><b>{escape(title)}</b>{''.join(parts)}</div>"
+        below = [f"<pre>{escape(note)}</pre>" for note in notes]
+        parts = "".join([*[table.html() for table in tables], *below])
+        return f"<div><b>{escape(title)}</b>{parts}</div>"

@@ -11,7 +11,7 @@ from minixla.core.graph import Graph
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
@@ -87,7 +87,7 @@ class Map(Composed):
         if not self.static_count:
             return super().hlo(emit, operands, shapes, result)
         # HLO's map has no static operands.
-        program = program_of(self, tuple(shapes))
+        program = composed_program(self, tuple(shapes))
         return emit.instruction("call", operands, result, to_apply=program)
 
     def batch(self, operands, dimensions):

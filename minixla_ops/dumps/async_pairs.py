@@ -11,7 +11,7 @@ from typing import ClassVar
 import minixla_ops as ops
 from minixla.core.attributes import Instance, Text, attribute
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
+from minixla.core.operation import REGISTRY, Operation, register
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.stablehlo_text import quoted
 from minixla_ops.collectives.collective_joins import AllGather
@@ -222,14 +222,9 @@ class AsyncDone(Done, start=AsyncStart, index=1):
     """The result of the computation. XLA: AsyncDone."""
 
 
-all_gather_done = refusing(AllGatherDone)
-all_gather_start = refusing(AllGatherStart)
-all_reduce_done = refusing(AllReduceDone)
-all_reduce_start = refusing(AllReduceStart)
-async_done = refusing(AsyncDone)
-async_start = refusing(AsyncStart)
-async_update = refusing(AsyncUpdate)
-collective_permute_done = refusing(CollectivePermuteDone)
-collective_permute_start = refusing(CollectivePermuteStart)
-copy_done = refusing(CopyDone)
-copy_start = refusing(CopyStart)
+#: By name, the builders of all instructions that only XLA makes.
+BUILDERS = {
+    operation.builder_name: refusing(operation)
+    for operation in REGISTRY.values()
+    if issubclass(operation, Internal) and hasattr(operation, "instead")
+}

@@ -6,28 +6,21 @@ Here are those that stand alone; the halves of asynchronous operations are in `a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import minixla_ops as ops
-from minixla.core.attributes import (
-    Enumeration,
-    Instance,
-    Integer,
-    Integers,
-    ShapeAttribute,
-    Text,
-    attribute,
-)
+from minixla.core import attributes
+from minixla.core.attributes import Instance, Integer, Integers, ShapeAttribute, Text, attribute
 from minixla.core.batching import BatchTracer
-from minixla.core.element_types import element_type
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.graph import Graph
 from minixla.core.operation import EVERY_OPERAND, Operation, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.tracing import current_trace, under
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.random.random_samples import next_state
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat
@@ -46,49 +39,34 @@ class Internal(Composed):
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
 
-    def reference(self, *operands):
-        shapes = tuple(map(_shape_of_data, operands))
-        (result,) = reference_graph(program_of(self, shapes), operands)
-        return result
-
     def stablehlo(self, emit, operands, shapes, results):
-        return emit.expand(program_of(self, tuple(shapes)), operands)
+        return emit.expand(composed_program(self, tuple(shapes)), operands)
 
     def forward(self, primals, tangents):
-        trace = ForwardTrace(current_trace())
-        return self._within(trace, ForwardTracer, "tangent", primals, tangents)
+        tracer = partial(ForwardTracer, ForwardTrace(current_trace()))
+        return self._within(tracer, "tangent", primals, tangents)
 
     def batch_within(self, trace, operands, dimensions):
-        return self._within(trace, BatchTracer, "dimension", operands, dimensions)
+        return self._within(partial(BatchTracer, trace), "dimension", operands, dimensions)
 
     def _within(
-        self, trace: Any, tracer: Any, part: str, operands: Sequence[Any], parts: Sequence[Any]
+        self, tracer: Any, part: str, operands: Sequence[Any], parts: Sequence[Any]
     ) -> tuple[Any, Any]:
-        """The results for the parent of a trace, and the part of each; None: it has none."""
-        pairs = zip(operands, parts, strict=True)
+        """The results for the parent of a tracer's trace, and the part of each, or None."""
+        pairs, (trace,) = zip(operands, parts, strict=True), tracer.args
         with under(trace):
-            outputs = self.composition(
-                *[x if each is None else tracer(trace, x, each) for x, each in pairs]
-            )
-        several = as_tuple(outputs)
-        mine = [getattr(each, "_trace", None) is trace for each in several]
-        values = [x.value if flag else x for x, flag in zip(several, mine, strict=True)]
-        found = [getattr(x, part) if flag else None for x, flag in zip(several, mine, strict=True)]
-        return (tuple(values), tuple(found)) if several is outputs else (values[0], found[0])
+            outputs = self.composition(*[x if p is None else tracer(x, p) for x, p in pairs])
+        found = [
+            (x.value, getattr(x, part)) if getattr(x, "_trace", None) is trace else (x, None)
+            for x in as_tuple(outputs)
+        ]
+        values, carried = map(tuple, zip(*found, strict=True))
+        return (values, carried) if type(outputs) is tuple else found[0]
 
 
 def result_of(operation: Operation, *operands: AnyShape) -> Any:
     """The shape of an operation's result, or a tuple of them."""
     return operation.infer(operands)
-
-
-def _shape_of_data(data: Any) -> AnyShape:
-    """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
-    if data is None:
-        return TOKEN
-    if isinstance(data, tuple):
-        return TupleShape(map(_shape_of_data, data))
-    return Shape(element_type(data.dtype), data.shape)
 
 
 def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
@@ -191,11 +169,9 @@ class Bitcast(Internal):
 
     def shape(self, operand):
         (operand,), result = self.array_shapes([operand]), self.output_shape
-        if (
-            not isinstance(result, Shape)
-            or result.is_dynamic
-            or result.size * result.element_type.bits != operand.size * operand.element_type.bits
-        ):
+        bits = operand.size * operand.element_type.bits
+        is_static = isinstance(result, Shape) and not result.is_dynamic
+        if not is_static or result.size * result.element_type.bits != bits:
             advice = "Both must take the same memory."
             self.refuse_attribute("C1", "the shapes differ in bits", advice)
         for layout, shape in ((self.operand_layout, operand), (self.result_layout, result)):
@@ -239,6 +215,9 @@ def _inverse(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
+_KINDS = "kLoop", "kInput", "kOutput", "kCustom"
+
+
 @register
 class Fusion(Internal):
     """A computation that is compiled into one kernel. XLA: Fusion.
@@ -255,7 +234,7 @@ class Fusion(Internal):
 
     operands = ("operands...",)
     computation: Graph = attribute(Instance(Graph), hlo="calls")
-    kind: str = attribute(Enumeration("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
+    kind: str = attribute(attributes.Enumeration(*_KINDS), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."
 
     def shape(self, *operands):
@@ -323,22 +302,13 @@ class ElidedConstant(Internal):
         return self.output_shape
 
     def composition(self):
-        raise explain(
-            ImportError_,
-            "import_hlo",
-            f"line {self.line}: the text leaves out the numbers of the constant {self.label}",
-            [f"{self.label} = constant({{...}})"],
+        problem = f"line {self.line}: the text leaves out the numbers of the constant {self.label}"
+        advice = (
             "Print the program with its large constants (compiler_ir('hlo').as_hlo_text(True), "
-            "--xla_dump_large_constants), and import that.",
+            "--xla_dump_large_constants), and import that."
         )
+        given = [f"{self.label} = constant({{...}})"]
+        raise explain(ImportError_, "import_hlo", problem, given, advice)
 
     def hlo(self, emit, operands, shapes, result):
         return emit.instruction("constant", ["{...}"], result)
-
-
-add_dependency = refusing(AddDependency)
-bitcast = refusing(Bitcast)
-copy = refusing(Copy)
-domain = refusing(Domain)
-fusion = refusing(Fusion)
-rng_get_and_update_state = refusing(RngGetAndUpdateState)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from minixla.core.attributes import Int32, Text, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.graph import Graph
+from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.stablehlo_text import quoted, real_text
 from minixla.core.tracing import shape_of
@@ -44,10 +46,9 @@ class CompositeCall(Call):
 
     def shape(self, *operands):
         if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", self.composite_name, re.ASCII):
+            problem = f"the name {self.composite_name!r} is not a dotted name"
             advice = "Give a namespace and a name, such as my_library.my_operation."
-            self.refuse_attribute(
-                "C3", f"the name {self.composite_name!r} is not a dotted name", advice
-            )
+            self.refuse_attribute("C3", problem, advice)
         if not re.fullmatch(r"\{.*\}", self.composite_attributes, re.DOTALL):
             advice = "Give a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python one."
             self.refuse_attribute("C4", "the attributes are no dictionary", advice)
@@ -57,16 +58,13 @@ class CompositeCall(Call):
         return RunsPrograms.stablehlo(self, emit, operands, shapes, results)
 
     def write(self, emit, operands, shapes, results, is_threaded):
-        return emit.operation(
-            "stablehlo.composite",
-            operands,
-            shapes,
-            results,
-            name=quoted(self.composite_name),
-            composite_attributes=self.composite_attributes,
-            decomposition=emit.function(self.computation),
-            version=f"{self.version} : i32",
-        )
+        told = {
+            "name": quoted(self.composite_name),
+            "composite_attributes": self.composite_attributes,
+            "decomposition": emit.function(self.computation),
+            "version": f"{self.version} : i32",
+        }
+        return emit.operation("stablehlo.composite", operands, shapes, results, **told)
 
     def hlo(self, emit, operands, shapes, result):
         texts = [
@@ -74,14 +72,8 @@ class CompositeCall(Call):
             f"composite.attributes={self.composite_attributes}",
             f'composite.version="{self.version}"',
         ]
-        return emit.instruction(
-            "call",
-            operands,
-            result,
-            to_apply=self.computation,
-            is_composite=True,
-            frontend_attributes=f"{{{','.join(texts)}}}",
-        )
+        told = {"is_composite": True, "frontend_attributes": f"{{{','.join(texts)}}}"}
+        return emit.instruction("call", operands, result, to_apply=self.computation, **told)
 
     def of_derived(self, computation):
         return Call(computation)
@@ -127,7 +119,14 @@ def _dictionary_text(attributes: Any) -> str:
     if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
         advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
         raise _not_written("attributes are no dictionary of names", attributes, advice)
-    return dictionary_text([(_key(k), _checked(v)) for k, v in sorted(attributes.items())])
+    for value in attributes.values():
+        is_integer = isinstance(value, int) and value.bit_length() < 64
+        if not is_integer and not isinstance(value, (str, float)):
+            advice = (
+                "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
+            )
+            raise _not_written("an attribute has no notation", value, advice)
+    return dictionary_text([(_key(key), value) for key, value in sorted(attributes.items())])
 
 
 def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
@@ -139,21 +138,13 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII) else quoted(key)
 
 
-def _checked(value: Any) -> Any:
-    if isinstance(value, (str, float)) or (isinstance(value, int) and value.bit_length() < 64):
-        return value
-    advice = "Values are str, int of 64 bits, float and bool; give others in MLIR's notation."
-    raise _not_written("an attribute has no notation", value, advice)
-
-
 _TYPES = {"bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64"}
 
 
 def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
     """Attributes by name in MLIR's notation, typed as XLA's typed interface decodes them.
 
-    Args:
-        attributes: str, bool, int, float; or a dtype's name with a number or a tuple of numbers.
+    They are str, bool, int, float; or a dtype's name with a number or a tuple of numbers.
     """
     return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
 
@@ -206,8 +197,8 @@ class OptimizationBarrier(Operation):
 
     def _of_given(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The barrier for those values that are not None."""
-        found = iter(self(*[each for each in values if each is not None]))
-        return tuple(None if each is None else next(found) for each in values)
+        given = [each is not None for each in values]
+        return tuple(spread(given, self(*compress(values, given))))
 
     def batch(self, operands, dimensions):
         return self(*operands), tuple(dimensions)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 from minixla.core.derived import batched_graph, jvp_graph
+from minixla.core.element_types import element_type
 from minixla.core.graph import Graph
 from minixla.core.linear import spread
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -29,32 +31,42 @@ class Composed(Operation):
         raise self.lacks("composition")
 
     def reference(self, *operands):
-        return as_results(
-            reference_graph(program_of(self, tuple(map(shape_of, operands))), operands)
-        )
+        program = composed_program(self, tuple(map(_shape_of_data, operands)))
+        return as_results(reference_graph(program, operands))
 
     def stablehlo(self, emit, operands, shapes, results):
-        return Call(program_of(self, tuple(shapes))).stablehlo(emit, operands, shapes, results)
+        return Call(composed_program(self, tuple(shapes))).stablehlo(
+            emit, operands, shapes, results
+        )
 
     def jvp(self, primals, tangents, results):
         shapes = tuple(map(shape_of, primals))
         active = tuple([tangent is not None for tangent in tangents])
         graph, flags = _derivative(self, shapes, active)
-        given = [tangent for tangent in tangents if tangent is not None]
-        tangents_out = tuple(spread(flags, evaluate_graph(graph, [*primals, *given])))
+        given = [*primals, *compress(tangents, active)]
+        tangents_out = tuple(spread(flags, evaluate_graph(graph, given)))
         return tangents_out if type(results) is tuple else tangents_out[0]
 
     def batch(self, operands, dimensions):
         shapes = member_shapes(operands, dimensions)
         size = batch_size(operands, dimensions)
-        graph, places = batched_graph(program_of(self, shapes), tuple(dimensions), size)
+        graph, places = batched_graph(composed_program(self, shapes), tuple(dimensions), size)
         results = evaluate_graph(graph, operands)
         is_single = type(self.infer(shapes)) is not tuple
         return (results[0], places[0]) if is_single else (tuple(results), places)
 
 
+def _shape_of_data(data: Any) -> AnyShape:
+    """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
+    if data is None:
+        return TOKEN
+    if isinstance(data, tuple):
+        return TupleShape(map(_shape_of_data, data))
+    return Shape(element_type(data.dtype), data.shape)
+
+
 @lru_cache(maxsize=1024)
-def program_of(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
+def composed_program(operation: Composed, shapes: tuple[AnyShape, ...]) -> Graph:
     """The composition as a graph."""
     return kept_program(operation.composition, shapes, operation.builder_name)
 
@@ -64,7 +76,7 @@ def _derivative(
     operation: Composed, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
-    derived = jvp_graph(program_of(operation, shapes), active)
+    derived = jvp_graph(composed_program(operation, shapes), active)
     graph = derived.graph
     tangents = graph.outputs[len(derived.active_outputs) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()

@@ -15,7 +15,7 @@ import minixla_ops as ops
 from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
 from minixla.core.element_types import ElementType
 from minixla.core.errors import ShapeError, explain
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
@@ -28,12 +28,7 @@ _TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
 def computation_of(
     computation: Graph | Callable[..., Any], shapes: Sequence[AnyShape], subject: str
 ) -> Graph:
-    """The Graph of a computation that an operation was given.
-
-    Args:
-        computation: a Graph, or a function that is traced on inputs of `shapes`.
-        shapes: the shapes of its inputs.
-        subject: the builder's name, for errors.
+    """The Graph of a computation that an operation was given: one, or a function that is traced.
 
     Raises:
         TransformError: the function reads traced values of the enclosing function.
@@ -90,15 +85,7 @@ def program_of(
     function: Callable[..., Any],
     name: str,
 ) -> Graph:
-    """An operation as a program of others, kept with one of its computations.
-
-    Args:
-        operation: which one.
-        computation: what it is kept with.
-        shapes: those of the operands.
-        function: computes the results.
-        name: the program's.
-    """
+    """An operation on operands of `shapes` as a program of others, kept with its computation."""
 
     def make() -> Graph:
         return closed_graph(function, shapes, operation.builder_name, name).pruned()
@@ -122,7 +109,7 @@ class Monoid(NamedTuple):
 
     Attributes:
         ufunc: NumPy's.
-        identity: from an element type's dtype to the identity.
+        identity: from a dtype to the identity.
         of_pred: the monoid that it is for pred.
     """
 
@@ -131,39 +118,32 @@ class Monoid(NamedTuple):
     of_pred: str
 
 
-def _all_bits(dtype: np.dtype) -> np.ndarray:
-    return np.ones((), dtype) if dtype == np.bool_ else np.full((), -1).astype(dtype)
-
-
 #: Monoids by what `monoid_of` calls them: the name of the operation in small letters.
 MONOIDS = {
     "add": Monoid(np.add, lambda dtype: np.zeros((), dtype), "or"),
     "mul": Monoid(np.multiply, lambda dtype: np.ones((), dtype), "and"),
     "max": Monoid(np.maximum, lambda dtype: extreme_of(dtype, lowest=True), "or"),
     "min": Monoid(np.minimum, lambda dtype: extreme_of(dtype, lowest=False), "and"),
-    "and": Monoid(np.bitwise_and, _all_bits, "and"),
+    # All bits are set.
+    "and": Monoid(np.bitwise_and, lambda dtype: np.array(-1).astype(dtype), "and"),
     "or": Monoid(np.bitwise_or, lambda dtype: np.zeros((), dtype), "or"),
     "xor": Monoid(np.bitwise_xor, lambda dtype: np.zeros((), dtype), "xor"),
 }
 
 
+@remembered
 def monoid_of(computation: Graph) -> str | None:
     """`add`, `mul`, `max`, `min`, `and`, `or` or `xor` where the computation is just that.
 
     On pred, add and max are `or`, mul and min are `and`. None for every other computation.
     """
-    return computation.remembered("monoid", _find_monoid, computation)
-
-
-def _find_monoid(computation: Graph) -> str | None:
     instructions = computation.pruned().instructions
-    if len(instructions) != 1 or len(computation.inputs) != 2 or len(computation.outputs) != 1:
+    if len(instructions) != 1 or len(computation.inputs) != 2:
         return None
     (only,) = instructions
-    operands = [id(operand) for operand in only.operands]
-    if computation.outputs[0] is not only.results[0]:
+    if list(computation.outputs) != list(only.results):
         return None
-    if sorted(operands) != sorted(id(value) for value in computation.inputs):
+    if computation.inputs not in (only.operands, only.operands[::-1]):
         return None
     name, shape = only.op.name.lower(), computation.outputs[0].shape
     kind = shape.element_type.kind if isinstance(shape, Shape) else ""
@@ -184,15 +164,14 @@ def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
     """The lowest or highest value of an element type, infinite where it has infinities."""
     if dtype == np.bool_:
         return np.array(not lowest)
+    limits = ml_dtypes.iinfo(dtype) if "int" in dtype.name else ml_dtypes.finfo(dtype)
+    finite = np.asarray(limits.min if lowest else limits.max).astype(dtype)
     if "int" in dtype.name:
-        integers = ml_dtypes.iinfo(dtype)
-        return np.asarray(integers.min if lowest else integers.max).astype(dtype)
-    floats = ml_dtypes.finfo(dtype)
-    finite = floats.min if lowest else floats.max
+        return finite
     with np.errstate(all="ignore"):
         infinite = np.asarray(-np.inf if lowest else np.inf).astype(dtype)
     # Types without infinities saturate or give NaN.
-    return infinite if np.isinf(infinite) else np.asarray(finite).astype(dtype)
+    return infinite if np.isinf(infinite) else finite
 
 
 def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
@@ -260,10 +239,7 @@ def apply_computation(
 ) -> list[Any]:
     """A computation of scalars applied to whole values of equal dimensions, element by element.
 
-    Args:
-        computation: takes one scalar for each operand, and the static operands.
-        operands: values of the current trace.
-        static: values of any shape that it gets whole.
+    Values of the current trace; static ones, of any shape, it gets whole.
     """
     sizes = array_shape(operands[0]).dimensions
     if not sizes:

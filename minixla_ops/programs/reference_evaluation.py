@@ -15,21 +15,14 @@ from minixla.core.nesting import nested
 def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
     with nested():
-        return _evaluated(graph, operands)
-
-
-def _evaluated(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-    values: dict[int, Any] = {
-        id(value): operand for value, operand in zip(graph.inputs, operands, strict=True)
-    }
-    for instruction in graph.instructions:
-        arguments = [values[id(value)] for value in instruction.operands]
-        outcome = instruction.op.reference(*arguments)
-        outcomes = (outcome,) if instruction.single else outcome
-        for value, each in zip(instruction.results, outcomes, strict=True):
-            # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.
-            values[id(value)] = np.asarray(each) if isinstance(each, np.generic) else each
-    return [values[id(value)] for value in graph.outputs]
+        values = dict(zip(graph.inputs, operands, strict=True))
+        for instruction in graph.instructions:
+            outcome = instruction.op.reference(*[values[each] for each in instruction.operands])
+            outcomes = (outcome,) if instruction.single else outcome
+            for value, each in zip(instruction.results, outcomes, strict=True):
+                # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.
+                values[value] = np.asarray(each) if isinstance(each, np.generic) else each
+        return [values[value] for value in graph.outputs]
 
 
 def apply_elementwise(
@@ -37,10 +30,7 @@ def apply_elementwise(
 ) -> list[np.ndarray]:
     """A computation of scalars applied to whole arrays of equal dimensions, element by element.
 
-    Args:
-        computation: takes one scalar for each operand, and the static operands.
-        operands: the arrays.
-        static: values of any shape that it gets whole.
+    Static arrays, of any shape, it gets whole.
     """
     sizes = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     if not static and all(each.op.is_elementwise for each in computation.instructions):

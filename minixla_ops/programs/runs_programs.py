@@ -9,7 +9,7 @@ from typing import Any
 
 from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
-from minixla.core.graph import Graph, Value, live_instructions
+from minixla.core.graph import Graph, Value, live_instructions, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
@@ -34,13 +34,8 @@ class RunsPrograms(Operation):
     ) -> tuple[Operation, tuple[Any, ...], tuple[Any, ...]]:
         """The operation with its programs as a trace makes them, by `derived.entered_graph`.
 
-        Args:
-            trace: the trace.
-            known: what it knows of each operand that the programs take.
-
-        Returns:
-            The operation; what is known of the operands in the end, as after many iterations; and
-            what is known of the results.
+        `known` is what the trace knows of each operand that the programs take. With the operation
+        goes what is known of these in the end, as after many iterations, and of the results.
         """
         raise self.lacks("entered")
 
@@ -126,12 +121,7 @@ def leaves_of(operand: Any) -> list[Any]:
 
 
 def closed(computation: Graph | Callable[..., Any], operand: Any, subject: str) -> Graph:
-    """The graph of a computation that takes `operand`, each member of a sequence by itself.
-
-    Raises:
-        TransformError: the function reads traced values of the enclosing function.
-        ShapeError: it is neither a Graph nor a function of that many arguments.
-    """
+    """The graph of a computation that takes `operand`, each member of a sequence by itself."""
     return computation_of(computation, [shape_of(each) for each in members(operand)], subject)
 
 
@@ -168,8 +158,8 @@ def program(function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], 
 def read_inputs(graph: Graph, outputs: Sequence[Value]) -> set[int]:
     """The numbers of the inputs that some of the outputs (and side effects) depend on."""
     live = live_instructions(graph.instructions, outputs)
-    read = {id(value) for value in (*outputs, *(o for each in live for o in each.operands))}
-    return {number for number, value in enumerate(graph.inputs) if id(value) in read}
+    read = {*outputs, *(operand for each in live for operand in each.operands)}
+    return {number for number, value in enumerate(graph.inputs) if value in read}
 
 
 def split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
@@ -207,10 +197,7 @@ def entered_step(
 def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) -> Flags:
     """The flags of a step's inputs, with those that `found` gives of its outputs sooner or later.
 
-    Args:
-        flags: which inputs are marked at first.
-        carries: how many of the last inputs are the last outputs the next time.
-        found: from the flags of the inputs to those of the outputs.
+    The last `carries` outputs are the last inputs the next time.
     """
     while True:
         after, count = found(flags), len(flags) - carries
@@ -246,14 +233,10 @@ def two_halves(
     active_outputs: Flags,
     name: str,
 ) -> tuple[Graph, Graph]:
-    """The programs of the two halves.
+    """The programs of the two halves of the reverse derivative of `name`.
 
-    Args:
-        first: from the operands to the results and what the second half needs.
-        second: from that, and a cotangent for each of `active_outputs`, to cotangents.
-        shapes: those of the operands.
-        active_outputs: which results have a cotangent.
-        name: what the halves are of.
+    The first is from the operands, of `shapes`, to the results and what the second half needs; that
+    is from this, and a cotangent for each of `active_outputs`, to cotangents.
     """
     forward = program(first, shapes, f"forward_{name}")
     results = forward.output_shapes
@@ -282,23 +265,11 @@ def moved_batches(
     return [v if to is None else move_batch(v, at, to, size) for v, at, to in triples]
 
 
+@remembered
 def over_batch(
     graph: Graph, given: tuple[int | None, ...], size: int, wanted: tuple[int | None, ...]
 ) -> Graph:
-    """A graph over a batch.
-
-    Args:
-        graph: the program of one member.
-        given: where the batch is in each input.
-        size: the number of members.
-        wanted: where it shall be in each output.
-    """
-    return graph.remembered(
-        ("over_batch", given, size, wanted), _over_batch, graph, given, size, wanted
-    )
-
-
-def _over_batch(graph: Graph, given: Any, size: int, wanted: Any) -> Graph:
+    """A graph over a batch of `size`, `given` in each input, `wanted` in each output."""
     batched, dimensions = batched_graph(graph, given, size)
 
     def function(*values: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""show and convert: a program as text, as a picture, and in the forms that others read."""
+"""show, convert and cost: a program as text, as a picture, in the forms that others read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from minixla.core.graph import Graph
 from minixla.interop import ImportedProgram, export
 from minixla.tools.command_line import BadInput
 from minixla.tools.commands.programs import array_shapes, on_program, print_json
+from minixla.tools.costs import cost_report
 from minixla.tools.mlir import make_context
+from minixla.tools.progress import shown_progress
 
 _PICTURES = ("svg", "png")
 #: The form that the end of a file's name asks for.
@@ -48,6 +50,16 @@ def convert(options: argparse.Namespace, program: ImportedProgram) -> int:
     _write(options, data)
     if options.json:
         print_json({"form": form, "output": options.output, "bytes": len(data)})
+    return 0
+
+
+@on_program
+def cost(options: argparse.Namespace, program: ImportedProgram) -> int:
+    """Prints arithmetic, bytes and memory."""
+    with shown_progress("minixla cost") as say:
+        say("compiling")
+        report = cost_report(program.graph, with_xla=not options.no_xla)
+    print_json(report.as_dict()) if options.json else print(report)
     return 0
 
 
@@ -83,22 +95,22 @@ def _shown(graph: Graph, form: str, is_file: bool) -> bytes:
 def _described(program: ImportedProgram) -> dict[str, object]:
     """Inputs, outputs and instructions of the program, and the functions beside it."""
     graph = program.graph
-    number = {id(value): [-1, index] for index, value in enumerate(graph.inputs)}
+    number = {value: [-1, index] for index, value in enumerate(graph.inputs)}
     steps = []
     for index, step in enumerate(graph.instructions):
         described = {
             "operation": step.op.builder_name,
-            "operands": [number[id(value)] for value in step.operands],
+            "operands": [number[value] for value in step.operands],
             "shapes": list(map(str, step.shapes)),
             "source": None if step.source is None else str(step.source),
         }
         steps.append(described)
-        number.update((id(value), [index, i]) for i, value in enumerate(step.results))
+        number.update((value, [index, i]) for i, value in enumerate(step.results))
     return {
         "name": graph.name,
         "inputs": list(map(str, graph.input_shapes)),
         "instructions": steps,
-        "outputs": [number[id(value)] for value in graph.outputs],
+        "outputs": [number[value] for value in graph.outputs],
         "functions": list(program.functions),
     }
 

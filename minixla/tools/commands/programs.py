@@ -73,11 +73,7 @@ def _is_hlo(source: bytes) -> bool:
 def array_shapes(
     shapes: Sequence[AnyShape], rule: str = "only arrays of fixed size are read"
 ) -> list[Shape]:
-    """The shapes of arguments, which must be arrays of fixed size.
-
-    Raises:
-        BadInput: one is not, against the rule.
-    """
+    """The shapes of arguments, which must be arrays of fixed size."""
     arrays: list[Shape] = []
     for index, shape in enumerate(shapes):
         if not isinstance(shape, Shape) or shape.is_dynamic:
@@ -89,23 +85,15 @@ def array_shapes(
 def argument_arrays(
     options: argparse.Namespace, shapes: Sequence[AnyShape]
 ) -> tuple[list[np.ndarray], list[str]]:
-    """The arguments of a program, and for each in words where it comes from.
-
-    Raises:
-        BadInput: they do not fit.
-    """
+    """The arguments of a program, and for each in words where it comes from."""
     given = [pair for name in options.arguments for pair in _arrays_in(name)]
     if len(given) > len(shapes):
         raise BadInput(f"{len(given)} arguments were given, the program takes {len(shapes)}")
-    origins = [name for name, _ in given]
-    origins += [f"generated from seed {options.seed}"] * (len(shapes) - len(given))
-    arrays = [
-        _fitting(index, given[index][1], shape, origins[index])
-        if index < len(given)
-        else _generated(options.seed, index, shape)
-        for index, shape in enumerate(array_shapes(shapes))
-    ]
-    return arrays, origins
+    wanted, missing = array_shapes(shapes), range(len(given), len(shapes))
+    arrays = [_fitting(index, *each, wanted[index]) for index, each in enumerate(given)]
+    arrays += [_generated(options.seed, index, wanted[index]) for index in missing]
+    origins = [origin for origin, _ in given]
+    return arrays, origins + [f"generated from seed {options.seed}"] * len(missing)
 
 
 def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
@@ -113,10 +101,9 @@ def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
     with open(name, "rb") as file:
         # Pipes cannot go back.
         stream = file if file.seekable() else io.BytesIO(file.read())
-        start = stream.read(6)
-        stream.seek(0)
-        if not start.startswith((b"\x93NUMPY", b"PK")):
+        if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
             raise BadInput(f"{name} is no .npy or .npz file")
+        stream.seek(0)
         try:
             found = np.load(stream, allow_pickle=False)
             if isinstance(found, np.ndarray):
@@ -137,7 +124,7 @@ def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
 
-def _fitting(index: int, array: np.ndarray, shape: Shape, origin: str) -> np.ndarray:
+def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.ndarray:
     # NumPy's files keep the bytes of bf16 and f8, and not what they are.
     if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
         array = array.view(shape.dtype)

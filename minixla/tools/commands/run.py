@@ -1,4 +1,4 @@
-"""run, grad and vmap: a program, its derivative, or it over a batch, evaluated."""
+"""run, grad, vmap and check: a program, its derivative, or it over a batch, evaluated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, program: ImportedProgram) -> int:
 def grad(options: argparse.Namespace, program: ImportedProgram) -> int:
     """Evaluates the gradient of the sum of a program's floats and complex numbers."""
     shapes = array_shapes(program.graph.input_shapes)
-    floats = [index for index, shape in enumerate(shapes) if is_inexact(shape)]
+    floats = [number for number, shape in enumerate(shapes) if is_inexact(shape)]
     numbers = floats if options.argnums is None else options.argnums
     for number in numbers:
         if number not in floats:
@@ -81,9 +81,7 @@ def _batched(shape: Shape, axis: int | None, size: int) -> Shape:
     rank = shape.rank + 1
     if not -rank <= axis < rank:
         raise BadInput(f"--in-axes: axis {axis} is out of range for a batch of {shape}")
-    sizes = list(shape.dimensions)
-    sizes.insert(axis % rank, size)
-    return shape.with_dimensions(tuple(sizes))
+    return shape.with_dimension(axis % rank, size)
 
 
 def _traced(function: Callable[..., Any], shapes: Sequence[Shape]) -> Graph:
@@ -134,3 +132,19 @@ def _listed(array: np.ndarray) -> Any:
     if kind.is_integer:
         return array.astype("i8" if kind.kind == "signed" else "u8").tolist()
     return array.tolist()
+
+
+@on_program
+def check(options: argparse.Namespace, program: ImportedProgram) -> int:
+    """Prints what `minixla.tools.cross_check` finds."""
+    operands, origins = argument_arrays(options, program.graph.input_shapes)
+    with shown_progress("minixla check") as say:
+        gradients = not options.no_gradients
+        report = mx.cross_check(program, *operands, gradients=gradients, progress=say)
+    if options.json:
+        print_json(report.as_dict())
+    else:
+        for index, origin in enumerate(origins):
+            print(f"argument {index}: {origin}", file=sys.stderr)
+        print(report)
+    return 0 if report.ok else 1
