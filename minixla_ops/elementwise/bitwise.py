@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from minixla.core.element_types import element_type
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
 from minixla_ops.elementwise.binary import binary_builder
 from minixla_ops.elementwise.families import INTEGERS, INTEGERS_AND_PRED, Binary
+from minixla_ops.vocabulary.casting import cast
 
 
 class _Bitwise(Binary):
@@ -47,21 +48,13 @@ class _Shift(_Bitwise):
     """Base class of shifts by rhs bits; amounts outside [0, width) shift every bit out."""
 
     element_types = INTEGERS
+    #: As signed (s) or unsigned (u) integers of which NumPy sees the operands.
+    seen_as = "u"
 
     def reference(self, lhs, rhs):
         kind = element_type(lhs.dtype)
-        # The bits stand at the left end of 64; what is shifted out is shifted by 63 and by 1.
-        free = np.uint64(64 - kind.bits)
-        bits = lhs.astype(np.int64).view(np.uint64) << free
-        amount = rhs.astype(np.int64)
-        is_inside = (amount >= 0) & (amount < kind.bits)
-        for step in (np.where(is_inside, amount, 63), np.where(is_inside, 0, 1)):
-            bits = self.shifted(bits, step.astype(np.uint64))
-        return np.asarray((bits >> free).astype(lhs.dtype))
-
-    def shifted(self, bits: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        """Patterns of 64 bits shifted by amounts in [0, 63]."""
-        raise self.lacks("shifted")
+        seen = ELEMENT_TYPES[f"{self.seen_as}{kind.bits}"]
+        return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
 
 
 @register
@@ -69,9 +62,7 @@ class ShiftLeft(_Shift):
     """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft."""
 
     stablehlo_name = "shift_left"
-
-    def shifted(self, bits, amount):
-        return bits << amount
+    numpy = np.left_shift
 
 
 @register
@@ -79,9 +70,8 @@ class ShiftRightArithmetic(_Shift):
     """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic."""
 
     stablehlo_name = "shift_right_arithmetic"
-
-    def shifted(self, bits, amount):
-        return (bits.view(np.int64) >> amount.view(np.int64)).view(np.uint64)
+    seen_as = "s"
+    numpy = np.right_shift
 
 
 @register
@@ -89,9 +79,7 @@ class ShiftRightLogical(_Shift):
     """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical."""
 
     stablehlo_name = "shift_right_logical"
-
-    def shifted(self, bits, amount):
-        return bits >> amount
+    numpy = np.right_shift
 
 
 and_ = binary_builder(And)

@@ -1,4 +1,9 @@
-"""Random bits: RngBitGenerator, a pure function of its state."""
+"""Random bits: RngBitGenerator, a pure function of its state.
+
+Two block ciphers, Threefry-2x32-20 and Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel
+random numbers: as easy as 1, 2, 3", SC 2011), and the algorithms of XLA's prng.cc on them, which
+say how elements are counted and words laid out.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +14,24 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
 from minixla.core.builders import named_like
-from minixla.core.element_types import ELEMENT_TYPES, U32, U64, ElementType
+from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape, TupleShape
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.random.random_bits import (
-    default_bits,
-    paired_dimension,
-    philox_bits,
-    philox_rounds,
-    threefry_bits,
-    threefry_rounds,
-)
-from minixla_ops.vocabulary.batch_dimensions import batch_size, to_front
+from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape
 
-_GENERATORS = {
-    "rng_default": default_bits,
-    "rng_three_fry": threefry_bits,
-    "rng_philox": philox_bits,
-}
 _STATE_SIZES = {"rng_default": (2, 3), "rng_three_fry": (2,), "rng_philox": (2, 3)}
 _KINDS = ("signed", "unsigned", "float")
 _WIDTHS = (2, 4, 8, 16, 32, 64)
+
+_THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_THREEFRY_PARITY = 0x1BD11BDA
+_PHILOX_ROUNDS = 10
+_PHILOX_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_PHILOX_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 
 
 class _Algorithm(Enumeration):
@@ -43,11 +43,11 @@ class _Algorithm(Enumeration):
 
 
 @register
-class RngBitGenerator(Operation):
+class RngBitGenerator(Composed):
     """Uniformly random bits, and the state to go on with.
 
     A function of the initial state alone, the same for equal states: ThreeFry or Philox (Salmon,
-    Moraes, Dror and Shaw, SC 2011). XLA: RngBitGenerator.
+    Moraes, Dror and Shaw, SC 2011), which are its composition. XLA: RngBitGenerator.
 
     Args:
         algorithm: "rng_three_fry", "rng_philox" or "rng_default": what XLA chooses, on CPU Philox.
@@ -68,7 +68,7 @@ class RngBitGenerator(Operation):
 
     stablehlo_name = "rng_bit_generator"
     operands = ("initial_state",)
-    algorithm: str = attribute(_Algorithm(*_GENERATORS), stablehlo="rng_algorithm")
+    algorithm: str = attribute(_Algorithm(*_STATE_SIZES), stablehlo="rng_algorithm")
     output_shape: Any = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
     zero_derivative = "its operand is an integer state"
 
@@ -92,15 +92,23 @@ class RngBitGenerator(Operation):
             )
         return initial_state, shape
 
+    def composition(self, initial_state):
+        draw = _threefry if self.algorithm == "rng_three_fry" else _philox
+        state, words = draw(initial_state, self.output_shape)
+        bits = convert(words, self._unsigned.element_type)
+        data = ops.reshape(bits, self.output_shape.dimensions)
+        return state, ops.bitcast_convert_type(data, self.output_shape.element_type)
+
     def reference(self, initial_state):
-        shape = self.output_shape
-        return _GENERATORS[self.algorithm](initial_state, shape.dtype, shape.dimensions)
+        program = program_of(self, (Shape(U64, initial_state.shape),))
+        return tuple(reference_graph(program, [initial_state]))
 
     # For any other type than the unsigned one XLA returns that without saying so.
 
     def stablehlo(self, emit, operands, shapes, results):
         unsigned = self._unsigned
-        state, data = super().stablehlo(emit, operands, shapes, [results[0], unsigned])
+        given = emit, operands, shapes, [results[0], unsigned]
+        state, data = Operation.stablehlo(self, *given)
         if unsigned is not results[1]:
             (data,) = emit.operation("stablehlo.bitcast_convert", [data], [unsigned], results[1:])
         return [state, data]
@@ -118,14 +126,14 @@ class RngBitGenerator(Operation):
     @property
     def _unsigned(self) -> Shape:
         """The data's shape, of unsigned integers as wide as they are."""
-        return self.output_shape.with_element_type(_unsigned_type(self.output_shape.element_type))
+        kind = ELEMENT_TYPES[f"u{self.output_shape.element_type.bits}"]
+        return self.output_shape.with_element_type(kind)
 
     def batch(self, operands, dimensions):
-        program = _BATCHED_GENERATORS.get(self.algorithm)
-        if program is None or batch_size(operands, dimensions) == 0:
-            return super().batch(operands, dimensions)
-        (states,), _ = to_front(operands, dimensions)
-        return program(states, self.output_shape), (0, 0)
+        # What rng_default stands for is for the backend to say.
+        if self.algorithm == "rng_default" or batch_size(operands, dimensions) == 0:
+            return Operation.batch(self, operands, dimensions)
+        return super().batch(operands, dimensions)
 
 
 def _rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
@@ -135,61 +143,81 @@ def _rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tupl
 rng_bit_generator = named_like(_rng_bit_generator, RngBitGenerator)
 
 
-# Over a batch of states, as programs: names are those of `random_bits`, which has one state.
-
-
-def _threefry_batch(states: Any, shape: Shape) -> tuple[Any, Any]:
-    """RngBitGenerator with rng_three_fry for each of u64[batch, 2]: new states, and data."""
-    size = array_shape(states).dimensions[0]
-    key, counter = _columns(states)
+def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
+    """The new state, and words whose low bits are the data. Source: ThreeFryBitGenerator."""
+    key, counter = (ops.slice_in_dim(state, at, at + 1, 0) for at in range(2))
     is_wide = shape.element_type.bits == 64
     sizes = shape.dimensions or (1,)
     axis = paired_dimension(sizes)
-    blocks = list(sizes)
-    if not is_wide:  # a block's two words become neighbours along one dimension
-        blocks[axis] = (sizes[axis] + 1) // 2
+    before, size, after = sizes[:axis], sizes[axis], sizes[axis + 1 :]
+    # A block's two words become neighbours along one dimension, which is cut if its size is odd.
+    blocks = sizes if is_wide else (*before, (size + 1) // 2, *after)
     count = prod(blocks)
-    counters = _spread(counter, count) + _counted(size, count)
-    keys = [_spread(word, count) for word in _low_high(key)]
-    words = threefry_rounds(keys, _low_high(counters))
-    new_states = _rows([key, counter + count])
+    counters = _low_high(counter + _counted(count))
+    words = threefry_rounds([_spread(word, count) for word in _low_high(key)], counters)
+    new_state = ops.concat_in_dim([key, counter + count], 0)
     if is_wide:
-        return new_states, _elements(_join(*words), shape)
-    split = [
-        ops.reshape(word, (size, *blocks[: axis + 1], 1, *blocks[axis + 1 :])) for word in words
-    ]
-    doubled = [*blocks[:axis], 2 * blocks[axis], *blocks[axis + 1 :]]
-    paired = ops.reshape(ops.concat_in_dim(split, axis + 2), (size, *doubled))
-    return new_states, _elements(ops.slice_in_dim(paired, 0, sizes[axis], axis + 1), shape)
+        return new_state, _join(*words)
+    columns = [ops.reshape(word, (*blocks[: axis + 1], 1, *after)) for word in words]
+    paired = ops.reshape(ops.concat_in_dim(columns, axis + 1), (*before, 2 * blocks[axis], *after))
+    return new_state, ops.slice_in_dim(paired, 0, size, axis)
 
 
-def _philox_batch(states: Any, shape: Shape) -> tuple[Any, Any]:
-    """RngBitGenerator with rng_philox for each of u64[batch, 2] or u64[batch, 3]."""
-    size, length = array_shape(states).dimensions
-    key, low, *rest = _columns(states)
-    high = rest[0] if rest else key
+def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
+    """The new state, and words whose low bits are the data. Source: PhiloxBitGenerator.
+
+    In a state of two the key is the high half of the counter, too, and the carry into it is lost.
+    """
+    (length,) = array_shape(state).dimensions
+    key, low, high = (ops.slice_in_dim(state, at, at + 1, 0) for at in (0, 1, length % 2 * 2))
     is_wide = shape.element_type.bits == 64
     count = -(-shape.size // (2 if is_wide else 4))
-    lows, highs = _add_to_128(_spread(low, count), _spread(high, count), _counted(size, count))
-    keys = [_spread(convert(word, U64), count) for word in _low_high(key)]
-    counters = [convert(w, U64) for each in (lows, highs) for w in _low_high(each)]
-    words = [convert(word, U32) for word in philox_rounds(keys, counters, _low)]
+    halves = _add_to_128(low, high, _counted(count))
+    keys, counters = (
+        [convert(word, U64) for half in given for word in _low_high(half)]
+        for given in ([_spread(key, count)], halves)
+    )
+    words = [convert(word, U32) for word in philox_rounds(keys, counters)]
     if is_wide:
         words = [_join(*words[:2]), _join(*words[2:])]
-    columns = [ops.reshape(word, (size, count, 1)) for word in words]
-    data = ops.reshape(ops.concat_in_dim(columns, 2), (size, count * len(words)))
-    new_low, new_high = _add_to_128(low, high, count)
-    new_states = _rows([key, new_low, new_high][:length])
-    return new_states, _elements(ops.slice_in_dim(data, 0, shape.size, 1), shape)
+    columns = ops.concat_in_dim([ops.reshape(word, (count, 1)) for word in words], 1)
+    data = ops.slice_in_dim(ops.reshape(columns, (count * len(words),)), 0, shape.size, 0)
+    new_state = ops.concat_in_dim([key, *_add_to_128(low, high, count)], 0)
+    return ops.slice_in_dim(new_state, 0, length, 0), data
 
 
-def _unsigned_type(kind: ElementType) -> ElementType:
-    """The unsigned integer type as wide as `kind`."""
-    return ELEMENT_TYPES[f"u{kind.bits}"]
+def threefry_rounds(key: Sequence[Any], counter: Sequence[Any]) -> tuple[Any, Any]:
+    """Threefry-2x32-20 of two u32 words each; of a 64-bit one XLA passes the low word first."""
+    keys = (*key, key[0] ^ key[1] ^ _THREEFRY_PARITY)
+    left, right = (word + step for word, step in zip(counter, key, strict=True))
+    for group in range(5):
+        for distance in _THREEFRY_ROTATIONS[group % 2]:
+            left = left + right
+            right = (right << distance | right >> (32 - distance)) ^ left
+        left = left + keys[(group + 1) % 3]
+        right = right + keys[(group + 2) % 3] + (group + 1)
+    return left, right
 
 
-def _low(word: Any) -> Any:
-    return convert(convert(word, U32), U64)
+def philox_rounds(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+    """Philox-4x32-10 of two and four words, in 64 bits, where the product of two fits."""
+    x0, x1, x2, x3 = counter
+    keys = list(key)
+    for _ in range(_PHILOX_ROUNDS):
+        product_0, product_1 = x0 * _PHILOX_MULTIPLIERS[0], x2 * _PHILOX_MULTIPLIERS[1]
+        x0 = (product_1 >> 32) ^ x1 ^ keys[0]
+        x2 = (product_0 >> 32) ^ x3 ^ keys[1]
+        x1, x3 = product_1 & 0xFFFFFFFF, product_0 & 0xFFFFFFFF
+        keys = [
+            (word + step) & 0xFFFFFFFF for word, step in zip(keys, _PHILOX_KEY_STEPS, strict=True)
+        ]
+    return [x0, x1, x2, x3]
+
+
+def paired_dimension(sizes: Sequence[int]) -> int:
+    """The first dimension of even size; where there is none, the first of the largest size."""
+    even = (axis for axis, size in enumerate(sizes) if size % 2 == 0)
+    return next(even, sizes.index(max(sizes)))
 
 
 def _low_high(values: Any) -> list[Any]:
@@ -205,33 +233,9 @@ def _add_to_128(low: Any, high: Any, amount: Any) -> tuple[Any, Any]:
     return total, high + convert(total < amount, U64)
 
 
-def _columns(states: Any) -> list[Any]:
-    size, length = array_shape(states).dimensions
-    return [ops.reshape(ops.slice_in_dim(states, i, i + 1, 1), (size,)) for i in range(length)]
+def _spread(value: Any, count: int) -> Any:
+    return ops.broadcast_in_dim(value, (count,), [0])
 
 
-def _rows(columns: Sequence[Any]) -> Any:
-    (size,) = array_shape(columns[0]).dimensions
-    return ops.concat_in_dim([ops.reshape(column, (size, 1)) for column in columns], 1)
-
-
-def _spread(vector: Any, count: int) -> Any:
-    (size,) = array_shape(vector).dimensions
-    return ops.broadcast_in_dim(vector, (size, count), [0])
-
-
-def _counted(size: int, count: int) -> Any:
-    return ops.iota(Shape(U64, (size, count)), 1)
-
-
-def _elements(words: Any, shape: Shape) -> Any:
-    """The low bits of each word as an element of `shape`'s type, one row for each state."""
-    size = array_shape(words).dimensions[0]
-    bits = convert(words, _unsigned_type(shape.element_type))
-    return ops.bitcast_convert_type(
-        ops.reshape(bits, (size, *shape.dimensions)), shape.element_type
-    )
-
-
-# By algorithm; what rng_default stands for is for the backend to say.
-_BATCHED_GENERATORS = {"rng_three_fry": _threefry_batch, "rng_philox": _philox_batch}
+def _counted(count: int) -> Any:
+    return ops.iota(Shape(U64, (count,)), 0)
