@@ -11,94 +11,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-# fdlibm, s_erf.c (Sun Microsystems, 1993): erf is x + x P/Q below 0.84375, 0.845... + P/Q below
-# 1.25, and 1 - exp(-x**2 - 0.5625 + R/S) / x above, with R/S in two pieces. Lowest degree first.
-_EFX = 1.28379167095512586316e-01
-_ERX = 8.45062911510467529297e-01
-_PP = (
-    1.28379167095512558561e-01,
-    -3.25042107247001499370e-01,
-    -2.84817495755985104766e-02,
-    -5.77027029648944159157e-03,
-    -2.37630166566501626084e-05,
-)
-_QQ = (
-    1.0,
-    3.97917223959155352819e-01,
-    6.50222499887672944485e-02,
-    5.08130628187576562776e-03,
-    1.32494738004321644526e-04,
-    -3.96022827877536812320e-06,
-)
-_PA = (
-    -2.36211856075265944077e-03,
-    4.14856118683748331666e-01,
-    -3.72207876035701323847e-01,
-    3.18346619901161753674e-01,
-    -1.10894694282396677476e-01,
-    3.54783043256182359371e-02,
-    -2.16637559486879084300e-03,
-)
-_QA = (
-    1.0,
-    1.06420880400844228286e-01,
-    5.40397917702171048937e-01,
-    7.18286544141962662868e-02,
-    1.26171219808761642112e-01,
-    1.36370839120290507362e-02,
-    1.19844998467991074170e-02,
-)
-_RA = (
-    -9.86494403484714822705e-03,
-    -6.93858572707181764372e-01,
-    -1.05586262253232909814e01,
-    -6.23753324503260060396e01,
-    -1.62396669462573470355e02,
-    -1.84605092906711035994e02,
-    -8.12874355063065934246e01,
-    -9.81432934416914548592e00,
-)
-_SA = (
-    1.0,
-    1.96512716674392571292e01,
-    1.37657754143519042600e02,
-    4.34565877475229228821e02,
-    6.45387271733267880336e02,
-    4.29008140027567833386e02,
-    1.08635005541779435134e02,
-    6.57024977031928170135e00,
-    -6.04244152148580987438e-02,
-)
-_RB = (
-    -9.86494292470009928597e-03,
-    -7.99283237680523006574e-01,
-    -1.77579549177547519889e01,
-    -1.60636384855821916062e02,
-    -6.37566443368389627722e02,
-    -1.02509513161107724954e03,
-    -4.83519191608651397019e02,
-)
-_SB = (
-    1.0,
-    3.03380607434824582924e01,
-    3.25792512996573918826e02,
-    1.53672958608443695994e03,
-    3.19985821950859553908e03,
-    2.55305040643316442583e03,
-    4.74528541206955367215e02,
-    -2.24409524465858183362e01,
-)
-
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function of f64 values; within 1 ulp."""
-    x = np.asarray(x, np.float64)
-    size = np.abs(x)
-    return np.piecewise(
-        x,
-        [size < 0.84375, (size >= 0.84375) & (size < 1.25), size >= 1.25],
-        [_erf_small, _erf_middle, _erf_tail, np.nan],
-    )
+    """The error function."""
+    return by_math(math.erf, x)
 
 
 def erfc(x: np.ndarray) -> np.ndarray:
@@ -137,32 +53,6 @@ def by_math(
             return at_pole
 
     return np.asarray(np.frompyfunc(value, 1, 1)(x), np.float64)
-
-
-def _erf_small(x: np.ndarray) -> np.ndarray:
-    square = x * x
-    ratio = polynomial(_PP, square) / polynomial(_QQ, square)
-    # Below 2**-28 the quotient is _EFX; scaling keeps denormal products exact.
-    tiny = 0.0625 * (16.0 * x + (16.0 * _EFX) * x)
-    return np.where(np.abs(x) < 2.0**-28, tiny, x + x * ratio)
-
-
-def _erf_middle(x: np.ndarray) -> np.ndarray:
-    offset = np.abs(x) - 1.0
-    return np.copysign(_ERX + polynomial(_PA, offset) / polynomial(_QA, offset), x)
-
-
-def _erf_tail(x: np.ndarray) -> np.ndarray:
-    # erf(6) is 1 - 2e-17; capping also keeps infinities out of the quotients.
-    size = np.minimum(np.abs(x), 6.0)
-    inverse = 1.0 / (size * size)
-    near = polynomial(_RA, inverse) / polynomial(_SA, inverse)
-    far = polynomial(_RB, inverse) / polynomial(_SB, inverse)
-    ratio = np.where(size < 1.0 / 0.35, near, far)
-    # The upper half of the bits, so that its square is exact.
-    head = (size.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
-    power = np.exp(-head * head - 0.5625) * np.exp((head - size) * (head + size) + ratio)
-    return np.copysign(1.0 - power / size, x)
 
 
 def polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
