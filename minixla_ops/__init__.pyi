@@ -436,7 +436,7 @@ def round_nearest_afz(operand: Any) -> Any:
     """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1."""
 
 def round_nearest_even(operand: Any) -> Any:
-    """The nearest integral value, ties to the even one: 2.5 -> 2, 1.5 -> 2."""
+    """The nearest integral value, ties to the even one: 1.5 -> 2. XLA: RoundNearestEven."""
 
 def rsqrt(operand: Any, result_accuracy: Any = ...) -> Any:
     """1 / sqrt(x). XLA: Rsqrt."""

@@ -43,7 +43,6 @@ class Add(Binary):
 class Sub(Binary):
     """lhs - rhs; integers wrap. XLA: Sub."""
 
-    hlo_name = "subtract"
     stablehlo_name = "subtract"
     element_types = NUMERIC
     numpy = np.subtract
@@ -63,7 +62,6 @@ class Sub(Binary):
 class Mul(Binary):
     """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul."""
 
-    hlo_name = "multiply"
     stablehlo_name = "multiply"
     element_types = ALL
     numpy = np.multiply
@@ -83,10 +81,9 @@ class Div(Binary):
     they are as on XLA:CPU, which sets all bits of the first and wraps the second.
     """
 
-    hlo_name = "divide"
     stablehlo_name = "divide"
     element_types = NUMERIC
-    numpy = staticmethod(numpy_arithmetic.quotient)
+    numpy = numpy_arithmetic.quotient
     linear_operands = (0,)
 
     def jvp(self, primals, tangents, results):
@@ -111,10 +108,9 @@ class Rem(Binary):
     Of an integer and 0 it is, as on XLA:CPU, the integer; of the least one and -1 it is 0.
     """
 
-    hlo_name = "remainder"
     stablehlo_name = "remainder"
     element_types = REALS
-    numpy = staticmethod(numpy_arithmetic.remainder)
+    numpy = numpy_arithmetic.remainder
 
     def derivatives(self, lhs, rhs, result):
         return lambda: ones_like(lhs), lambda: -ops.round_nearest_even((lhs - result) / rhs)
@@ -128,10 +124,9 @@ class Pow(Binary):
     XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond.
     """
 
-    hlo_name = "power"
     stablehlo_name = "power"
     element_types = NUMERIC
-    numpy = staticmethod(numpy_arithmetic.power)
+    numpy = numpy_arithmetic.power
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
@@ -186,10 +181,9 @@ class Max(_Extremum):
     pred is a logical or; complex numbers are ordered by real parts and then by imaginary ones.
     """
 
-    hlo_name = "maximum"
     stablehlo_name = "maximum"
     direction = "GT"
-    numpy = staticmethod(numpy_arithmetic.maximum)
+    numpy = numpy_arithmetic.maximum
 
 
 @register
@@ -199,10 +193,9 @@ class Min(_Extremum):
     pred is a logical and; complex numbers are ordered by real parts and then by imaginary ones.
     """
 
-    hlo_name = "minimum"
     stablehlo_name = "minimum"
     direction = "LT"
-    numpy = staticmethod(numpy_arithmetic.minimum)
+    numpy = numpy_arithmetic.minimum
 
 
 @register
@@ -214,7 +207,7 @@ class Atan2(Binary):
 
     stablehlo_name = "atan2"
     element_types = INEXACT
-    numpy = staticmethod(numpy_arithmetic.atan2)
+    numpy = numpy_arithmetic.atan2
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
@@ -228,7 +221,7 @@ class Complex(Binary):
 
     stablehlo_name = "complex"
     element_types = frozenset((ELEMENT_TYPES["f32"], ELEMENT_TYPES["f64"]))
-    numpy = staticmethod(with_parts)
+    numpy = with_parts
     linear_operands = (0, 1)
 
     def result_shape(self, operand):

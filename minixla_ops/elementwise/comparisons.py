@@ -9,10 +9,9 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.operation import register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.binary import binary_builder
-from minixla_ops.elementwise.families import ALL, Binary
+from minixla_ops.elementwise.families import ALL, Binary, row
 from minixla_ops.elementwise.numpy_arithmetic import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
 
@@ -35,7 +34,7 @@ class Comparison(Binary):
     -NaN < -inf < -finite < -0 < +0 < +finite < +inf < +NaN; other types as without it. Complex
     numbers are ordered by real parts and, where these are equal, by imaginary parts.
 
-    Class arguments:
+    Attributes:
         direction: EQ, NE, GE, GT, LE or LT.
         total_order: whether floats are in the total order.
     """
@@ -45,12 +44,6 @@ class Comparison(Binary):
     zero_derivative = "the result is pred"
     direction: ClassVar[str]
     total_order: ClassVar[bool]
-
-    def __init_subclass__(cls, direction: str, total_order: bool = False) -> None:
-        super().__init_subclass__()
-        cls.direction, cls.total_order = direction, total_order
-        cls.hlo_name = "compare"
-        cls.spec_names = (cls.name, "Compare")
 
     def result_shape(self, operand):
         return operand.with_element_type(_PRED)
@@ -138,78 +131,30 @@ def emit_lexicographic(emit: Any, direction: str, operands: Sequence[str], shape
     return emit.operation("stablehlo.select", [is_tie, *choices], [pred, pred, pred], [pred])[0]
 
 
-@register
-class Eq(Comparison, direction="EQ"):
-    """Whether lhs = rhs. XLA: Eq."""
+def _row(direction: str, meaning: str, total_order: bool = False) -> Any:
+    name = direction.title() + ("TotalOrder" if total_order else "")
+    found = {"direction": direction, "total_order": total_order, "spec_names": (name, "Compare")}
+    return row(Comparison, name, f"{meaning} XLA: {name}.", binary_builder, **found)
 
 
-@register
-class Ne(Comparison, direction="NE"):
-    """Whether lhs and rhs differ; true where either is NaN. XLA: Ne."""
+eq = _row("EQ", "Whether lhs = rhs.")
+ne = _row("NE", "Whether lhs and rhs differ; true where either is NaN.")
+ge = _row("GE", "Whether lhs >= rhs.")
+gt = _row("GT", "Whether lhs > rhs.")
+le = _row("LE", "Whether lhs <= rhs.")
+lt = _row("LT", "Whether lhs < rhs.")
+_BITS = "Whether lhs = rhs in the total order of floats: of the same bits."
+eq_total_order = _row("EQ", _BITS, True)
+ne_total_order = _row("NE", "Whether lhs and rhs differ in the total order of floats.", True)
+ge_total_order = _row("GE", "Whether lhs >= rhs in the total order of floats.", True)
+gt_total_order = _row("GT", "Whether lhs > rhs in the total order of floats.", True)
+le_total_order = _row("LE", "Whether lhs <= rhs in the total order of floats.", True)
+lt_total_order = _row("LT", "Whether lhs < rhs in the total order of floats.", True)
 
-
-@register
-class Ge(Comparison, direction="GE"):
-    """Whether lhs >= rhs. XLA: Ge."""
-
-
-@register
-class Gt(Comparison, direction="GT"):
-    """Whether lhs > rhs. XLA: Gt."""
-
-
-@register
-class Le(Comparison, direction="LE"):
-    """Whether lhs <= rhs. XLA: Le."""
-
-
-@register
-class Lt(Comparison, direction="LT"):
-    """Whether lhs < rhs. XLA: Lt."""
-
-
-@register
-class EqTotalOrder(Comparison, direction="EQ", total_order=True):
-    """Whether lhs = rhs in the total order of floats: of the same bits. XLA: EqTotalOrder."""
-
-
-@register
-class NeTotalOrder(Comparison, direction="NE", total_order=True):
-    """Whether lhs and rhs differ in the total order of floats. XLA: NeTotalOrder."""
-
-
-@register
-class GeTotalOrder(Comparison, direction="GE", total_order=True):
-    """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
-
-
-@register
-class GtTotalOrder(Comparison, direction="GT", total_order=True):
-    """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder."""
-
-
-@register
-class LeTotalOrder(Comparison, direction="LE", total_order=True):
-    """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
-
-
-@register
-class LtTotalOrder(Comparison, direction="LT", total_order=True):
-    """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
-
-
-_MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
+#: By direction, and whether they are of the total order.
+MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
     (each.direction, each.total_order): each for each in Comparison.__subclasses__()
 }
-
-
-eq, ne, ge, gt, le, lt = map(binary_builder, (Eq, Ne, Ge, Gt, Le, Lt))
-eq_total_order = binary_builder(EqTotalOrder)
-ne_total_order = binary_builder(NeTotalOrder)
-ge_total_order = binary_builder(GeTotalOrder)
-gt_total_order = binary_builder(GtTotalOrder)
-le_total_order = binary_builder(LeTotalOrder)
-lt_total_order = binary_builder(LtTotalOrder)
 
 
 def compare(
@@ -238,7 +183,7 @@ def compare(
     """
     operation = None
     if isinstance(direction, str) and isinstance(total_order, (bool, np.bool_)):
-        operation = _MEMBERS.get((direction, bool(total_order)))
+        operation = MEMBERS.get((direction, bool(total_order)))
     if operation is None:
         shown = [f"direction = {direction!r}", f"total_order = {total_order!r}"]
         advice = f"direction must be one of {', '.join(_NUMPY)}, total_order True or False."

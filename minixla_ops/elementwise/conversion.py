@@ -36,7 +36,6 @@ class ConvertElementType(Unary):
         An array of the same dimensions.
     """
 
-    hlo_name = "convert"
     stablehlo_name = "convert"
     new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
     linear_operands = (0,)

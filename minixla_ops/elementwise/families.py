@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import EVERY_OPERAND, Operation
+from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.casting import cast, widened
@@ -43,12 +44,19 @@ class Elementwise(Operation):
     element_types: ClassVar[frozenset[ElementType]] = ALL
     #: The NumPy function of arrays of the type that `casting.widened` says, where results of the
     #: operands' type are rounded once from.
-    numpy: ClassVar[Callable[..., Any] | None] = None
+    numpy: ClassVar[Any] = None
     #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
     #: type: for functions that are not exact, so that the reference is more so than any backend.
     in_double: ClassVar[bool] = False
     dynamic_operands = EVERY_OPERAND
     is_elementwise = True
+
+    def __init_subclass__(cls) -> None:
+        if "numpy" in cls.__dict__:  # it is no method
+            cls.numpy = staticmethod(cls.numpy)
+        if "hlo_name" not in cls.__dict__ and cls.stablehlo_name is not None:
+            cls.hlo_name = cls.stablehlo_name.replace("_", "-")
+        super().__init_subclass__()
 
     def shape(self, *operands):
         first, *rest = self.array_shapes(operands)
@@ -151,3 +159,20 @@ class Binary(Elementwise):
             cotangents * partial() if wanted else None
             for wanted, partial in zip(active, partials, strict=True)
         ]
+
+
+def row(
+    family: type[Elementwise], name: str, meaning: str, build: Any = builder, **declarations: Any
+) -> Callable[..., Any]:
+    """A member of a family that is declarations alone: registers its class, gives its builder.
+
+    Args:
+        family: its base class, of the same module.
+        name: XLA's.
+        meaning: its documentation.
+        build: makes a builder of the class.
+        declarations: what the class sets; functions are static.
+    """
+    space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
+    space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
+    return build(register(type(name, (family,), space)))

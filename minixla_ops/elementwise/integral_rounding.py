@@ -8,7 +8,7 @@ import numpy as np
 
 from minixla.core.builders import builder
 from minixla.core.operation import register
-from minixla_ops.elementwise.families import FLOATS, Unary
+from minixla_ops.elementwise.families import FLOATS, Unary, row
 
 
 def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
@@ -25,20 +25,17 @@ class _Rounding(Unary):
     zero_derivative = "it is piecewise constant"
 
 
-@register
-class Ceil(_Rounding):
-    """The smallest integral value not below x. XLA: Ceil."""
-
-    stablehlo_name = "ceil"
-    numpy = np.ceil
+def _row(stablehlo_name: str, numpy: Any, meaning: str) -> Any:
+    name = stablehlo_name.title().replace("_", "")
+    meaning = f"{meaning} XLA: {name}."
+    return row(_Rounding, name, meaning, stablehlo_name=stablehlo_name, numpy=numpy)
 
 
-@register
-class Floor(_Rounding):
-    """The largest integral value not above x. XLA: Floor."""
-
-    stablehlo_name = "floor"
-    numpy = np.floor
+ceil = _row("ceil", np.ceil, "The smallest integral value not below x.")
+floor = _row("floor", np.floor, "The largest integral value not above x.")
+round_nearest_even = _row(
+    "round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2."
+)
 
 
 @register
@@ -50,24 +47,10 @@ class RoundNearestAfz(_Rounding):
 
     spec_names = ("RoundNearestAfz", "Round")
     stablehlo_name = "round_nearest_afz"
-    numpy = staticmethod(_half_away_from_zero)
+    numpy = _half_away_from_zero
 
 
-@register
-class RoundNearestEven(_Rounding):
-    """The nearest integral value, ties to the even one: 2.5 -> 2, 1.5 -> 2.
-
-    XLA: RoundNearestEven.
-    """
-
-    stablehlo_name = "round_nearest_even"
-    numpy = np.rint
-
-
-ceil = builder(Ceil)
-floor = builder(Floor)
 round_nearest_afz = builder(RoundNearestAfz)
-round_nearest_even = builder(RoundNearestEven)
 
 
 def round(operand: Any) -> Any:

@@ -22,8 +22,7 @@ from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
 from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise import binary, bitwise, unary
-from minixla_ops.elementwise import comparisons as comparison
+from minixla_ops.elementwise import binary, bitwise, comparisons, unary
 from minixla_ops.elementwise import integral_rounding as rounding
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import ones_like, splat
@@ -255,12 +254,10 @@ bitwise_and = promoting(bitwise.And())
 bitwise_or = promoting(bitwise.Or())
 bitwise_xor = promoting(bitwise.Xor())
 left_shift = promoting(bitwise.ShiftLeft(), numeric_type, _NUMERIC_KINDS)
-equal = promoting(comparison.Eq())
-not_equal = promoting(comparison.Ne())
-greater = promoting(comparison.Gt())
-greater_equal = promoting(comparison.Ge())
-less = promoting(comparison.Lt())
-less_equal = promoting(comparison.Le())
+equal, not_equal, greater, greater_equal, less, less_equal = (
+    promoting(comparisons.MEMBERS[direction, False]())
+    for direction in ("EQ", "NE", "GT", "GE", "LT", "LE")
+)
 _power = promoting(binary.Pow(), numeric_type, _NUMERIC_KINDS)
 
 

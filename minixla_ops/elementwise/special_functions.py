@@ -17,140 +17,94 @@ import minixla_ops as ops
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation, register
+from minixla.core.operation import REGISTRY, Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import FLOATS, Binary, Elementwise, Unary
+from minixla_ops.elementwise.families import FLOATS, Binary, Unary, row
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.elementwise.transcendental import FloatUnary, Function, in_f32
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
+from minixla_ops.vocabulary.shorthand import full_like, ones_like
+
+# The slope of erf at 0.
+_BELL = 2 / math.sqrt(math.pi)
 
 
-class _Special(Elementwise):
+class _Special(Function):
     """Base class: a function of floats with the name of its class in snake_case."""
 
     element_types = FLOATS
-    in_double = True
+    least_bits = 16  # MLIR has no erfc of these
     spec_names = ()
 
     def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(results)
-        if self.in_double and shape.element_type.bits < 16:  # MLIR has no erfc of these
-            return emit.expand(_in_f32(self, shape), operands)
+        (shape, *_) = self.array_shapes(shapes)
+        if shape.element_type.bits < self.least_bits:
+            return super().stablehlo(emit, operands, shapes, results)
         return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
-
-
-@lru_cache(maxsize=1024)
-def _in_f32(operation: _Special, shape: Shape) -> Graph:
-    """The program that computes an operation in f32."""
-
-    def function(*operands: Any) -> Any:
-        result = operation(*[convert(each, F32) for each in operands])
-        return convert(result, shape.element_type)
-
-    return kept_program(function, [shape] * len(operation.operands), operation.builder_name)
 
 
 class _SpecialUnary(_Special, Unary):
     #: d result / d operand from operand and result.
-    rule: ClassVar[Callable[[Any, Any], Any]]
+    slope: ClassVar[Callable[..., Any]]
 
     def derivative(self, operand, result):
-        kind = array_shape(operand).element_type
-        if kind.bits >= 32:
-            return type(self).rule(operand, result)
-        return convert(type(self).rule(convert(operand, F32), convert(result, F32)), kind)
+        return in_f32(self.slope, operand, result)
+
+
+def _row(name: str, numpy: Any, slope: Callable[[Any, Any], Any], meaning: str) -> Any:
+    return row(_SpecialUnary, name, meaning, numpy=numpy, slope=slope)
+
+
+# Name, NumPy's function, derivative from operand x and result y, meaning.
+sinh = _row("Sinh", np.sinh, lambda x, y: ops.cosh(x), "Hyperbolic sine.")
+asin = _row("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)), "Inverse sine.")
+acos = _row("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)), "Inverse cosine.")
+atan = _row("Atan", np.arctan, lambda x, y: 1 / (1 + x * x), "Inverse tangent.")
+asinh = _row("Asinh", np.arcsinh, lambda x, y: ops.rsqrt(1 + x * x), "Inverse hyperbolic sine.")
+acosh = _row(
+    "Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)), "Inverse hyperbolic cosine."
+)
+atanh = _row(
+    "Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "Inverse hyperbolic tangent."
+)
+erfc = _row(
+    "Erfc",
+    special.erfc,
+    lambda x, y: -_BELL * ops.exp(-x * x),
+    "1 - erf(x), accurate where that is small.",
+)
+erf_inv = _row(
+    "ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf."
+)
+lgamma = _row(
+    "Lgamma",
+    numpy_gamma.lgamma,
+    lambda x, y: ops.digamma(x),
+    "The logarithm of the absolute value of the gamma function.",
+)
+digamma = _row(
+    "Digamma",
+    numpy_gamma.digamma,
+    lambda x, y: ops.polygamma(full_like(x, 1), x),
+    "The derivative of lgamma.",
+)
 
 
 @register
-class Sinh(_SpecialUnary):
-    """Hyperbolic sine."""
+class Erf(_SpecialUnary, FloatUnary):
+    """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf.
 
-    numpy = np.sinh
-    rule = staticmethod(lambda x, y: ops.cosh(x))
+    StableHLO has no such operation; the text uses chlo.erf, which takes no result_accuracy, in f32
+    for types of 8 bits and fewer.
+    """
 
-
-@register
-class Asin(_SpecialUnary):
-    """Inverse sine."""
-
-    numpy = np.arcsin
-    rule = staticmethod(lambda x, y: ops.rsqrt((1 - x) * (1 + x)))
-
-
-@register
-class Acos(_SpecialUnary):
-    """Inverse cosine."""
-
-    numpy = np.arccos
-    rule = staticmethod(lambda x, y: -ops.rsqrt((1 - x) * (1 + x)))
-
-
-@register
-class Atan(_SpecialUnary):
-    """Inverse tangent."""
-
-    numpy = np.arctan
-    rule = staticmethod(lambda x, y: 1 / (1 + x * x))
-
-
-@register
-class Asinh(_SpecialUnary):
-    """Inverse hyperbolic sine."""
-
-    numpy = np.arcsinh
-    rule = staticmethod(lambda x, y: ops.rsqrt(1 + x * x))
-
-
-@register
-class Acosh(_SpecialUnary):
-    """Inverse hyperbolic cosine."""
-
-    numpy = np.arccosh
-    rule = staticmethod(lambda x, y: ops.rsqrt((x - 1) * (x + 1)))
-
-
-@register
-class Atanh(_SpecialUnary):
-    """Inverse hyperbolic tangent."""
-
-    numpy = np.arctanh
-    rule = staticmethod(lambda x, y: 1 / ((1 - x) * (1 + x)))
-
-
-@register
-class Erfc(_SpecialUnary):
-    """1 - erf(x), accurate where that is small."""
-
-    numpy = staticmethod(special.erfc)
-    rule = staticmethod(lambda x, y: (-2 / math.sqrt(math.pi)) * ops.exp(-x * x))
-
-
-@register
-class ErfInv(_SpecialUnary):
-    """The inverse of erf."""
-
-    numpy = staticmethod(special.erf_inv)
-    rule = staticmethod(lambda x, y: (math.sqrt(math.pi) / 2) * ops.exp(y * y))
-
-
-@register
-class Lgamma(_SpecialUnary):
-    """The logarithm of the absolute value of the gamma function."""
-
-    numpy = staticmethod(numpy_gamma.lgamma)
-    rule = staticmethod(lambda x, y: ops.digamma(x))
-
-
-@register
-class Digamma(_SpecialUnary):
-    """The derivative of lgamma."""
-
-    numpy = staticmethod(numpy_gamma.digamma)
-    rule = staticmethod(lambda x, y: ops.polygamma(full_like(x, 1), x))
+    numpy = special.erf
+    # The exponent's rounding is multiplied by its size.
+    slope = staticmethod(lambda x, y: _BELL * ops.exp(-x * x))
 
 
 class _Sum(_Special, Binary):
@@ -159,13 +113,11 @@ class _Sum(_Special, Binary):
     The derivative with respect to the order is not defined, as in JAX. What MLIR writes is NaN
     where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the
     sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which is
-    a difference of two.
+    a difference of two. `numpy` is the sum where x is positive.
     """
 
     #: The exponent s, less the order.
     offset = 0
-    #: Where x is positive, in NumPy.
-    sum: ClassVar[Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
     def stablehlo(self, emit, operands, shapes, results):
         (shape,) = self.array_shapes(results)
@@ -184,7 +136,7 @@ class _Sum(_Special, Binary):
         wide = [cast(each, F64) for each in (order, x)]
         with np.errstate(all="ignore"):
             order, sign, scale, *arguments = apply_elementwise(split, wide)
-            sums = [self.sum(order, x) for x in arguments]
+            sums = [self.numpy(order, x) for x in arguments]
             return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
 
     def derivatives(self, lhs, rhs, result):
@@ -229,7 +181,7 @@ class Polygamma(_Sum):
 
     operands = "n", "x"
     offset = 1
-    sum = staticmethod(numpy_gamma.polygamma)
+    numpy = numpy_gamma.polygamma
 
     def second(self, order, x):
         return self(order + 1, x)
@@ -240,7 +192,7 @@ class Zeta(_Sum):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 
     operands = "x", "q"
-    sum = staticmethod(numpy_gamma.zeta)
+    numpy = numpy_gamma.zeta
 
     def second(self, order, x):
         return -order * self(order + 1, x)
@@ -252,30 +204,18 @@ class NextAfter(_Special, Binary):
 
     element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
     zero_derivative = "it is piecewise constant"
-    in_double = False
+    in_double, least_bits = False, 0
 
     def reference(self, lhs, rhs):
         # ml_dtypes extends NumPy's to its types.
         return np.asarray(np.nextafter(lhs, rhs))
 
 
-acos = builder(Acos)
-acosh = builder(Acosh)
-asin = builder(Asin)
-asinh = builder(Asinh)
-atan = builder(Atan)
-atanh = builder(Atanh)
-digamma = builder(Digamma)
-erf_inv = builder(ErfInv)
-erfc = builder(Erfc)
-lgamma = builder(Lgamma)
-next_after = builder(NextAfter)
-polygamma = builder(Polygamma)
-sinh = builder(Sinh)
-zeta = builder(Zeta)
+erf, next_after, polygamma, zeta = map(builder, (Erf, NextAfter, Polygamma, Zeta))
 
-_UNARY = (Sinh, Asin, Acos, Atan, Asinh, Acosh, Atanh, Erfc, ErfInv, Lgamma, Digamma)
 #: By chlo's name.
 SPECIAL: dict[str, Operation] = {
-    f"chlo.{each.builder_name}": each() for each in (*_UNARY, Polygamma, Zeta, NextAfter)
+    f"chlo.{each.builder_name}": each()
+    for each in REGISTRY.values()
+    if issubclass(each, _Special) and each is not Erf
 }

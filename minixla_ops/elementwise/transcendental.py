@@ -1,4 +1,4 @@
-"""Element-wise functions that are rounded: roots, exponentials, trigonometry, erf."""
+"""Element-wise functions that are rounded: roots, exponentials, trigonometry."""
 
 from __future__ import annotations
 
@@ -12,20 +12,58 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import attribute
 from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import F32
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
-from minixla.core.tracing import closed_graph
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
-from minixla_ops.elementwise.families import FLOATS, INEXACT, Unary
+from minixla_ops.elementwise.families import INEXACT, Elementwise, Unary, row
+from minixla_ops.elementwise.operators import convert
+from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like, zeros_like
 
-_F32 = ELEMENT_TYPES["f32"]
+
+class Function(Elementwise):
+    """Base class of functions whose text in StableHLO may be that of others."""
+
+    in_double = True
+    #: Types of fewer bits are computed in f32 in StableHLO.
+    least_bits = 0
+
+    def stablehlo(self, emit, operands, shapes, results):
+        (shape, *_) = self.array_shapes(shapes)
+        is_narrow = shape.element_type.bits < self.least_bits
+        function = self.expansion(shape) or (self if is_narrow else None)
+        if function is None:
+            return super().stablehlo(emit, operands, shapes, results)
+        return emit.expand(_expanded(function, shape, len(operands), is_narrow), operands)
+
+    def expansion(self, shape: Shape) -> Callable[..., Any] | None:
+        """The function in terms of others that stands for it in StableHLO; None where it need not.
+
+        An accuracy request is not passed on to them.
+        """
+        return None
 
 
-class FloatUnary(Unary):
+@lru_cache(maxsize=1024)
+def _expanded(function: Callable[..., Any], shape: Shape, count: int, is_narrow: bool) -> Graph:
+    def whole(*operands: Any) -> Any:
+        return in_f32(function, *operands) if is_narrow else function(*operands)
+
+    return kept_program(whole, [shape] * count, "expansion")
+
+
+def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
+    """function(*operands), computed in f32 for types narrower than that."""
+    kind = array_shape(operands[0]).element_type
+    if kind.bits >= 32:
+        return function(*operands)
+    return convert(function(*[convert(each, F32) for each in operands]), kind)
+
+
+class FloatUnary(Function, Unary):
     """Base class of the functions that take an accuracy request (rule RA).
 
     Args:
@@ -38,74 +76,41 @@ class FloatUnary(Unary):
     """
 
     element_types = INEXACT
-    in_double = True
     result_accuracy: ResultAccuracy | None = attribute(AccuracyAttribute(), default=None)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(shapes)
-        expansion = self.expansion(shape)
-        if expansion is not None:
-            return emit.expand(_expanded(expansion, shape), operands)
-        return super().stablehlo(emit, operands, shapes, results)
 
-    def expansion(self, shape: Shape) -> Callable[[Any], Any] | None:
-        """The function in terms of others that stands for it in StableHLO; None where it need not.
-
-        An accuracy request is not passed on to them.
-        """
-        return None
+def _row(
+    name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, Any], Any], meaning: str
+) -> Any:
+    named = {"stablehlo_name": stablehlo_name, "numpy": numpy, "derivative": derivative}
+    return row(FloatUnary, name, f"{meaning} XLA: {name}.", **named)
 
 
-@lru_cache(maxsize=1024)
-def _expanded(function: Callable[[Any], Any], shape: Shape) -> Graph:
-    return closed_graph(function, [shape], function.__name__)
-
-
-@register
-class Exp(FloatUnary):
-    """Exponential, e**x. XLA: Exp."""
-
-    hlo_name = "exponential"
-    stablehlo_name = "exponential"
-    numpy = np.exp
-
-    def derivative(self, operand, result):
-        return result
-
-
-@register
-class Expm1(FloatUnary):
-    """e**x - 1, accurate near 0. XLA: Expm1."""
-
-    hlo_name = "exponential-minus-one"
-    stablehlo_name = "exponential_minus_one"
-    numpy = staticmethod(special.expm1)
-
-    def derivative(self, operand, result):
-        return result + 1
-
-
-@register
-class Log(FloatUnary):
-    """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log."""
-
-    stablehlo_name = "log"
-    numpy = np.log
-
-    def derivative(self, operand, result):
-        return 1 / operand
-
-
-@register
-class Log1p(FloatUnary):
-    """log(1 + x), accurate near 0. XLA: Log1p."""
-
-    hlo_name = "log-plus-one"
-    stablehlo_name = "log_plus_one"
-    numpy = staticmethod(special.log1p)
-
-    def derivative(self, operand, result):
-        return 1 / (1 + operand)
+# Name, StableHLO's name, NumPy's function, derivative from operand x and result y, meaning.
+exp = _row("Exp", "exponential", np.exp, lambda x, y: y, "Exponential, e**x.")
+expm1 = _row(
+    "Expm1",
+    "exponential_minus_one",
+    special.expm1,
+    lambda x, y: y + 1,
+    "e**x - 1, accurate near 0.",
+)
+log = _row(
+    "Log", "log", np.log, lambda x, y: 1 / x, "Natural logarithm; -inf at 0, NaN of negative reals."
+)
+log1p = _row(
+    "Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x), "log(1 + x), accurate near 0."
+)
+sqrt = _row(
+    "Sqrt",
+    "sqrt",
+    np.sqrt,
+    lambda x, y: 0.5 / y,
+    "Square root; of complex numbers the one with the real part >= 0.",
+)
+rsqrt = _row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
+tan = _row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
+tanh = _row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), "Hyperbolic tangent.")
 
 
 @register
@@ -113,35 +118,13 @@ class Logistic(FloatUnary):
     """Logistic function, 1 / (1 + e**-x). XLA: Logistic."""
 
     stablehlo_name = "logistic"
-    numpy = staticmethod(special.logistic)
+    numpy = special.logistic
 
     def derivative(self, operand, result):
         if array_shape(operand).element_type.bits >= 32:
             return result * (1 - result)
         # A result of few digits leaves the difference fewer.
-        return _in_f32(lambda x: logistic(x) * logistic(-x), operand)
-
-
-@register
-class Sqrt(FloatUnary):
-    """Square root; of complex numbers the one with the real part >= 0. XLA: Sqrt."""
-
-    stablehlo_name = "sqrt"
-    numpy = np.sqrt
-
-    def derivative(self, operand, result):
-        return 0.5 / result
-
-
-@register
-class Rsqrt(FloatUnary):
-    """1 / sqrt(x). XLA: Rsqrt."""
-
-    stablehlo_name = "rsqrt"
-    numpy = staticmethod(special.rsqrt)
-
-    def derivative(self, operand, result):
-        return -0.5 * (result / operand)
+        return in_f32(lambda x: logistic(x) * logistic(-x), operand)
 
 
 @register
@@ -152,7 +135,7 @@ class Cbrt(FloatUnary):
     """
 
     stablehlo_name = "cbrt"
-    numpy = staticmethod(special.cbrt)
+    numpy = special.cbrt
 
     def expansion(self, shape):
         return _cbrt_of_complex if shape.element_type.is_complex else None
@@ -182,7 +165,6 @@ class Sin(FloatUnary):
     overflows.
     """
 
-    hlo_name = "sine"
     stablehlo_name = "sine"
     numpy = np.sin
 
@@ -209,7 +191,6 @@ class Cos(FloatUnary):
     In StableHLO that of complex numbers is made of real functions, see Sin.
     """
 
-    hlo_name = "cosine"
     stablehlo_name = "cosine"
     numpy = np.cos
 
@@ -240,28 +221,6 @@ def _where_zero(value: Any, there: Any, elsewhere: Any) -> Any:
 
 
 @register
-class Tan(FloatUnary):
-    """Tangent. XLA: Tan."""
-
-    stablehlo_name = "tan"
-    numpy = np.tan
-
-    def derivative(self, operand, result):
-        return 1 + result * result
-
-
-@register
-class Tanh(FloatUnary):
-    """Hyperbolic tangent. XLA: Tanh."""
-
-    stablehlo_name = "tanh"
-    numpy = np.tanh
-
-    def derivative(self, operand, result):
-        return (1 - result) * (1 + result)
-
-
-@register
 class Cosh(FloatUnary):
     """Hyperbolic cosine, (e**x + e**-x) / 2. XLA: Cosh.
 
@@ -271,11 +230,10 @@ class Cosh(FloatUnary):
     """
 
     numpy = np.cosh
+    least_bits = 32
 
     def expansion(self, shape):
-        if shape.element_type.is_complex:
-            return _cosh_of_complex
-        return _cosh_in_f32 if shape.element_type.bits < 32 else _cosh
+        return _cosh_of_complex if shape.element_type.is_complex else _cosh
 
     def derivative(self, operand, result):
         return _sinh(operand)
@@ -296,18 +254,6 @@ def _cosh_of_complex(x: Any) -> Any:
     return _cos_of_complex(ops.complex(-ops.imag(x), ops.real(x)))
 
 
-def _cosh_in_f32(x: Any) -> Any:
-    return _in_f32(_cosh, x)
-
-
-def _in_f32(function: Callable[[Any], Any], x: Any) -> Any:
-    """function(x), computed in f32 for types narrower than that."""
-    kind = array_shape(x).element_type
-    if kind.bits >= 32:
-        return function(x)
-    return ops.convert_element_type(function(ops.convert_element_type(x, _F32)), kind)
-
-
 def _sinh(x: Any) -> Any:
     return _times_sinh(ones_like(x), x)
 
@@ -322,43 +268,4 @@ def _times_sinh(factor: Any, x: Any) -> Any:
     return factor * growing * (0.5 * growing_too + 1) - factor * falling * (0.5 * falling_too + 1)
 
 
-@register
-class Erf(FloatUnary):
-    """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf.
-
-    StableHLO has no such operation; the text uses chlo.erf, which takes no result_accuracy, in f32
-    for types of 8 bits and fewer.
-    """
-
-    element_types = FLOATS
-    numpy = staticmethod(special.erf)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        (shape,) = self.array_shapes(shapes)
-        if shape.element_type.bits < 16:
-            return emit.expand(_expanded(_erf_in_f32, shape), operands)
-        return emit.operation("chlo.erf", operands, shapes, results)
-
-    def derivative(self, operand, result):
-        # The exponent's rounding is multiplied by its size.
-        return _in_f32(lambda x: (2 / math.sqrt(math.pi)) * exp(-x * x), operand)
-
-
-def _erf_in_f32(x: Any) -> Any:
-    return _in_f32(erf, x)
-
-
-cbrt = builder(Cbrt)
-cos = builder(Cos)
-cosh = builder(Cosh)
-erf = builder(Erf)
-exp = builder(Exp)
-expm1 = builder(Expm1)
-log = builder(Log)
-log1p = builder(Log1p)
-logistic = builder(Logistic)
-rsqrt = builder(Rsqrt)
-sin = builder(Sin)
-sqrt = builder(Sqrt)
-tan = builder(Tan)
-tanh = builder(Tanh)
+cbrt, cos, cosh, logistic, sin = map(builder, (Cbrt, Cos, Cosh, Logistic, Sin))

@@ -42,7 +42,6 @@ def _is_complex(value: Any) -> bool:
 class Neg(Unary):
     """Negation, -x; integers wrap. XLA: Neg."""
 
-    hlo_name = "negate"
     stablehlo_name = "negate"
     element_types = NUMERIC
     linear_operands = (0,)
@@ -102,7 +101,7 @@ class Sign(Unary):
     stablehlo_name = "sign"
     element_types = SIGNED | INEXACT
     in_double = True
-    numpy = staticmethod(special.sign)
+    numpy = special.sign
 
     def jvp(self, primals, tangents, results):
         if not _is_complex(primals[0]):
@@ -137,7 +136,7 @@ class Real(_Part):
     """The real part; a real operand is returned as it is. XLA: Real."""
 
     stablehlo_name = "real"
-    numpy = staticmethod(np.real)
+    numpy = np.real
 
     def stablehlo(self, emit, operands, shapes, results):
         if shapes[0] is results[0]:  # XLA takes complex(real(x), imag(x)) for x, of any type
@@ -155,7 +154,7 @@ class Imag(_Part):
     """The imaginary part; 0 for a real operand. XLA: Imag."""
 
     stablehlo_name = "imag"
-    numpy = staticmethod(np.imag)
+    numpy = np.imag
 
     def transpose(self, cotangents, operands, linear):
         if not _is_complex(operands[0]):
@@ -213,7 +212,6 @@ class _BitCount(Unary):
 class Clz(_BitCount):
     """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
 
-    hlo_name = "count-leading-zeros"
     stablehlo_name = "count_leading_zeros"
 
     def count(self, bits, width):
@@ -231,7 +229,6 @@ class PopulationCount(_BitCount):
     XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
     """
 
-    hlo_name = "popcnt"
     stablehlo_name = "popcnt"
 
     def count(self, bits, width):
