@@ -106,7 +106,7 @@ def broadcast(operand: Any, broadcast_sizes: Sequence[int]) -> Any:
     """Repeats an array along new leading dimensions. XLA: Broadcast."""
 
 def broadcast_in_dim(operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
-    """Repeats `operand` along new dimensions and stretches dimensions of size 1."""
+    """Repeats an array along new dimensions and stretches dimensions of size 1."""
 
 def call(computation: Graph | Callable[..., Any], *operands: Any) -> builtins.tuple[Any, ...]:
     """The results of a computation as a Python tuple."""
@@ -127,7 +127,7 @@ def clz(operand: Any) -> Any:
     """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
 
 def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
-    """`operand` with a run of consecutive dimensions made into one."""
+    """`operand` with a run of consecutive dimensions made into one, in row-major order."""
 
 def collective_broadcast(operand: Any, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ...) -> Any:
     """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast."""
@@ -409,7 +409,7 @@ def replica_id() -> Any:
     """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId."""
 
 def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
-    """The elements of `operand`, in row-major order, in an array of other dimensions."""
+    """The elements of an array, in row-major order, in other dimensions. XLA: Reshape."""
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:
     """The elements of `operand`, in row-major order, in an array of `shape`."""

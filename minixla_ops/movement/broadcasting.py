@@ -10,7 +10,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Field, Integers, attribute
-from minixla.core.builders import builder
+from minixla.core.builders import builder, named_like
 from minixla.core.errors import ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
@@ -18,7 +18,7 @@ from minixla.core.tracing import current_trace, host_array, shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, listed, splat
+from minixla_ops.vocabulary.shorthand import array_shape, listed, splat, written
 
 _MAPPING = Field(Integers(), None, name="broadcast_dimensions")
 
@@ -56,51 +56,46 @@ def broadcast_operands(
             "XLA's operations do not promote types: convert one side with convert_element_type, "
             "or use mx.numpy.",
         )
-    if left.rank == right.rank:
-        identity = tuple(range(left.rank))
-        if broadcast_dimensions is not None and broadcast_dimensions not in (identity, ()):
+    lower, higher = (left, right) if left.rank <= right.rank else (right, left)
+    mapping = _checked_mapping(lower.rank, higher.rank, broadcast_dimensions, reject)
+    sizes = list(higher.dimensions)
+    for index, (one, at) in enumerate(zip(lower.dimensions, mapping, strict=True)):
+        other = sizes[at]
+        if one != other and 1 not in (one, other):
+            if lower.rank == higher.rank:
+                label, problem = "E7", f"dimension {at} has sizes {one} and {other}"
+            else:
+                label, problem = "E6", f"dimension {index} has size {one}"
+                problem = f"{problem}, dimension {at} of the other has {other}"
+            raise reject(label, problem, "Sizes must be equal or one of them 1.")
+        # Not the larger: against size 0 the degenerate side gives way.
+        sizes[at] = other if one == 1 else one
+    every = range(higher.rank)
+    both = [
+        value if shape.dimensions == tuple(sizes) else broadcast_in_dim(value, sizes, dimensions)
+        for value, shape, dimensions in (
+            (lhs, left, mapping if lower is left else every),
+            (rhs, right, mapping if lower is right else every),
+        )
+    ]
+    return tuple(common_sizes(*both))
+
+
+def _checked_mapping(
+    lower: int, higher: int, given: Sequence[int] | None, reject: Any
+) -> Sequence[int]:
+    """For each of `lower` dimensions which of `higher` it is."""
+    if lower == higher:
+        identity = tuple(range(lower))
+        if given not in (None, identity, ()):
             raise reject(
                 "E8",
                 "operands of equal rank take only the identity as broadcast_dimensions",
                 f"Leave broadcast_dimensions out or give {identity}; transpose the operand first.",
             )
-        sizes = _stretched(left.dimensions, right.dimensions, reject)
-        both = _in_dim(lhs, left, sizes, identity), _in_dim(rhs, right, sizes, identity)
-        return tuple(common_sizes(*both))
-    lower, higher = (left, right) if left.rank < right.rank else (right, left)
-    mapping = _checked_mapping(lower, higher, broadcast_dimensions, reject)
-    sizes = list(higher.dimensions)
-    for size, dimension in zip(lower.dimensions, mapping, strict=True):
-        sizes[dimension] = size if sizes[dimension] == 1 else sizes[dimension]
-    every = tuple(range(higher.rank))
-    first, second = (mapping, every) if lower is left else (every, mapping)
-    both = _in_dim(lhs, left, sizes, first), _in_dim(rhs, right, sizes, second)
-    return tuple(common_sizes(*both))
-
-
-def _in_dim(value: Any, shape: Shape, sizes: Sequence[int], mapping: Sequence[int]) -> Any:
-    return value if shape.dimensions == tuple(sizes) else broadcast_in_dim(value, sizes, mapping)
-
-
-def _stretched(first: Sequence[int], second: Sequence[int], reject: Any) -> list[int]:
-    sizes = []
-    for dimension, (one, other) in enumerate(zip(first, second, strict=True)):
-        if one != other and 1 not in (one, other):
-            raise reject(
-                "E7",
-                f"dimension {dimension} has sizes {one} and {other}",
-                "Sizes must be equal or one of them 1.",
-            )
-        # Not the larger: against size 0 the degenerate side gives way.
-        sizes.append(other if one == 1 else one)
-    return sizes
-
-
-def _checked_mapping(
-    lower: Shape, higher: Shape, given: Sequence[int] | None, reject: Any
-) -> tuple[int, ...]:
+        return identity
     if given is None:
-        if lower.rank == 0:
+        if lower == 0:
             return ()
         raise reject(
             "E1",
@@ -108,33 +103,18 @@ def _checked_mapping(
             "XLA does not align dimensions by itself: say for each dimension of the lower-rank "
             "operand which dimension of the other it is, or use mx.numpy.",
         )
-    mapping = tuple(given)
-    if len(mapping) != lower.rank:
-        label = "E9" if lower.rank == 0 else "E4"
-        raise reject(
-            label,
-            f"{len(mapping)} entries for an operand of rank {lower.rank}",
-            "Give one entry for each dimension of the lower-rank operand.",
-        )
-    if any(not 0 <= dimension < higher.rank for dimension in mapping):
-        raise reject("E5", "an entry is out of range", f"Entries must be in [0, {higher.rank}).")
-    for before, after in pairwise(mapping):
+    if len(given) != lower:
+        problem = f"{len(given)} entries for an operand of rank {lower}"
+        advice = "Give one entry for each dimension of the lower-rank operand."
+        raise reject("E9" if lower == 0 else "E4", problem, advice)
+    if any(not 0 <= dimension < higher for dimension in given):
+        raise reject("E5", "an entry is out of range", f"Entries must be in [0, {higher}).")
+    for before, after in pairwise(given):
         if before >= after:
             label, what = ("E3", "repeats a dimension") if before == after else ("E2", "decreases")
-            raise reject(
-                label,
-                f"broadcast_dimensions {what}",
-                "Entries must increase strictly; transpose the operand first.",
-            )
-    for index, dimension in enumerate(mapping):
-        one, other = lower.dimensions[index], higher.dimensions[dimension]
-        if one != other and 1 not in (one, other):
-            raise reject(
-                "E6",
-                f"dimension {index} has size {one}, dimension {dimension} of the other has {other}",
-                "Tied sizes must be equal or one of them 1.",
-            )
-    return mapping
+            advice = "Entries must increase strictly; transpose the operand first."
+            raise reject(label, f"broadcast_dimensions {what}", advice)
+    return given
 
 
 @register
@@ -189,13 +169,12 @@ class BroadcastInDim(Operation):
         return np.broadcast_to(aligned.reshape(spread), self.out_dim_size)
 
     def stablehlo(self, emit, operands, shapes, results):
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.broadcast_in_dim {operands[0]}, "
-            f"dims = [{', '.join(map(str, self.broadcast_dimensions))}]"
-            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
+        dims = ", ".join(map(str, self.broadcast_dimensions))
+        return written(
+            emit,
+            f"stablehlo.broadcast_in_dim {operands[0]}, dims = [{dims}]"
+            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}",
         )
-        return [name]
 
     def hlo(self, emit, operands, shapes, result):
         # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
@@ -231,16 +210,7 @@ class BroadcastInDim(Operation):
 def broadcast_in_dim(
     operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> Any:
-    """Repeats `operand` along new dimensions and stretches dimensions of size 1.
-
-    Args:
-        operand: an array.
-        out_dim_size: the result's dimension sizes.
-        broadcast_dimensions: for each operand dimension the result's dimension that it becomes.
-
-    Raises:
-        AttributeValueError, ShapeError: see BroadcastInDim.
-    """
+    """BroadcastInDim; a constant stays one, and dynamic sizes are kept."""
     operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
     is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
@@ -249,6 +219,9 @@ def broadcast_in_dim(
         return operation(operand)
     # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
     return on_bounds(operation, operand, operation.broadcast_dimensions)
+
+
+broadcast_in_dim = named_like(broadcast_in_dim, BroadcastInDim)
 
 
 def _broadcast_constant(operation: BroadcastInDim, operand: Any) -> Any:
@@ -300,9 +273,7 @@ class Broadcast(Operation):
         return (sum_over(cotangents, range(len(self.broadcast_sizes))),)
 
     def batch(self, operands, dimensions):
-        (at,) = dimensions
-        assert at is not None
-        return self(*operands), at + len(self.broadcast_sizes)
+        return self(*operands), dimensions[0] + len(self.broadcast_sizes)
 
 
 broadcast = builder(Broadcast)

@@ -6,19 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from minixla.core.attributes import (
-    REQUIRED,
-    Integer,
-    Literal,
-    LiteralAttribute,
-    ShapeAttribute,
-    attribute,
-)
+from minixla.core import attributes as kinds
+from minixla.core.attributes import REQUIRED, Literal, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import current_trace
+from minixla_ops.vocabulary.shorthand import written
 
 
 @register
@@ -33,7 +28,7 @@ class Constant(Operation):
     """
 
     stablehlo_name = "constant"
-    literal: Literal = attribute(LiteralAttribute())
+    literal: Literal = attribute(kinds.LiteralAttribute())
     zero_derivative = "it has no operands"
     is_elementwise = True
 
@@ -79,8 +74,8 @@ class Iota(Operation):
     """
 
     stablehlo_name = "iota"
-    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
-    iota_dimension: int = attribute(Integer(minimum=0))
+    output_shape: Shape = attribute(kinds.ShapeAttribute(), stablehlo=None, hlo=None)
+    iota_dimension: int = attribute(kinds.Integer(minimum=0))
     zero_derivative = "it has no operands"
 
     def shape(self):
@@ -101,9 +96,8 @@ class Iota(Operation):
         return np.broadcast_to(counted.reshape(spread), sizes)
 
     def stablehlo(self, emit, operands, shapes, results):
-        name = emit.name()
-        emit.line(f"{name} = stablehlo.iota dim = {self.iota_dimension} : {results[0].stablehlo}")
-        return [name]
+        text = f"stablehlo.iota dim = {self.iota_dimension} : {results[0].stablehlo}"
+        return written(emit, text)
 
 
 constant = builder(Constant)

@@ -15,7 +15,7 @@ from minixla.core.shapes import Shape
 from minixla_ops.movement.slicing import box, inserted, slice
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
+from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros
 
 Triples = tuple[tuple[int, int, int], ...]
 
@@ -84,13 +84,12 @@ class Pad(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         low, high, interior = ([each[k] for each in self.padding_config] for k in range(3))
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.pad {operands[0]}, {operands[1]}, low = {low}, high = {high}, "
+        return written(
+            emit,
+            f"stablehlo.pad {operands[0]}, {operands[1]}, low = {low}, high = {high}, "
             f"interior = {interior} : ({shapes[0].stablehlo}, {shapes[1].stablehlo})"
-            f" -> {results[0].stablehlo}"
+            f" -> {results[0].stablehlo}",
         )
-        return [name]
 
     def hlo(self, emit, operands, shapes, result):
         if not self.padding_config:  # HLO's notation has no pad of a scalar
@@ -108,7 +107,6 @@ class Pad(Operation):
     def batch(self, operands, dimensions):
         (operand, padding_value), (at, value_at) = operands, dimensions
         if value_at is None:
-            assert at is not None
             return pad(operand, padding_value, inserted(self.padding_config, at, (0, 0, 0))), at
         return _pad_with_each(operand, padding_value, at, self.padding_config)
 

@@ -1,4 +1,4 @@
-"""Operations that rearrange dimensions: Reshape, Collapse, Transpose, Rev."""
+"""Operations that rearrange dimensions: Reshape, Transpose, Rev."""
 
 from __future__ import annotations
 
@@ -8,46 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.attributes import Integers, ShapeAttribute, attribute
-from minixla.core.builders import builder
+from minixla.core.attributes import Field, Integers, attribute
+from minixla.core.builders import builder, named_like
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, listed
+from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
-
-class RowMajor(Operation):
-    """Base class of the builders that cut the elements, in row-major order, into other dimensions.
-
-    Members say by their `shape` what the new dimensions are.
-    """
-
-    hlo_name = "reshape"
-    stablehlo_name = "reshape"
-    operands = ("operand",)
-    linear_operands = (0,)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        name = emit.name()
-        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        emit.line(f"{name} = stablehlo.reshape {operands[0]} : {types}")
-        return [name]
-
-    def transpose(self, cotangents, operands, linear):
-        return (reshape(cotangents, array_shape(operands[0]).dimensions),)
-
-    def batch(self, operands, dimensions):
-        size = batch_size(operands, dimensions)
-        operand = move_dimension(operands[0], dimensions[0] or 0, 0)
-        member = self.infer((array_shape(operand).without_dimension(0),))
-        assert isinstance(member, Shape)
-        return reshape(operand, (size, *member.dimensions)), 0
+_RUN = Field(Integers(), name="dimensions")
 
 
 @register
-class Reshape(RowMajor):
+class Reshape(Operation):
     """The elements of an array, in row-major order, in other dimensions. XLA: Reshape.
 
     Dynamic dimensions stay as they are; `dynamic_reshape` splits and merges them.
@@ -64,7 +39,11 @@ class Reshape(RowMajor):
         (D1) no dynamic dimension is split or merged.
     """
 
+    spec_names = ("Reshape", "Reshape (explicit)", "Collapse")
+    stablehlo_name = "reshape"
+    operands = ("operand",)
     dimensions: Sequence[int] = attribute(Integers(minimum=0), stablehlo=None, hlo=None)
+    linear_operands = (0,)
 
     def shape(self, operand):
         (operand,) = self.array_shapes([operand])
@@ -77,6 +56,18 @@ class Reshape(RowMajor):
 
     def reference(self, operand):
         return operand.reshape(self.dimensions)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
+        return written(emit, f"stablehlo.reshape {operands[0]} : {types}")
+
+    def transpose(self, cotangents, operands, linear):
+        return (reshape(cotangents, array_shape(operands[0]).dimensions),)
+
+    def batch(self, operands, dimensions):
+        size = batch_size(operands, dimensions)
+        operand = move_dimension(operands[0], dimensions[0] or 0, 0)
+        return reshape(operand, (size, *self.dimensions)), 0
 
 
 def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:
@@ -93,15 +84,7 @@ def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | No
 
 
 def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
-    """The elements of `operand`, in row-major order, in an array of other dimensions.
-
-    Args:
-        operand: an array.
-        dimensions: the sizes of the result's dimensions.
-
-    Raises:
-        AttributeValueError, ShapeError: see Reshape.
-    """
+    """Reshape; dynamic sizes are kept."""
     operation = Reshape(listed(dimensions))
     shape: Any = shape_of(operand, operation.builder_name)
     if not shape.is_dynamic:
@@ -115,6 +98,9 @@ def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
             "their sizes are with dynamic_reshape.",
         )
     return on_bounds(operation, operand, kept)
+
+
+reshape = named_like(reshape, Reshape)
 
 
 @register
@@ -156,22 +142,15 @@ class Transpose(Operation):
         return operand.transpose(self.permutation)
 
     def stablehlo(self, emit, operands, shapes, results):
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.transpose {operands[0]}, dims = {list(self.permutation)}"
-            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        )
-        return [name]
+        text = f"stablehlo.transpose {operands[0]}, dims = {list(self.permutation)}"
+        return written(emit, f"{text} : ({shapes[0].stablehlo}) -> {results[0].stablehlo}")
 
     def transpose(self, cotangents, operands, linear):
-        permutation = self.permutation
-        return (
-            transpose(cotangents, sorted(range(len(permutation)), key=permutation.__getitem__)),
-        )
+        order = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)
+        return (transpose(cotangents, order),)
 
     def batch(self, operands, dimensions):
-        at = dimensions[0]
-        assert at is not None
+        at = dimensions[0] or 0
         return transpose(operands[0], (at, *_shifted(self.permutation, at))), 0
 
 
@@ -217,92 +196,34 @@ class Rev(Operation):
         return (self(cotangents),)
 
     def batch(self, operands, dimensions):
-        at = dimensions[0]
-        assert at is not None
+        at = dimensions[0] or 0
         return rev(operands[0], _shifted(self.dimensions, at)), at
-
-
-@register
-class ReshapeExplicit(RowMajor):
-    """Reshape with the result given as a Shape. XLA: Reshape (explicit).
-
-    Args:
-        shape: the result's shape.
-        operand: an array.
-
-    Returns:
-        An array of that shape.
-
-    Checks:
-        (C1) the shape has as many elements as the operand, and its element type.
-        (C2) its dynamic dimensions are those of `reshape`'s result.
-    """
-
-    spec_names = ("Reshape (explicit)",)
-    output_shape: Any = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
-
-    def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
-        found = self.output_shape
-        wanted = operand.element_type, operand.size
-        if not isinstance(found, Shape) or (found.element_type, found.size) != wanted:
-            problem = f"the shape does not hold the elements of the operand {operand}"
-            self.refuse("C1", problem, "The number of elements and their type must stay the same.")
-        return found
-
-    def reference(self, operand):
-        return operand.reshape(self.output_shape.dimensions)
 
 
 def reshape_explicit(shape: Shape, operand: Any) -> Any:
     """The elements of `operand`, in row-major order, in an array of `shape`.
 
     Raises:
-        ShapeError: see ReshapeExplicit.
+        ShapeError: the shape has another number or type of elements (C1), or other dynamic
+            dimensions than `reshape`'s result (C2).
     """
-    operation, before = ReshapeExplicit(shape), shape_of(operand)
-    operation.shape(before)
-    result = reshape(operand, shape.dimensions)
-    if array_shape(result) is not shape:
+    before: Any = shape_of(operand, "reshape_explicit")
+    wanted = before.element_type, before.size
+    if not isinstance(shape, Shape) or (shape.element_type, shape.size) != wanted:
+        problem = "(C1) the shape does not hold the elements of the operand"
+        advice = "The number of elements and their type must stay the same."
+    else:
+        result = reshape(operand, shape.dimensions)
+        if array_shape(result) is shape:
+            return result
+        problem = f"(C2) the result is {shape_of(result)}"
         advice = "reshape keeps dynamic dimensions as they are; see set_dimension_size."
-        operation.refuse("C2", f"the result is {shape_of(result)} for the operand {before}", advice)
-    return result
-
-
-@register
-class Collapse(RowMajor):
-    """Makes one dimension of a run of neighbouring ones, in row-major order. XLA: Collapse.
-
-    Checks:
-        (C1) the dimensions are consecutive dimensions of the operand.
-    """
-
-    dimensions: Sequence[int] = attribute(Integers(), stablehlo=None, hlo=None)
-
-    def shape(self, operand):
-        (operand,) = self.array_shapes([operand])
-        dimensions = self.dimensions
-        run = range(dimensions[0], dimensions[-1] + 1) if dimensions else range(0)
-        if dimensions != tuple(run) or run.start < 0 or run.stop > operand.rank:
-            problem = "the dimensions are not a run of consecutive dimensions"
-            advice = "Give neighbouring dimensions in increasing order; transpose first for others."
-            self.refuse_attribute("C1", problem, advice)
-        return operand.with_dimensions(_merged(operand.dimensions, dimensions))
-
-    def reference(self, operand):
-        return operand.reshape(_merged(operand.shape, self.dimensions))
-
-
-def _merged(sizes: Sequence[int], run: Sequence[int]) -> Sequence[int]:
-    """`sizes` with those of a run of dimensions replaced by their product."""
-    if not run:
-        return sizes
-    product = math.prod([sizes[dimension] for dimension in run])
-    return (*sizes[: run[0]], product, *sizes[run[-1] + 1 :])
+    given = [f"operand {before}", f"shape {shape}"]
+    raise explain(ShapeError, "reshape_explicit", problem, given, advice)
 
 
 def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
-    """`operand` with a run of consecutive dimensions made into one.
+    """`operand` with a run of consecutive dimensions made into one, in row-major order.
 
     Args:
         operand: an array.
@@ -311,9 +232,17 @@ def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
         AttributeValueError: they are not consecutive dimensions (C1).
     """
-    given = shape_of(operand, Collapse.builder_name)
-    shape: Any = Collapse(dimensions).infer((given,))
-    return reshape(operand, shape.dimensions)
+    run, given = _RUN.checked("collapse", dimensions), shape_of(operand, "collapse")
+    (shape,) = Reshape(()).array_shapes([given])
+    first, last = (run[0], run[-1] + 1) if run else (0, 0)
+    if run != tuple(range(first, last)) or first < 0 or last > shape.rank:
+        problem = "(C1) the dimensions are not a run of consecutive dimensions"
+        shown = [f"operand {shape}", f"dimensions {run}"]
+        advice = "Give neighbouring dimensions in increasing order; transpose first for others."
+        raise explain(AttributeValueError, "collapse", problem, shown, advice)
+    sizes = shape.dimensions
+    merged = (*sizes[:first], math.prod(sizes[first:last]), *sizes[last:])
+    return reshape(operand, merged if run else sizes)
 
 
 transpose = builder(Transpose)

@@ -15,7 +15,7 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
-from minixla_ops.vocabulary.shorthand import array_shape, splat
+from minixla_ops.vocabulary.shorthand import array_shape, splat, written
 
 
 @register
@@ -90,12 +90,8 @@ class Slice(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         ranges = ", ".join([f"{start}:{limit}:{stride}" for start, limit, stride in self._ranges()])
-        name = emit.name()
-        emit.line(
-            f"{name} = stablehlo.slice {operands[0]} [{ranges}]"
-            f" : ({shapes[0].stablehlo}) -> {results[0].stablehlo}"
-        )
-        return [name]
+        types = f"({shapes[0].stablehlo}) -> {results[0].stablehlo}"
+        return written(emit, f"stablehlo.slice {operands[0]} [{ranges}] : {types}")
 
     def hlo_attributes(self, shapes):
         return {"slice": tuple([f"[{one}:{other}:{by}]" for one, other, by in self._ranges()])}
@@ -111,8 +107,7 @@ class Slice(Operation):
         return (ops.pad(cotangents, splat(0, Shape(whole.element_type)), tuple(config)),)
 
     def batch(self, operands, dimensions):
-        at = dimensions[0]
-        assert at is not None
+        at = dimensions[0] or 0
         size = array_shape(operands[0]).dimensions[at]
         pairs = zip(self.values.values(), (0, size, 1), strict=True)
         return slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at

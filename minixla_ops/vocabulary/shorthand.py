@@ -85,6 +85,13 @@ def ones_like(value: Any) -> np.ndarray:
     return splat(1, array_shape(value))
 
 
+def written(emit: Any, text: str) -> list[str]:
+    """Writes an operation of one result, of which `text` is what comes after its name."""
+    name = emit.name()
+    emit.line(f"{name} = {text}")
+    return [name]
+
+
 def as_tuple(results: Any) -> tuple[Any, ...]:
     """The results of an operation, or what there is for each, as a tuple where there is one."""
     return results if type(results) is tuple else (results,)
