@@ -132,8 +132,7 @@ class SetDimensionSize(_OfDimension):
         result = operand[(np.s_[:],) * at + (np.s_[:size],)]
         if size <= present:
             return result
-        grown = np.zeros([*operand.shape[:at], size, *operand.shape[at + 1 :]])
-        grown = grown.astype(operand.dtype)
+        grown = np.zeros([*operand.shape[:at], size, *operand.shape[at + 1 :]], operand.dtype)
         grown[(np.s_[:],) * at + (np.s_[:present],)] = operand
         return grown
 
@@ -149,13 +148,12 @@ class SetDimensionSize(_OfDimension):
 def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
     """Raises TransformError where a size is batched."""
     if any(each is not None for each in dimensions):
-        raise explain(
-            TransformError,
-            operation.builder_name,
-            "the size differs over the batch",
-            advice="Members of a batch are equal in size: keep the static size, and mask with "
-            "mx.numpy.where(index < size, x, 0).",
+        problem = "the size differs over the batch"
+        advice = (
+            "Members of a batch are equal in size: keep the static size, and mask with "
+            "mx.numpy.where(index < size, x, 0)."
         )
+        raise explain(TransformError, operation.builder_name, problem, (), advice)
 
 
 def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
@@ -214,12 +212,17 @@ def with_sizes(value: Any, like: Any) -> Any:
     return value
 
 
-def in_common_sizes(values: Sequence[Any]) -> list[Any]:
+def common_sizes(*values: Any) -> Sequence[Any]:
     """The values, dynamic where one of the highest rank is; those of other dimensions unchanged.
 
     Tuples, which are for a shape rule to reject, leave all as they are.
     """
-    values = list(values)
+    if not any(map(is_dynamic, values)):
+        return values
+    return _common_sizes([*values])
+
+
+def _common_sizes(values: list[Any]) -> list[Any]:
     given = list(map(shape_of, values))
     shapes = [shape for shape in given if isinstance(shape, Shape)]
     if len(shapes) < len(given) or len({*shapes}) == 1:
@@ -235,21 +238,10 @@ def in_common_sizes(values: Sequence[Any]) -> list[Any]:
     return values
 
 
-def common_sizes(*values: Any) -> Sequence[Any]:
-    """Values of equal dimensions, each dynamic where any is, and as large; others as they are."""
-    for value in values:
-        if is_dynamic(value):
-            return in_common_sizes(values)
-    return values
-
-
 def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | None]) -> Any:
-    """An operation on the operand filled up to its bounds, and the sizes set again.
+    """An operation that moves or repeats whole dimensions, of an operand filled up to its bounds.
 
-    Args:
-        operation: of one operand, which moves or repeats whole dimensions.
-        operand: an array, dynamic somewhere.
-        dimensions: which dimension of the result each of the operand's is; None: none.
+    The sizes are set again, in those `dimensions` of the result which the operand's are, if any.
     """
     shape, whole = array_shape(operand), operand
     listed = [index for index, flag in enumerate(shape.dynamic) if flag]

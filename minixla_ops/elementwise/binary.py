@@ -266,15 +266,6 @@ Raises:
 """
 
 
-add = binary_builder(Add)
-sub = binary_builder(Sub)
-mul = binary_builder(Mul)
-div = binary_builder(Div)
-rem = binary_builder(Rem)
-pow = binary_builder(Pow)
-max = binary_builder(Max)
-min = binary_builder(Min)
-atan2 = binary_builder(Atan2)
-complex = binary_builder(Complex)
-
+add, sub, mul, div, rem, pow = map(binary_builder, (Add, Sub, Mul, Div, Rem, Pow))
+max, min, atan2, complex = map(binary_builder, (Max, Min, Atan2, Complex))
 fill_role("add", Add())

@@ -82,9 +82,6 @@ class ShiftRightLogical(_Shift):
     numpy = np.right_shift
 
 
-and_ = binary_builder(And)
-or_ = binary_builder(Or)
-xor = binary_builder(Xor)
-shift_left = binary_builder(ShiftLeft)
+and_, or_, xor, shift_left = map(binary_builder, (And, Or, Xor, ShiftLeft))
 shift_right_arithmetic = binary_builder(ShiftRightArithmetic)
 shift_right_logical = binary_builder(ShiftRightLogical)

@@ -14,6 +14,8 @@ from minixla_ops.elementwise.binary import binary_builder
 from minixla_ops.elementwise.families import ALL, Binary, row
 from minixla_ops.elementwise.numpy_arithmetic import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
+from minixla_ops.vocabulary.casting import emit_converted
+from minixla_ops.vocabulary.shorthand import written
 
 _PRED = ELEMENT_TYPES["pred"]
 _NUMPY: dict[str, Callable[..., Any]] = {
@@ -63,14 +65,12 @@ class Comparison(Binary):
         if self._is_lexicographic(kind):
             return [emit_lexicographic(emit, self.direction, operands, shape)]
         if not (self.total_order and kind.is_float):
-            how = _COMPARE_TYPES[kind.kind]
+            how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
             return [_emit_compare(emit, self.direction, how, operands, shape)]
         if kind.bits == 6:
             # XLA dies of a total order of them; they have no NaN, so that f32 has the same order.
             wide = shape.with_element_type(ELEMENT_TYPES["f32"])
-            operands = [
-                emit.operation("stablehlo.convert", [o], [shape], [wide])[0] for o in operands
-            ]
+            operands = emit_converted(emit, operands, [shape, shape], [wide, wide])
             shape = wide
         return [_emit_compare(emit, self.direction, "TOTALORDER", operands, shape)]
 
@@ -82,13 +82,7 @@ class Comparison(Binary):
         return kind.is_complex and self.direction not in ("EQ", "NE")
 
 
-_COMPARE_TYPES = {
-    "pred": "UNSIGNED",
-    "unsigned": "UNSIGNED",
-    "signed": "SIGNED",
-    "float": "FLOAT",
-    "complex": "FLOAT",
-}
+_COMPARE_TYPES = {"pred": "UNSIGNED", "unsigned": "UNSIGNED", "signed": "SIGNED"}
 
 
 def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
@@ -107,12 +101,9 @@ def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
 def _emit_compare(
     emit: Any, direction: str, how: str, operands: Sequence[str], shape: Shape
 ) -> str:
-    name, pred = emit.name(), shape.with_element_type(_PRED)
-    emit.line(
-        f"{name} = stablehlo.compare {direction}, {', '.join(operands)}, {how}"
-        f" : ({shape.stablehlo}, {shape.stablehlo}) -> {pred.stablehlo}"
-    )
-    return name
+    text = f"stablehlo.compare {direction}, {', '.join(operands)}, {how}"
+    types = f"({shape.stablehlo}, {shape.stablehlo}) -> {shape.with_element_type(_PRED).stablehlo}"
+    return written(emit, f"{text} : {types}")[0]
 
 
 def emit_lexicographic(emit: Any, direction: str, operands: Sequence[str], shape: Shape) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.builders import builder
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.families import FLOATS, Unary
@@ -95,14 +95,12 @@ class BitcastConvertType(Operation):
             self.refuse("C1", f"{old} cannot be read as {new}", advice)
         if max(old.bits, new.bits) % min(old.bits, new.bits):
             advice = "Choose types one of which is a multiple of the other in width."
-            self.refuse(
-                "C2", f"widths of {old.bits} and {new.bits} bits do not divide one another", advice
-            )
+            problem = f"widths of {old.bits} and {new.bits} bits do not divide one another"
+            self.refuse("C2", problem, advice)
         if old.bits == new.bits:
             return array.with_element_type(new)
         if old.bits > new.bits:
-            count = old.bits // new.bits
-            return Shape(new, (*array.dimensions, count))
+            return Shape(new, (*array.dimensions, old.bits // new.bits))
         count = new.bits // old.bits
         if array.dimensions[-1:] != (count,):
             advice = f"Reshape it so that the last dimension has size {count}."
@@ -123,8 +121,7 @@ class BitcastConvertType(Operation):
         return _with_bits(bits, new)
 
     def batch(self, operands, dimensions):
-        (operand,), (dimension,) = operands, dimensions
-        assert dimension is not None
+        operand, dimension = operands[0], dimensions[0] or 0
         # The last dimension is the one whose elements may become one.
         if dimension == array_shape(operand).rank - 1:
             operand, dimension = move_dimension(operand, dimension, 0), 0
@@ -140,7 +137,7 @@ def _bits_of(array: np.ndarray, kind: ElementType) -> np.ndarray:
 
 def _with_bits(bits: np.ndarray, kind: ElementType) -> np.ndarray:
     """The elements of a type that have these bits."""
-    whole = np.asarray(bits).astype(f"u{kind.dtype.itemsize}")
+    whole = bits.astype(f"u{kind.dtype.itemsize}")
     return cast(whole, kind) if kind.is_integer else whole.view(kind.dtype)
 
 
@@ -173,8 +170,7 @@ class ReducePrecision(Unary):
 
     def reference(self, operand):
         kind = element_type(operand.dtype)
-        wide = _F16 if kind.bits <= 8 and kind.name != "f8e8m0fnu" else kind
-        wide = ELEMENT_TYPES["f32"] if kind.name == "f8e8m0fnu" else wide
+        wide = F32 if kind.name == "f8e8m0fnu" else _F16 if kind.bits <= 8 else kind
         return cast(_with_format(cast(operand, wide), self.exponent_bits, self.mantissa_bits), kind)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -185,13 +181,9 @@ class ReducePrecision(Unary):
         # other code, and in StableHLO's interpreter, it becomes infinite.
         (shape,) = self.array_shapes(shapes)
         pred = shape.with_element_type(ELEMENT_TYPES["pred"])
-        (is_nan,) = emit.operation(
-            "stablehlo.compare",
-            [*operands, *operands],
-            [shape, shape],
-            [pred],
-            comparison_direction="#stablehlo<comparison_direction NE>",
-        )
+        direction = "#stablehlo<comparison_direction NE>"
+        given = [*operands, *operands], [shape, shape], [pred]
+        (is_nan,) = emit.operation("stablehlo.compare", *given, comparison_direction=direction)
         values = [is_nan, *operands, *reduced]
         return emit.operation("stablehlo.select", values, [pred, shape, shape], results)
 

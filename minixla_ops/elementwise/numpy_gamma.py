@@ -14,20 +14,9 @@ import numpy as np
 from minixla_ops.elementwise.numpy_special import by_math, polynomial
 
 # Bernoulli's numbers B(2), B(4), ... B(24).
-_BERNOULLI = (
-    1 / 6,
-    -1 / 30,
-    1 / 42,
-    -1 / 30,
-    5 / 66,
-    -691 / 2730,
-    7 / 6,
-    -3617 / 510,
-    43867 / 798,
-    -174611 / 330,
-    854513 / 138,
-    -236364091 / 2730,
-)
+_NUMERATORS = (1, -1, 1, -1, 5, -691, 7, -3617, 43867, -174611, 854513, -236364091)
+_DENOMINATORS = (6, 30, 42, 30, 66, 2730, 6, 510, 798, 330, 138, 2730)
+_BERNOULLI = [p / q for p, q in zip(_NUMERATORS, _DENOMINATORS, strict=True)]
 # So many terms are summed before the formula of Euler and Maclaurin.
 _SUMMED = 9
 # Where digamma is 0, to double, and what it is there.

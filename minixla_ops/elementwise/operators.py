@@ -91,31 +91,27 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
         ShapeError: there are none.
     """
     rank = max(map(len, sizes), default=0)
-    common = [1] * rank
-    for each in sizes:
-        for index, size in enumerate(each, rank - len(each)):
-            if common[index] == 1:
-                common[index] = size
-            elif size not in (1, common[index]):
-                raise explain(
-                    ShapeError,
-                    subject,
-                    "the operands' dimensions do not broadcast together",
-                    [f"operand {i} has dimensions {tuple(each)}" for i, each in enumerate(sizes)],
-                    "Aligned from the right, sizes must be equal or one of them 1; insert "
-                    "dimensions of size 1 with reshape or x[:, None].",
-                )
-    return tuple(common)
+    aligned = [(1,) * (rank - len(each)) + tuple(each) for each in sizes]
+    common = [{*column} - {1} or {1} for column in zip(*aligned, strict=True)]
+    if any(len(each) > 1 for each in common):
+        problem = "the operands' dimensions do not broadcast together"
+        shown = [f"operand {i} has dimensions {tuple(each)}" for i, each in enumerate(sizes)]
+        advice = (
+            "Aligned from the right, sizes must be equal or one of them 1; insert "
+            "dimensions of size 1 with reshape or x[:, None]."
+        )
+        raise explain(ShapeError, subject, problem, shown, advice)
+    return tuple(map(min, common))
 
 
 def promote(
     subject: str, *operands: Any, adjust: Adjustment | None = None
 ) -> tuple[list[Any], bool]:
-    """Operands converted and broadcast to one element type and shape.
+    """Arrays and Python numbers converted and broadcast to one element type and shape.
 
     Args:
         subject: the function's name, for errors.
-        operands: arrays and Python numbers.
+        operands: what it was given.
         adjust: makes another type of the common one, such as an inexact one.
 
     Returns:

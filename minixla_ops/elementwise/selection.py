@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.builders import named_like
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
@@ -21,7 +22,7 @@ from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.numpy_arithmetic import maximum, minimum
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, written, zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, tuple_value
 
 _PRED = ELEMENT_TYPES["pred"]
@@ -32,6 +33,15 @@ class Select(Elementwise):
     """on_true where pred is true, on_false elsewhere. XLA: Select.
 
     A scalar pred chooses one of the two as a whole.
+
+    Args:
+        pred: an array of element type pred, of the dimensions of the others or a scalar; a scalar
+            where they are tuples.
+        on_true: an array of any element type, or a tuple.
+        on_false: a value of the same shape.
+
+    Returns:
+        A value of the shape of on_true.
 
     Checks:
         (C1) pred is an array of element type pred.
@@ -60,10 +70,8 @@ class Select(Elementwise):
         return np.where(pred, on_true, on_false)
 
     def stablehlo(self, emit, operands, shapes, results):
-        name = emit.name()
         types = f"{shapes[0].stablehlo}, {results[0].stablehlo}"
-        emit.line(f"{name} = stablehlo.select {', '.join(operands)} : {types}")
-        return [name]
+        return written(emit, f"stablehlo.select {', '.join(operands)} : {types}")
 
     def hlo(self, emit, operands, shapes, result):
         # In HLO itself pred has the dimensions of the values.
@@ -122,6 +130,14 @@ class Clamp(Elementwise):
     """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
 
     So NaN stays NaN, and max is the result where min is above it.
+
+    Args:
+        min: the lower bound, an array of the dimensions of operand or a scalar.
+        operand: an array of any element type.
+        max: the upper bound, as min.
+
+    Returns:
+        An array of the shape of operand.
 
     Checks:
         (C1) min, operand and max are arrays of one element type.
@@ -202,12 +218,8 @@ def _emit_whole(emit: Any, operand: str, shape: AnyShape, whole: AnyShape) -> st
     """Writes the broadcast of an operand of Clamp to the result's shape, where it needs one."""
     if shape is whole:
         return operand
-    name = emit.name()
-    emit.line(
-        f"{name} = stablehlo.broadcast_in_dim {operand}, dims = []"
-        f" : ({shape.stablehlo}) -> {whole.stablehlo}"
-    )
-    return name
+    types = f"({shape.stablehlo}) -> {whole.stablehlo}"
+    return written(emit, f"stablehlo.broadcast_in_dim {operand}, dims = [] : {types}")[0]
 
 
 def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
@@ -222,24 +234,14 @@ def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """on_true where pred is true, on_false elsewhere.
-
-    Args:
-        pred: an array of element type pred, of the dimensions of the others or a scalar; a scalar
-            where they are tuples.
-        on_true: an array of any element type, or a tuple.
-        on_false: a value of the same shape.
-
-    Returns:
-        A value of the shape of on_true.
-
-    Raises:
-        ShapeError: see Select.
-    """
+    """Select, of tuples too; dynamic sizes become common ones."""
     on_true, on_false = tuple_value(on_true), tuple_value(on_false)
     if isinstance(shape_of(on_true), TupleShape):
         return _select_tuple(pred, on_true, on_false)
     return Select()(*common_sizes(pred, on_true, on_false))
+
+
+select = named_like(select, Select)
 
 
 def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -255,17 +257,8 @@ def _select_tuple(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def clamp(min: Any, operand: Any, max: Any) -> Any:
-    """The operand brought between min and max: minimum(maximum(operand, min), max).
-
-    Args:
-        min: the lower bound, an array of the dimensions of operand or a scalar.
-        operand: an array of any element type.
-        max: the upper bound, as min.
-
-    Returns:
-        An array of the shape of operand.
-
-    Raises:
-        ShapeError: see Clamp.
-    """
+    """Clamp; dynamic sizes become common ones."""
     return Clamp()(*common_sizes(min, operand, max))
+
+
+clamp = named_like(clamp, Clamp)

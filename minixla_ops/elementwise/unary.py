@@ -13,25 +13,16 @@ import minixla_ops as ops
 from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.operation import register
+from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import (
-    FLOATS,
-    INEXACT,
-    INTEGERS,
-    INTEGERS_AND_PRED,
-    NUMERIC,
-    SIGNED,
-    Unary,
-)
+from minixla_ops.elementwise.families import Unary
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, ones_like, zeros_like
 
 
 def conjugate(value: Any) -> Any:
     """The complex conjugate; a value of another type is its own."""
-    if not array_shape(value).element_type.is_complex:
-        return value
-    return ops.complex(real(value), -imag(value))
+    return ops.complex(real(value), -imag(value)) if _is_complex(value) else value
 
 
 def _is_complex(value: Any) -> bool:
@@ -43,7 +34,7 @@ class Neg(Unary):
     """Negation, -x; integers wrap. XLA: Neg."""
 
     stablehlo_name = "negate"
-    element_types = NUMERIC
+    element_types = families.NUMERIC
     linear_operands = (0,)
     numpy = np.negative
 
@@ -60,7 +51,7 @@ class Abs(Unary):
     """
 
     stablehlo_name = "abs"
-    element_types = SIGNED | INEXACT
+    element_types = families.SIGNED | families.INEXACT
     numpy = np.abs
 
     def result_shape(self, operand):
@@ -99,7 +90,7 @@ class Sign(Unary):
     """
 
     stablehlo_name = "sign"
-    element_types = SIGNED | INEXACT
+    element_types = families.SIGNED | families.INEXACT
     in_double = True
     numpy = special.sign
 
@@ -124,7 +115,7 @@ def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
 class _Part(Unary):
     """Base class of the parts of a complex number; reals count as complex with imaginary part 0."""
 
-    element_types = INEXACT
+    element_types = families.INEXACT
     linear_operands = (0,)
 
     def result_shape(self, operand):
@@ -168,7 +159,7 @@ class IsFinite(Unary):
     """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
 
     stablehlo_name = "is_finite"
-    element_types = FLOATS
+    element_types = families.FLOATS
     zero_derivative = "its result is pred"
     numpy = np.isfinite
 
@@ -182,7 +173,7 @@ class Not(Unary):
 
     stablehlo_name = "not"
     builder_name = "not_"
-    element_types = INTEGERS_AND_PRED
+    element_types = families.INTEGERS_AND_PRED
     zero_derivative = "integers have no derivative"
     numpy = np.invert
 
@@ -193,7 +184,7 @@ class _BitCount(Unary):
     Members give `count`, of the bits of unsigned elements and their number.
     """
 
-    element_types = INTEGERS
+    element_types = families.INTEGERS
     zero_derivative = "integers have no derivative"
 
     def count(self, bits: np.ndarray, width: int) -> np.ndarray:
@@ -244,12 +235,6 @@ class PopulationCount(_BitCount):
         return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
 
 
-abs = builder(Abs)
-clz = builder(Clz)
-imag = builder(Imag)
-is_finite = builder(IsFinite)
-neg = builder(Neg)
-not_ = builder(Not)
-population_count = builder(PopulationCount)
-real = builder(Real)
-sign = builder(Sign)
+abs, clz, imag, is_finite = map(builder, (Abs, Clz, Imag, IsFinite))
+neg, not_, population_count = map(builder, (Neg, Not, PopulationCount))
+real, sign = map(builder, (Real, Sign))

@@ -14,11 +14,9 @@ LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
 
 def lapack_layout(rank: int, batch: int) -> tuple[int, ...]:
-    """The layout of a stack of arrays, each column-major, from the fastest dimension.
+    """The layout of a stack of arrays of a rank <= 2, each column-major, fastest dimension first.
 
-    Args:
-        rank: of each array: 2 or less.
-        batch: the number of leading dimensions, which are row-major.
+    The `batch` dimensions in front are row-major.
     """
     arrays = tuple(range(batch, batch + rank))
     return (*arrays, *reversed(range(batch)))
@@ -27,12 +25,7 @@ def lapack_layout(rank: int, batch: int) -> tuple[int, ...]:
 def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]) -> str:
     """Says that a stack may be split over devices, matrices may not: by Shardy's rule, and GSPMD's.
 
-    The dimensions in front are factors that all arrays share, each other one is a factor alone.
-
-    Args:
-        batch: the number of dimensions in front.
-        shapes: the operands' shapes.
-        results: the results' shapes.
+    The `batch` dimensions in front are factors that all arrays share, each other one is one alone.
     """
     # Shardy's names of factors.
     names = chain("ijklmnopqrstuvwxyz", (f"z_{number}" for number in count(1)))
@@ -56,25 +49,11 @@ def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]
 
 
 def lapack_call(
-    emit: Any,
-    routine: str,
-    operands: Sequence[str],
-    shapes: Sequence[Shape],
-    results: Sequence[Shape],
-    **options: str,
+    emit: Any, routine: str, operands: Sequence[str], shapes: Any, results: Any, **options: str
 ) -> Sequence[str]:
-    """Writes a call.
+    """Writes a call, of stacks of matrices, and returns the names of its results.
 
-    Args:
-        emit: the Emitter.
-        routine: the name without the letter of the element type.
-        operands: the names of the operands, stacks of matrices.
-        shapes: the operands' shapes.
-        results: the results' shapes.
-        options: letters.
-
-    Returns:
-        The names of the results.
+    `routine` is without the letter of the element type, `options` are letters.
     """
     target = f"lapack_{LETTERS[shapes[0].element_type.name]}{routine}_ffi"
     emit.foreign_call(target)

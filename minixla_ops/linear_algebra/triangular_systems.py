@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -55,23 +54,15 @@ class MatrixOperation(Operation):
         wide = _F32 if result.element_type.bits < 32 else result.element_type
         wides = [shape.with_element_type(wide) for shape in self.array_shapes(shapes)]
         names = emit_converted(emit, operands, shapes, wides)
-        whole = result.with_element_type(wide)
-        write = super().stablehlo
-        if emit.platform == "cpu" and result.size:
-            write = self._lapack_stablehlo
-        return emit.expand(_finished(self, result, wide), write(emit, names, wides, [whole]))
-
-    def _lapack_stablehlo(
-        self, emit: Any, operands: Sequence[str], shapes: Sequence[Shape], results: list[Shape]
-    ) -> Sequence[str]:
-        """The routine of LAPACK: XLA:CPU's own loops take ten times as long."""
-        options = self.lapack_options()
-        if not self.has_info:
-            return lapack_call(emit, self.lapack_name, operands, shapes, results, **options)
-        (result,) = results
-        both = result, Shape("s32", result.dimensions[:-2])
-        found = lapack_call(emit, self.lapack_name, operands, shapes, both, **options)
-        return emit.expand(_result_or_nan(self, *both), found)
+        found = [result.with_element_type(wide)]
+        if emit.platform == "cpu" and result.size:  # XLA:CPU's own loops take ten times as long
+            if self.has_info:
+                found.append(Shape("s32", result.dimensions[:-2]))
+            options = self.lapack_options()
+            names = lapack_call(emit, self.lapack_name, names, wides, found, **options)
+        else:
+            names = super().stablehlo(emit, names, wides, found)
+        return emit.expand(_finished(self, result.element_type, tuple(found)), names)
 
     def lapack_options(self) -> dict[str, str]:
         """The attributes as the routine's letters."""
@@ -83,23 +74,17 @@ class MatrixOperation(Operation):
 
 
 @lru_cache(maxsize=1024)
-def _finished(operation: MatrixOperation, result: Shape, wide: ElementType) -> Graph:
-    def function(found: Any) -> Any:
-        return convert(operation.finish(found), result.element_type)
+def _finished(operation: MatrixOperation, kind: ElementType, found: tuple[Shape, ...]) -> Graph:
+    """The program that makes the result of what StableHLO's operation or LAPACK's gives."""
 
-    return kept_program(function, [result.with_element_type(wide)], operation.builder_name)
+    def function(result: Any, failed: Any = None) -> Any:
+        if failed is not None:  # NaN for matrices of which LAPACK says that they have no result
+            sizes, rank = array_shape(result).dimensions, array_shape(failed).rank
+            is_found = ops.broadcast_in_dim(failed == 0, sizes, range(rank))
+            result = ops.select(is_found, result, full_like(result, math.nan))
+        return convert(operation.finish(result), kind)
 
-
-@lru_cache(maxsize=1024)
-def _result_or_nan(operation: MatrixOperation, result: Shape, info: Shape) -> Graph:
-    """NaN for matrices of which LAPACK says that they have no result."""
-
-    def function(found: Any, failed: Any) -> Any:
-        is_found = ops.eq(failed, zeros(info))
-        is_found = ops.broadcast_in_dim(is_found, result.dimensions, range(info.rank))
-        return ops.select(is_found, found, full_like(found, math.nan))
-
-    return kept_program(function, [result, info], operation.builder_name)
+    return kept_program(function, found, operation.builder_name)
 
 
 def _triangle(value: Any, lower: bool, strict: bool = False) -> Any:
@@ -322,5 +307,4 @@ class TriangularSolve(MatrixOperation):
         return ops.reshape(self(a, joined), sizes), at
 
 
-cholesky = builder(Cholesky)
-triangular_solve = builder(TriangularSolve)
+cholesky, triangular_solve = map(builder, (Cholesky, TriangularSolve))

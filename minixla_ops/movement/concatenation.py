@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -53,8 +55,13 @@ class ConcatInDim(Operation):
                 if first.rank
                 else "Scalars cannot be joined: give each a dimension of size 1 with reshape.",
             )
+
+        def rest(shape: Shape) -> tuple[Any, ...]:
+            sizes = shape.dimensions
+            return shape.element_type, shape.rank, sizes[:at], sizes[at + 1 :]
+
         for index, shape in enumerate(shapes):
-            if not _joins(first, shape, at):
+            if rest(shape) != rest(first):
                 advice = "Element types, ranks and all sizes but the joined one must be equal."
                 self.refuse("C3", f"operand {index} does not fit operand 0", advice)
         sizes = list(first.dimensions)
@@ -79,24 +86,15 @@ class ConcatInDim(Operation):
         at = self.dimension
         if array_shape(cotangents).dynamic[at]:
             return dynamic_parts(cotangents, operands, linear, at)
-        result = []
-        start = 0
-        for operand, wanted in zip(operands, linear, strict=True):
-            limit = start + array_shape(operand).dimensions[at]
-            result.append(ops.slice_in_dim(cotangents, start, limit, at) if wanted else None)
-            start = limit
-        return result
+        ends = [0, *accumulate([array_shape(each).dimensions[at] for each in operands])]
+        return [
+            ops.slice_in_dim(cotangents, start, limit, at) if wanted else None
+            for (start, limit), wanted in zip(pairwise(ends), linear, strict=True)
+        ]
 
     def batch(self, operands, dimensions):
         aligned, at = align_batches(operands, dimensions)
         return concat_in_dim(aligned, self.dimension + (self.dimension >= at)), at
-
-
-def _joins(first: Shape, other: Shape, dimension: int) -> bool:
-    if first.element_type is not other.element_type or first.rank != other.rank:
-        return False
-    pairs = enumerate(zip(first.dimensions, other.dimensions, strict=True))
-    return all(one == two or at == dimension for at, (one, two) in pairs)
 
 
 concat_in_dim = builder(ConcatInDim)

@@ -24,7 +24,7 @@ from minixla_ops.elementwise.families import ALL, FLOATS
 from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
 from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like, written
 
 
 class _Generator(threading.local):
@@ -107,16 +107,13 @@ class _Samples(Operation):
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
         scalar = Shape(drawn)
         operands = emit_converted(emit, operands, shapes, [scalar, scalar])
-        name, sizes = emit.name(), list(shape.dimensions)
+        sizes = list(shape.dimensions)
         text = f"dense<{sizes if sizes else ''}> : tensor<{len(sizes)}xi64>"
-        emit.line(f"{name} = stablehlo.constant {text}")
-        samples = emit.operation(
-            "stablehlo.rng",
-            [*operands, name],
-            [scalar, scalar, Shape("s64", (len(sizes),))],
-            [shape.with_element_type(drawn)],
-            rng_distribution=f"#stablehlo<rng_distribution {self.distribution.upper()}>",
-        )
+        (listed,) = written(emit, f"stablehlo.constant {text}")
+        types = [scalar, scalar, Shape("s64", (len(sizes),))], [shape.with_element_type(drawn)]
+        how = f"#stablehlo<rng_distribution {self.distribution.upper()}>"
+        given = "stablehlo.rng", [*operands, listed], *types
+        samples = emit.operation(*given, rng_distribution=how)
         return emit.expand(_rounding(self, drawn), [*samples, *operands])
 
     def rounded(self, samples: Any, first: Any, second: Any) -> Any:
@@ -200,9 +197,8 @@ class RngUniform(_Samples):
             return super().rounded(samples, first, second)
         given = samples, first, second
         result, low, high = (ops.convert_element_type(each, kind) for each in given)
-        return ops.select(
-            result < high, result, ops.broadcast_in_dim(low, array_shape(result).dimensions, ())
-        )
+        low = ops.broadcast_in_dim(low, array_shape(result).dimensions, ())
+        return ops.select(result < high, result, low)
 
     def scaled(self, sample, first, second):
         result = first + (second - first) * sample
@@ -247,5 +243,4 @@ class RngNormal(_Samples):
         return first + second * sample
 
 
-rng_normal = builder(RngNormal, output_shape="shape")
-rng_uniform = builder(RngUniform, output_shape="shape")
+rng_normal, rng_uniform = (builder(each, output_shape="shape") for each in (RngNormal, RngUniform))

@@ -8,7 +8,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.operation import Operation
 from minixla.core.roles import fill_role
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.tracing import shape_of
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
@@ -33,11 +33,9 @@ def move_dimension(value: Any, source: int, destination: int) -> Any:
     """`value` with dimension `source` moved to `destination`, the others in order."""
     if source == destination:
         return value
-    shape = shape_of(value)
-    assert isinstance(shape, Shape)
-    order = [index for index in range(shape.rank) if index != source]
+    order = [index for index in range(array_shape(value).rank) if index != source]
     order.insert(destination, source)
-    return ops.transpose(value, tuple(order))
+    return ops.transpose(value, order)
 
 
 def merge_dimension(value: Any, source: int, destination: int) -> Any:
@@ -60,10 +58,8 @@ def split_dimension(value: Any, dimension: int, count: int) -> Any:
 
 def add_batch(value: Any, size: int, position: int) -> Any:
     """`value` repeated `size` times along a new dimension at `position`."""
-    shape = shape_of(value)
-    assert isinstance(shape, Shape)
-    sizes = shape.dimensions
-    kept = tuple([index + (index >= position) for index in range(len(sizes))])
+    sizes = array_shape(value).dimensions
+    kept = [index + (index >= position) for index in range(len(sizes))]
     return ops.broadcast_in_dim(value, (*sizes[:position], size, *sizes[position:]), kept)
 
 

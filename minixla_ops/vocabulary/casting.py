@@ -117,17 +117,9 @@ def emit_widened(
 ) -> Sequence[str]:
     """Writes an operation on elements of 2 to 6 bits as one on their `widened` type.
 
-    Args:
-        emit: the emitter.
-        write: writes the operation, given the names and shapes of operands, and result shapes.
-        operands: the operands' names.
-        shapes: their shapes.
-        results: the shapes of results; those of wider elements stay.
-
-    Returns:
-        The results' names.
+    `write` does so, given the names and shapes of operands, and result shapes.
     """
-    given, outcome = [_widened_shape(each) for each in shapes], [*map(_widened_shape, results)]
+    given, outcome = ([_widened_shape(each) for each in those] for those in (shapes, results))
     names = emit_converted(emit, operands, shapes, given)
     return emit_converted(emit, write(names, given, outcome), outcome, results)
 

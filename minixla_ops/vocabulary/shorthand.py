@@ -54,13 +54,9 @@ def holds(kind: ElementType, number: Any) -> bool:
 
 
 def listed(value: Any, depth: int = 1) -> Any:
-    """A list that a builder was given as a tuple, which can be hashed.
+    """A list (of lists, for depth 2) that a builder was given as a tuple, which can be hashed.
 
     What is no list stays as it is: the attribute's declaration refuses it.
-
-    Args:
-        value: what was given.
-        depth: 2 for lists of lists.
     """
     try:
         members = value if isinstance(value, (str, bytes)) else tuple(value)
