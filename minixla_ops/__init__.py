@@ -47,13 +47,6 @@ from minixla_ops.elementwise.conversion import (
     convert_element_type,
     reduce_precision,
 )
-from minixla_ops.elementwise.integral_rounding import (
-    ceil,
-    floor,
-    round,
-    round_nearest_afz,
-    round_nearest_even,
-)
 from minixla_ops.elementwise.selection import clamp, select
 from minixla_ops.elementwise.special_functions import (
     acos,
@@ -89,13 +82,18 @@ from minixla_ops.elementwise.transcendental import (
 )
 from minixla_ops.elementwise.unary import (
     abs,
+    ceil,
     clz,
+    floor,
     imag,
     is_finite,
     neg,
     not_,
     population_count,
     real,
+    round,
+    round_nearest_afz,
+    round_nearest_even,
     sign,
 )
 from minixla_ops.folds.batch_norm import batch_norm_grad, batch_norm_inference, batch_norm_training

@@ -121,7 +121,7 @@ def cholesky(a: Any, lower: bool = ...) -> Any:
     """The Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky."""
 
 def clamp(min: Any, operand: Any, max: Any) -> Any:
-    """The operand brought between min and max: minimum(maximum(operand, min), max)."""
+    """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp."""
 
 def clz(operand: Any) -> Any:
     """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
@@ -451,7 +451,7 @@ def scatter(operands: Any, scatter_indices: Any, updates: Any, update_computatio
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """on_true where pred is true, on_false elsewhere."""
+    """on_true where pred is true, on_false elsewhere. XLA: Select."""
 
 def select_and_scatter(operand: Any, select: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: Any, init_value: Any, scatter: Graph | Callable[..., Any]) -> Any:
     """Combines values into an array where a sliding window's selected elements are."""

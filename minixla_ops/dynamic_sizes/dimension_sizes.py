@@ -49,11 +49,7 @@ class _OfDimension(Operation):
 
 @register
 class GetDimensionSize(_OfDimension):
-    """The size of a dimension as s32[]: of a dynamic one that at run time. XLA: GetDimensionSize.
-
-    Checks:
-        (C1) see _OfDimension.
-    """
+    """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize."""
 
     stablehlo_name = "get_dimension_size"
     operands = ("operand",)
@@ -103,7 +99,6 @@ class SetDimensionSize(_OfDimension):
     A size outside [0, bound] is an error in the reference and unspecified elsewhere.
 
     Checks:
-        (C1) see _OfDimension.
         (C2) val is s32[].
     """
 

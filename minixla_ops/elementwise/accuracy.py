@@ -14,10 +14,6 @@ _FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([0-9.eE+-]+)")
 _MODE = re.compile(r"result_accuracy_mode<(\w+)>")
 
 
-def _refused(problem: str) -> AttributeValueError:
-    return explain(AttributeValueError, "ResultAccuracy", problem)
-
-
 @dataclass(frozen=True)
 class ResultAccuracy:
     """XLA's ResultAccuracy: which implementation of a function is wanted, not what it computes.
@@ -38,13 +34,15 @@ class ResultAccuracy:
     ulps: int = 0
 
     def __post_init__(self) -> None:
+        problem, fields = "", (self.atol, self.rtol, self.ulps)
         if not isinstance(self.mode, str) or self.mode not in _MODES:
-            raise _refused(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
-        fields = (self.atol, self.rtol, self.ulps)
-        if not all(isinstance(field, (int, float)) and field >= 0 for field in fields):
-            raise _refused(f"atol, rtol and ulps must be numbers >= 0, not {fields}")
-        if any(fields) != (self.mode == "TOLERANCE"):
-            raise _refused(f"mode {self.mode} does not go with (atol, rtol, ulps) = {fields}")
+            problem = f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}"
+        elif not all(isinstance(field, (int, float)) and field >= 0 for field in fields):
+            problem = f"atol, rtol and ulps must be numbers >= 0, not {fields}"
+        elif any(fields) != (self.mode == "TOLERANCE"):
+            problem = f"mode {self.mode} does not go with (atol, rtol, ulps) = {fields}"
+        if problem:
+            raise explain(AttributeValueError, "ResultAccuracy", problem)
 
     @classmethod
     def parse(cls, text: str) -> ResultAccuracy:

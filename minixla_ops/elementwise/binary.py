@@ -14,9 +14,8 @@ from minixla.core.linear import add_cotangents
 from minixla.core.operation import register
 from minixla.core.roles import fill_role
 from minixla.core.tracebacks import hide_frames
-from minixla_ops.elementwise import numpy_arithmetic
+from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import ALL, INEXACT, NUMERIC, REALS, Binary
-from minixla_ops.elementwise.numpy_special import with_parts
 from minixla_ops.movement.broadcasting import broadcast_operands
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
@@ -83,7 +82,7 @@ class Div(Binary):
 
     stablehlo_name = "divide"
     element_types = NUMERIC
-    numpy = numpy_arithmetic.quotient
+    numpy = special.quotient
     linear_operands = (0,)
 
     def jvp(self, primals, tangents, results):
@@ -110,7 +109,7 @@ class Rem(Binary):
 
     stablehlo_name = "remainder"
     element_types = REALS
-    numpy = numpy_arithmetic.remainder
+    numpy = special.remainder
 
     def derivatives(self, lhs, rhs, result):
         return lambda: ones_like(lhs), lambda: -ops.round_nearest_even((lhs - result) / rhs)
@@ -126,7 +125,7 @@ class Pow(Binary):
 
     stablehlo_name = "power"
     element_types = NUMERIC
-    numpy = numpy_arithmetic.power
+    numpy = special.power
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
@@ -183,7 +182,7 @@ class Max(_Extremum):
 
     stablehlo_name = "maximum"
     direction = "GT"
-    numpy = numpy_arithmetic.maximum
+    numpy = special.maximum
 
 
 @register
@@ -195,7 +194,7 @@ class Min(_Extremum):
 
     stablehlo_name = "minimum"
     direction = "LT"
-    numpy = numpy_arithmetic.minimum
+    numpy = special.minimum
 
 
 @register
@@ -207,7 +206,7 @@ class Atan2(Binary):
 
     stablehlo_name = "atan2"
     element_types = INEXACT
-    numpy = numpy_arithmetic.atan2
+    numpy = special.atan2
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
@@ -221,7 +220,7 @@ class Complex(Binary):
 
     stablehlo_name = "complex"
     element_types = frozenset((ELEMENT_TYPES["f32"], ELEMENT_TYPES["f64"]))
-    numpy = with_parts
+    numpy = special.with_parts
     linear_operands = (0, 1)
 
     def result_shape(self, operand):

@@ -12,7 +12,7 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.shapes import Shape
 from minixla_ops.elementwise.binary import binary_builder
 from minixla_ops.elementwise.families import ALL, Binary, row
-from minixla_ops.elementwise.numpy_arithmetic import lexicographic
+from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
 from minixla_ops.vocabulary.casting import emit_converted
 from minixla_ops.vocabulary.shorthand import written

@@ -111,14 +111,18 @@ class BitcastConvertType(Operation):
         old, new = element_type(operand.dtype), self.new_element_type
         if old is new:
             return operand
-        bits = _bits_of(operand, old)
+        # The bits of each element as u64.
+        whole = cast(operand, widened(old)) if old.is_integer else operand
+        bits = whole.view(f"u{whole.dtype.itemsize}").astype(np.uint64)
+        bits &= np.uint64((1 << old.bits) - 1)
         if old.bits > new.bits:
             shifts = np.arange(0, old.bits, new.bits, dtype=np.uint64)
             bits = (bits[..., np.newaxis] >> shifts) & np.uint64((1 << new.bits) - 1)
         elif old.bits < new.bits:
             shifts = np.arange(0, new.bits, old.bits, dtype=np.uint64)
             bits = np.bitwise_or.reduce(bits << shifts, axis=-1)
-        return _with_bits(bits, new)
+        whole = np.asarray(bits).astype(f"u{new.dtype.itemsize}")
+        return cast(whole, new) if new.is_integer else whole.view(new.dtype)
 
     def batch(self, operands, dimensions):
         operand, dimension = operands[0], dimensions[0] or 0
@@ -126,19 +130,6 @@ class BitcastConvertType(Operation):
         if dimension == array_shape(operand).rank - 1:
             operand, dimension = move_dimension(operand, dimension, 0), 0
         return self(operand), dimension
-
-
-def _bits_of(array: np.ndarray, kind: ElementType) -> np.ndarray:
-    """The bits of each element as u64."""
-    whole = cast(array, widened(kind)) if kind.is_integer else array
-    bits = whole.view(f"u{whole.dtype.itemsize}").astype(np.uint64)
-    return bits & np.uint64((1 << kind.bits) - 1)
-
-
-def _with_bits(bits: np.ndarray, kind: ElementType) -> np.ndarray:
-    """The elements of a type that have these bits."""
-    whole = bits.astype(f"u{kind.dtype.itemsize}")
-    return cast(whole, kind) if kind.is_integer else whole.view(kind.dtype)
 
 
 @register

@@ -164,14 +164,10 @@ class Binary(Elementwise):
 def row(
     family: type[Elementwise], name: str, meaning: str, build: Any = builder, **declarations: Any
 ) -> Callable[..., Any]:
-    """A member of a family that is declarations alone: registers its class, gives its builder.
+    """A member of a family of the same module that is declarations alone: gives its builder.
 
-    Args:
-        family: its base class, of the same module.
-        name: XLA's.
-        meaning: its documentation.
-        build: makes a builder of the class.
-        declarations: what the class sets; functions are static.
+    Its class, which is registered, has the name, and `meaning` for documentation; functions among
+    the declarations are static.
     """
     space = {"__doc__": meaning, "__module__": family.__module__, **declarations}
     space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}

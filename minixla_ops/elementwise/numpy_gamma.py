@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 
-from minixla_ops.elementwise.numpy_special import by_math, polynomial
+from minixla_ops.elementwise.numpy_special import by_math
 
 # Bernoulli's numbers B(2), B(4), ... B(24).
 _NUMERATORS = (1, -1, 1, -1, 5, -691, 7, -3617, 43867, -174611, 854513, -236364091)
@@ -74,7 +75,7 @@ def lgamma(x: np.ndarray) -> np.ndarray:
     whole = np.where(near, np.rint(x), 2.0)
     z = np.where(near, x - whole, 0.0)
     shift = np.where(whole == 1, -np.log1p(z), np.where(whole == 3, np.log(2 + z), 0.0))
-    series = z * polynomial(_near_two(), z) + shift
+    series = z * polyval(z, _near_two()) + shift
     return np.where(near, series, by_math(math.lgamma, x, math.inf))
 
 
@@ -95,13 +96,13 @@ def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
         far = np.where(is_low, far + 1, far)
     square = 1 / (far * far)
     numbers = [each / (2 * j + 2) for j, each in enumerate(_BERNOULLI[:8])]
-    found = np.log(far) - (0.5 / far + square * polynomial(numbers, square)) - passed
+    found = np.log(far) - (0.5 / far + square * polyval(square, numbers)) - passed
     # Without cancellation near the root, and one above it.
     is_above = (x - _ROOT > 0.6) & (x < 3)
     z = np.where(is_above, x - 1, x) - _ROOT
     near = np.abs(z) <= 0.6
     z = np.where(near, z, 0.0)
-    series = _AT_ROOT + z * polynomial(_near_root(), z) + np.where(is_above, 1 / (x - 1), 0.0)
+    series = _AT_ROOT + z * polyval(z, _near_root()) + np.where(is_above, 1 / (x - 1), 0.0)
     return np.where(near, series, found)
 
 

@@ -23,7 +23,6 @@ from minixla.core.tracer import named_operand
 from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, bitwise, comparisons, unary
-from minixla_ops.elementwise import integral_rounding as rounding
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import ones_like, splat
 
@@ -286,7 +285,7 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
     is_above = (rest != 0) & (unary.sign(lhs) != unary.sign(rhs))
     whole = ops.select(is_above, whole - 1, whole)
     if kind.is_float:
-        below = rounding.floor(whole)
+        below = unary.floor(whole)
         nearest = ops.select(whole - below > 0.5, below + 1, below)
         zero = unary.sign(lhs) * unary.sign(rhs) * 0
         whole = convert(ops.select(nearest == 0, zero, nearest), kind)
@@ -392,15 +391,11 @@ def absolute(operand: Any) -> Any:
 _OPERANDS = (Tracer, int, float, complex, np.ndarray, np.generic)
 
 
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype") and hasattr(value, "shape")
-
-
 def _method(
     function: Callable[[Any, Any], Any], is_reflected: bool = False
 ) -> Callable[[Any, Any], Any]:
     def method(self: Tracer, other: Any) -> Any:
-        if isinstance(other, _OPERANDS) or _is_array(other):
+        if isinstance(other, _OPERANDS) or (hasattr(other, "dtype") and hasattr(other, "shape")):
             return function(other, self) if is_reflected else function(self, other)
         return NotImplemented
 
@@ -424,14 +419,7 @@ _TWO_SIDED = {
     "xor": bitwise_xor,
 }
 # Python finds the reflected form of a comparison by itself.
-_COMPARISONS = {
-    "eq": equal,
-    "ne": not_equal,
-    "lt": less,
-    "le": less_equal,
-    "gt": greater,
-    "ge": greater_equal,
-}
+_COMPARISONS = dict(eq=equal, ne=not_equal, lt=less, le=less_equal, gt=greater, ge=greater_equal)
 _ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}
 
 for _name, _function in _TWO_SIDED.items():

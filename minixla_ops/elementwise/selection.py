@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
@@ -19,8 +19,7 @@ from minixla.core.tracing import shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise.binary import Max, Min
 from minixla_ops.elementwise.families import Elementwise
-from minixla_ops.elementwise.numpy_arithmetic import maximum, minimum
-from minixla_ops.programs.computations import sum_over
+from minixla_ops.elementwise.numpy_special import maximum, minimum
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, written, zeros_like
 from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, tuple_value
@@ -171,17 +170,20 @@ class Clamp(Elementwise):
         return [Min().emit(emit, [raised, high], results[0])]
 
     def jvp(self, primals, tangents, results):
+        low, operand, high = primals
+        moves_alone = (
+            lambda: (low > operand) & (low < high),
+            lambda: (operand > low) & (operand < high),
+            lambda: (high < operand) | (high < low),
+        )
         total = None
-        for tangent, wins in zip(tangents, _winners(*primals), strict=True):
+        for tangent, holds in zip(tangents, moves_alone, strict=True):
             if tangent is not None:
-                total = add_cotangents(total, _where(wins(), tangent, results))
+                if array_shape(tangent).dimensions != array_shape(results).dimensions:
+                    tangent = ops.broadcast_in_dim(tangent, array_shape(results).dimensions, ())
+                share = ops.select(holds(), tangent, zeros_like(tangent))
+                total = add_cotangents(total, share)
         return total
-
-    def vjp(self, cotangents, operands, results, active):
-        return [
-            _sum_like(operand, _where(wins(), cotangents, results)) if wanted else None
-            for operand, wins, wanted in zip(operands, _winners(*operands), active, strict=True)
-        ]
 
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
@@ -189,29 +191,6 @@ class Clamp(Elementwise):
         operand = move_batch(operands[1], dimensions[1], at, size)
         low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
         return self(low, operand, high), at
-
-
-def _winners(min: Any, operand: Any, max: Any) -> list[Callable[[], Any]]:
-    """For each operand of Clamp how to tell where the result moves with it alone."""
-    return [
-        lambda: (min > operand) & (min < max),
-        lambda: (operand > min) & (operand < max),
-        lambda: (max < operand) | (max < min),
-    ]
-
-
-def _where(pred: Any, value: Any, like: Any) -> Any:
-    """`value`, broadcast to the shape of `like`, where `pred` is true; zeros elsewhere."""
-    sizes = array_shape(like).dimensions
-    if array_shape(value).dimensions != sizes:
-        value = ops.broadcast_in_dim(value, sizes, ())
-    return select(pred, value, zeros_like(value))
-
-
-def _sum_like(operand: Any, cotangent: Any) -> Any:
-    """The cotangent of `operand`, which is a scalar or has the dimensions of `cotangent`."""
-    rank = array_shape(cotangent).rank
-    return cotangent if array_shape(operand).rank == rank else sum_over(cotangent, range(rank))
 
 
 def _emit_whole(emit: Any, operand: str, shape: AnyShape, whole: AnyShape) -> str:

@@ -1,6 +1,6 @@
-"""Element-wise operations of one operand that are exact: signs, parts of numbers, bits.
+"""Element-wise operations of one operand that are exact: signs, parts of numbers, bits, roundings.
 
-Functions that are rounded live in `transcendental`, rounding to integers in `rounding`.
+Functions that are rounded live in `transcendental`.
 """
 
 from __future__ import annotations
@@ -99,12 +99,6 @@ class Sign(Unary):
             return None
         radial = results * real(conjugate(results) * tangents[0])
         return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
-
-    def vjp(self, cotangents, operands, results, active):
-        if not _is_complex(operands[0]):
-            return (None,)
-        radial = real(cotangents * results) * conjugate(results)
-        return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
 
 
 def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
@@ -235,6 +229,51 @@ class PopulationCount(_BitCount):
         return emit.operation("stablehlo.bitcast_convert", count, [unsigned], results)
 
 
+def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
+    whole = np.trunc(x)
+    # Not trunc(x + 0.5), which rounds the number before 0.5 up.
+    step = np.where(np.abs(x - whole) >= 0.5, 1, 0).astype(x.dtype)
+    return whole + np.copysign(step, x)
+
+
+class _Rounding(Unary):
+    """Base class of roundings."""
+
+    element_types = families.FLOATS
+    zero_derivative = "it is piecewise constant"
+
+
+def _row(stablehlo_name: str, numpy: Any, meaning: str) -> Any:
+    name = stablehlo_name.title().replace("_", "")
+    meaning = f"{meaning} XLA: {name}."
+    return families.row(_Rounding, name, meaning, stablehlo_name=stablehlo_name, numpy=numpy)
+
+
+ceil = _row("ceil", np.ceil, "The smallest integral value not below x.")
+floor = _row("floor", np.floor, "The largest integral value not above x.")
+round_nearest_even = _row(
+    "round_nearest_even", np.rint, "The nearest integral value, ties to the even one: 1.5 -> 2."
+)
+
+
+@register
+class RoundNearestAfz(_Rounding):
+    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.
+
+    XLA: RoundNearestAfz, and Round, its older name.
+    """
+
+    spec_names = ("RoundNearestAfz", "Round")
+    stablehlo_name = "round_nearest_afz"
+    numpy = _half_away_from_zero
+
+
+def round(operand: Any) -> Any:
+    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
+    return round_nearest_afz(operand)
+
+
 abs, clz, imag, is_finite = map(builder, (Abs, Clz, Imag, IsFinite))
 neg, not_, population_count = map(builder, (Neg, Not, PopulationCount))
 real, sign = map(builder, (Real, Sign))
+round_nearest_afz = builder(RoundNearestAfz)

@@ -161,12 +161,10 @@ class BroadcastInDim(Operation):
         return operand.with_dimensions(sizes)
 
     def reference(self, operand):
-        order = np.argsort(self.broadcast_dimensions, kind="stable")
-        spread = [1] * len(self.out_dim_size)
-        for index in order:
-            spread[self.broadcast_dimensions[index]] = operand.shape[index]
-        aligned = operand.transpose(order) if operand.ndim else operand
-        return np.broadcast_to(aligned.reshape(spread), self.out_dim_size)
+        mapping, sizes = self.broadcast_dimensions, self.out_dim_size
+        aligned = operand.transpose(sorted(range(operand.ndim), key=mapping.__getitem__))
+        added = tuple(set(range(len(sizes))).difference(mapping))
+        return np.broadcast_to(np.expand_dims(aligned, added), sizes)
 
     def stablehlo(self, emit, operands, shapes, results):
         dims = ", ".join(map(str, self.broadcast_dimensions))

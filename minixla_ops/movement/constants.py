@@ -91,9 +91,7 @@ class Iota(Operation):
         sizes, at = self.output_shape.dimensions, self.iota_dimension
         with np.errstate(over="ignore"):  # past the largest f16, infinity is right
             counted = np.arange(sizes[at]).astype(self.output_shape.dtype)
-        spread = [1] * len(sizes)
-        spread[at] = sizes[at]
-        return np.broadcast_to(counted.reshape(spread), sizes)
+        return np.broadcast_to(counted.reshape(-1, *[1] * (len(sizes) - 1 - at)), sizes)
 
     def stablehlo(self, emit, operands, shapes, results):
         text = f"stablehlo.iota dim = {self.iota_dimension} : {results[0].stablehlo}"

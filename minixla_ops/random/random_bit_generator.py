@@ -153,7 +153,7 @@ def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
     # A block's two words become neighbours along one dimension, which is cut if its size is odd.
     blocks = sizes if is_wide else (*before, (size + 1) // 2, *after)
     count = prod(blocks)
-    counters = _low_high(counter + _counted(count))
+    counters = _low_high(counter + ops.iota(Shape(U64, (count,)), 0))
     words = threefry_rounds([_spread(word, count) for word in _low_high(key)], counters)
     new_state = ops.concat_in_dim([key, counter + count], 0)
     if is_wide:
@@ -172,7 +172,7 @@ def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
     key, low, high = (ops.slice_in_dim(state, at, at + 1, 0) for at in (0, 1, length % 2 * 2))
     is_wide = shape.element_type.bits == 64
     count = -(-shape.size // (2 if is_wide else 4))
-    halves = _add_to_128(low, high, _counted(count))
+    halves = _add_to_128(low, high, ops.iota(Shape(U64, (count,)), 0))
     keys, counters = (
         [convert(word, U64) for half in given for word in _low_high(half)]
         for given in ([_spread(key, count)], halves)
@@ -235,7 +235,3 @@ def _add_to_128(low: Any, high: Any, amount: Any) -> tuple[Any, Any]:
 
 def _spread(value: Any, count: int) -> Any:
     return ops.broadcast_in_dim(value, (count,), [0])
-
-
-def _counted(count: int) -> Any:
-    return ops.iota(Shape(U64, (count,)), 0)

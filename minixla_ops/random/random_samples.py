@@ -162,9 +162,6 @@ class RngUniform(_Samples):
 
     Returns:
         An array of that shape.
-
-    Checks:
-        (C1), (C2), (C3) see _Samples; complex types have no order.
     """
 
     hlo_name = "rng"
@@ -219,9 +216,6 @@ class RngNormal(_Samples):
 
     Returns:
         An array of that shape.
-
-    Checks:
-        (C1), (C2), (C3) see _Samples.
     """
 
     hlo_name = "rng"
