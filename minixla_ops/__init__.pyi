@@ -229,7 +229,7 @@ def eq(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> 
     """Whether lhs = rhs. XLA: Eq."""
 
 def eq_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
-    """Whether lhs = rhs in the total order of floats: of the same bits. XLA: EqTotalOrder."""
+    """Whether lhs = rhs in the total order of floats: the same bits. XLA: EqTotalOrder."""
 
 def erf(operand: Any, result_accuracy: Any = ...) -> Any:
     """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf."""
@@ -238,7 +238,7 @@ def erf_inv(operand: Any) -> Any:
     """The inverse of erf."""
 
 def erfc(operand: Any) -> Any:
-    """1 - erf(x), accurate where that is small."""
+    """1 - erf(x), accurate where small."""
 
 def exp(operand: Any, result_accuracy: Any = ...) -> Any:
     """Exponential, e**x. XLA: Exp."""
@@ -295,7 +295,7 @@ def le_total_order(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | Non
     """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
 
 def lgamma(operand: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function."""
+    """The logarithm of abs(gamma(x))."""
 
 def log(operand: Any, result_accuracy: Any = ...) -> Any:
     """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log."""
@@ -499,7 +499,7 @@ def sort(operands: Any, comparator: Graph | Callable[..., Any], dimension: int =
     """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 
 def sqrt(operand: Any, result_accuracy: Any = ...) -> Any:
-    """Square root; of complex numbers the one with the real part >= 0. XLA: Sqrt."""
+    """Square root; a complex one has real part >= 0. XLA: Sqrt."""
 
 def sub(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = ...) -> Any:
     """lhs - rhs; integers wrap. XLA: Sub."""

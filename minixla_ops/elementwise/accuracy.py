@@ -46,11 +46,7 @@ class ResultAccuracy:
 
     @classmethod
     def parse(cls, text: str) -> ResultAccuracy:
-        """What a mode's name, or StableHLO's `#stablehlo.result_accuracy<...>`, says.
-
-        Raises:
-            ValueError: `text` is neither.
-        """
+        """What a mode's name, or `#stablehlo.result_accuracy<...>`, says; ValueError if neither."""
         if text in _MODES:
             return cls(text)
         mode = _MODE.search(text)

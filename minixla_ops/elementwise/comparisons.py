@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
+from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.shapes import Shape
-from minixla_ops.elementwise.binary import binary_builder
+from minixla_ops.elementwise.binary import binary_builder, emit_compare, emit_lexicographic
 from minixla_ops.elementwise.families import ALL, Binary, row
 from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
 from minixla_ops.vocabulary.casting import emit_converted
-from minixla_ops.vocabulary.shorthand import written
 
 _PRED = ELEMENT_TYPES["pred"]
 _NUMPY: dict[str, Callable[..., Any]] = {
@@ -64,15 +62,15 @@ class Comparison(Binary):
         kind = shape.element_type
         if self._is_lexicographic(kind):
             return [emit_lexicographic(emit, self.direction, operands, shape)]
-        if not (self.total_order and kind.is_float):
-            how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
-            return [_emit_compare(emit, self.direction, how, operands, shape)]
-        if kind.bits == 6:
-            # XLA dies of a total order of them; they have no NaN, so that f32 has the same order.
-            wide = shape.with_element_type(ELEMENT_TYPES["f32"])
-            operands = emit_converted(emit, operands, [shape, shape], [wide, wide])
-            shape = wide
-        return [_emit_compare(emit, self.direction, "TOTALORDER", operands, shape)]
+        how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
+        if self.total_order and kind.is_float:
+            how = "TOTALORDER"
+            if kind.bits == 6:
+                # XLA dies of it for them; they have no NaN, so that f32 has the same order.
+                wide = shape.with_element_type(F32)
+                operands = emit_converted(emit, operands, [shape, shape], [wide, wide])
+                shape = wide
+        return [emit_compare(emit, self.direction, how, operands, shape)]
 
     def hlo_attributes(self, shapes):
         in_total_order = self.total_order and shapes[0].element_type.is_float
@@ -98,30 +96,6 @@ def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
     return position
 
 
-def _emit_compare(
-    emit: Any, direction: str, how: str, operands: Sequence[str], shape: Shape
-) -> str:
-    text = f"stablehlo.compare {direction}, {', '.join(operands)}, {how}"
-    types = f"({shape.stablehlo}, {shape.stablehlo}) -> {shape.with_element_type(_PRED).stablehlo}"
-    return written(emit, f"{text} : {types}")[0]
-
-
-def emit_lexicographic(emit: Any, direction: str, operands: Sequence[str], shape: Shape) -> str:
-    """Writes the ordered comparison of two complex operands of `shape`; returns the result's name.
-
-    StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
-    """
-    part = shape.with_element_type(shape.element_type.real)
-    pred = shape.with_element_type(_PRED)
-    real, imag = (
-        [emit.operation(f"stablehlo.{name}", [each], [shape], [part])[0] for each in operands]
-        for name in ("real", "imag")
-    )
-    is_tie = _emit_compare(emit, "EQ", "FLOAT", real, part)
-    choices = [_emit_compare(emit, direction, "FLOAT", each, part) for each in (imag, real)]
-    return emit.operation("stablehlo.select", [is_tie, *choices], [pred, pred, pred], [pred])[0]
-
-
 def _row(direction: str, meaning: str, total_order: bool = False) -> Any:
     name = direction.title() + ("TotalOrder" if total_order else "")
     found = {"direction": direction, "total_order": total_order, "spec_names": (name, "Compare")}
@@ -134,8 +108,7 @@ ge = _row("GE", "Whether lhs >= rhs.")
 gt = _row("GT", "Whether lhs > rhs.")
 le = _row("LE", "Whether lhs <= rhs.")
 lt = _row("LT", "Whether lhs < rhs.")
-_BITS = "Whether lhs = rhs in the total order of floats: of the same bits."
-eq_total_order = _row("EQ", _BITS, True)
+eq_total_order = _row("EQ", "Whether lhs = rhs in the total order of floats: the same bits.", True)
 ne_total_order = _row("NE", "Whether lhs and rhs differ in the total order of floats.", True)
 ge_total_order = _row("GE", "Whether lhs >= rhs in the total order of floats.", True)
 gt_total_order = _row("GT", "Whether lhs > rhs in the total order of floats.", True)

@@ -10,6 +10,7 @@ from minixla.core.builders import builder
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape
+from minixla_ops.elementwise.binary import emit_compare
 from minixla_ops.elementwise.families import FLOATS, Unary
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
@@ -172,9 +173,7 @@ class ReducePrecision(Unary):
         # other code, and in StableHLO's interpreter, it becomes infinite.
         (shape,) = self.array_shapes(shapes)
         pred = shape.with_element_type(ELEMENT_TYPES["pred"])
-        direction = "#stablehlo<comparison_direction NE>"
-        given = [*operands, *operands], [shape, shape], [pred]
-        (is_nan,) = emit.operation("stablehlo.compare", *given, comparison_direction=direction)
+        is_nan = emit_compare(emit, "NE", "FLOAT", [*operands, *operands], shape)
         values = [is_nan, *operands, *reduced]
         return emit.operation("stablehlo.select", values, [pred, shape, shape], results)
 

@@ -29,9 +29,6 @@ from minixla_ops.vocabulary.shorthand import ones_like, splat
 Adjustment = Callable[[ElementType], ElementType]
 
 
-# Conversion and broadcasting.
-
-
 def convert(value: Any, kind: ElementType) -> Any:
     """`value` as an array of element type `kind`; constants are converted at once."""
     if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
@@ -55,11 +52,7 @@ def _filled(number: Any, shape: Shape) -> np.ndarray:
 
 
 def _fitting(number: int, kind: ElementType) -> Any:
-    """A large Python int that a value of type `kind` can stand for.
-
-    Raises:
-        IntegerRangeError: there is none. As in JAX, integers of the default type wrap.
-    """
+    """A large Python int that `kind` can hold, or IntegerRangeError; default integers wrap."""
     if kind.is_inexact:
         try:
             return float(number)
@@ -84,11 +77,7 @@ def broadcast_to(value: Any, sizes: Sequence[int]) -> Any:
 
 
 def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int, ...]:
-    """The common dimensions of several by NumPy's rule.
-
-    Raises:
-        ShapeError: there are none.
-    """
+    """The common dimensions of several by NumPy's rule; ShapeError where there are none."""
     rank = max(map(len, sizes), default=0)
     aligned = [(1,) * (rank - len(each)) + tuple(each) for each in sizes]
     common = [{*column} - {1} or {1} for column in zip(*aligned, strict=True)]
@@ -106,18 +95,9 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
 def promote(
     subject: str, *operands: Any, adjust: Adjustment | None = None
 ) -> tuple[list[Any], bool]:
-    """Arrays and Python numbers converted and broadcast to one element type and shape.
+    """Operands of the function `subject` in one element type and shape, and if that is weak.
 
-    Args:
-        subject: the function's name, for errors.
-        operands: what it was given.
-        adjust: makes another type of the common one, such as an inexact one.
-
-    Returns:
-        The operands, and whether their common type is weak.
-
-    Raises:
-        ShapeError: they do not broadcast, or have no common type.
+    `adjust` makes another type of the common one, such as an inexact one.
     """
     shapes = tuple([operand_shape(operand, subject) for operand in operands])
     weak = tuple([weak_type_of(operand) for operand in operands])
@@ -154,11 +134,7 @@ def _fitted(operand: Any, shape: Shape, common: Shape) -> Any:
 
 
 def operand_shape(value: Any, subject: str = "operator") -> Shape:
-    """The shape of an array or number that a user gave.
-
-    Raises:
-        ShapeError: it is neither (a list, None, a string).
-    """
+    """The shape of an array or number that a user gave; ShapeError where it is neither."""
     if isinstance(value, Tracer):
         return value._array_shape()
     shape = shape_of_data(value)
@@ -197,13 +173,10 @@ def promoting(
     adjust: Adjustment | None = None,
     direct: dict[type, frozenset[str]] = _KINDS,
 ) -> Callable[[Any, Any], Any]:
-    """The function of two operands that promotes and broadcasts them for `operation`.
+    """The function of two operands that promotes and broadcasts them for a strict `operation`.
 
-    Args:
-        operation: strict, of two operands.
-        adjust: see `promote`.
-        direct: the kinds of element types of a tracer that `operation` takes as they are, beside
-            another tracer of its shape (key Tracer) and beside Python numbers (their types).
+    `direct` says the kinds of element types of a tracer that it takes as they are, beside another
+    tracer of its shape (key Tracer) and beside Python numbers (their types).
     """
     name = operation.builder_name
     taken = direct[Tracer]
@@ -385,9 +358,6 @@ def absolute(operand: Any) -> Any:
     return operand if kind in ("unsigned", "pred") else _magnitude(operand)
 
 
-# Installation.
-
-
 _OPERANDS = (Tracer, int, float, complex, np.ndarray, np.generic)
 
 
@@ -422,11 +392,10 @@ _TWO_SIDED = {
 _COMPARISONS = dict(eq=equal, ne=not_equal, lt=less, le=less_equal, gt=greater, ge=greater_equal)
 _ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}
 
+for _name, _function in (_TWO_SIDED | _COMPARISONS).items():
+    setattr(Tracer, f"__{_name}__", _method(_function))
 for _name, _function in _TWO_SIDED.items():
-    setattr(Tracer, f"__{_name}__", _method(_function))
     setattr(Tracer, f"__r{_name}__", _method(_function, is_reflected=True))
-for _name, _function in _COMPARISONS.items():
-    setattr(Tracer, f"__{_name}__", _method(_function))
 for _name, _function in _ONE_SIDED.items():
     setattr(Tracer, f"__{_name}__", _function)
 if "__array_ufunc__" not in Tracer.__dict__:

@@ -72,19 +72,13 @@ atanh = _row(
     "Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "Inverse hyperbolic tangent."
 )
 erfc = _row(
-    "Erfc",
-    special.erfc,
-    lambda x, y: -_BELL * ops.exp(-x * x),
-    "1 - erf(x), accurate where that is small.",
+    "Erfc", special.erfc, lambda x, y: -_BELL * ops.exp(-x * x), "1 - erf(x), accurate where small."
 )
 erf_inv = _row(
     "ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y), "The inverse of erf."
 )
 lgamma = _row(
-    "Lgamma",
-    numpy_gamma.lgamma,
-    lambda x, y: ops.digamma(x),
-    "The logarithm of the absolute value of the gamma function.",
+    "Lgamma", numpy_gamma.lgamma, lambda x, y: ops.digamma(x), "The logarithm of abs(gamma(x))."
 )
 digamma = _row(
     "Digamma",

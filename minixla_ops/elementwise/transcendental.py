@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import INEXACT, Elementwise, Unary, row
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.compositions import kept_program
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like, zeros_like
+from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
 class Function(Elementwise):
@@ -30,6 +30,8 @@ class Function(Elementwise):
     in_double = True
     #: Types of fewer bits are computed in f32 in StableHLO.
     least_bits = 0
+    #: The function of complex numbers in terms of others, where StableHLO's is not to be used.
+    of_complex: ClassVar[Callable[[Any], Any] | None] = None
 
     def stablehlo(self, emit, operands, shapes, results):
         (shape, *_) = self.array_shapes(shapes)
@@ -44,7 +46,7 @@ class Function(Elementwise):
 
         An accuracy request is not passed on to them.
         """
-        return None
+        return self.of_complex if shape.element_type.is_complex else None
 
 
 @lru_cache(maxsize=1024)
@@ -102,11 +104,7 @@ log1p = _row(
     "Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x), "log(1 + x), accurate near 0."
 )
 sqrt = _row(
-    "Sqrt",
-    "sqrt",
-    np.sqrt,
-    lambda x, y: 0.5 / y,
-    "Square root; of complex numbers the one with the real part >= 0.",
+    "Sqrt", "sqrt", np.sqrt, lambda x, y: 0.5 / y, "Square root; a complex one has real part >= 0."
 )
 rsqrt = _row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x), "1 / sqrt(x).")
 tan = _row("Tan", "tan", np.tan, lambda x, y: 1 + y * y, "Tangent.")
@@ -127,6 +125,14 @@ class Logistic(FloatUnary):
         return in_f32(lambda x: logistic(x) * logistic(-x), operand)
 
 
+def _cbrt_of_complex(x: Any) -> Any:
+    a, b = ops.real(x), ops.imag(x)
+    # An eighth of a large modulus cannot overflow.
+    size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
+    modulus, angle = ops.select(size == math.inf, 2 * cbrt(eighth), cbrt(size)), ops.atan2(b, a) / 3
+    return ops.complex(modulus * cos(angle), ops.select(angle == 0, b, modulus * sin(angle)))
+
+
 @register
 class Cbrt(FloatUnary):
     """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
@@ -136,9 +142,7 @@ class Cbrt(FloatUnary):
 
     stablehlo_name = "cbrt"
     numpy = special.cbrt
-
-    def expansion(self, shape):
-        return _cbrt_of_complex if shape.element_type.is_complex else None
+    of_complex = staticmethod(_cbrt_of_complex)
 
     def derivative(self, operand, result):
         # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
@@ -146,14 +150,13 @@ class Cbrt(FloatUnary):
         return (1 / 3) * inverse * inverse
 
 
-def _cbrt_of_complex(x: Any) -> Any:
+def _sin_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
-    # An eighth of a large modulus cannot overflow.
-    size = ops.abs(x)
-    is_large = _is_infinite(size)
-    eighth = ops.abs(ops.complex(a * 0.125, b * 0.125))
-    modulus, angle = ops.select(is_large, 2 * cbrt(eighth), cbrt(size)), ops.atan2(b, a) / 3
-    return ops.complex(modulus * cos(angle), _where_zero(angle, b, modulus * sin(angle)))
+    sine, cosine = sin(a), cos(a)
+    # As C99 has it, where the products are 0 * inf or the angle has no sine.
+    rising, opening = _times_cosh(sine, b), _times_sinh(cosine, b)
+    is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
+    return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
 
 
 @register
@@ -167,21 +170,21 @@ class Sin(FloatUnary):
 
     stablehlo_name = "sine"
     numpy = np.sin
-
-    def expansion(self, shape):
-        return _sin_of_complex if shape.element_type.is_complex else None
+    of_complex = staticmethod(_sin_of_complex)
 
     def derivative(self, operand, result):
         return ops.cos(operand, self.result_accuracy)
 
 
-def _sin_of_complex(x: Any) -> Any:
+def _cos_of_complex(x: Any) -> Any:
     a, b = ops.real(x), ops.imag(x)
     sine, cosine = sin(a), cos(a)
+    rising, falling = _times_cosh(cosine, b), _times_sinh(-sine, b)
     # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    rising, opening = _times_cosh(sine, b), _times_sinh(cosine, b)
-    is_open = ops.ne(cosine, cosine) & (ops.eq(b, zeros_like(b)) | _is_infinite(b))
-    return ops.complex(_where_zero(a, a, rising), ops.select(is_open, b, opening))
+    is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
+    zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
+    is_zero = (falling != falling) & ((a == 0) | (b == 0))
+    return ops.complex(ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling))
 
 
 @register
@@ -193,31 +196,10 @@ class Cos(FloatUnary):
 
     stablehlo_name = "cosine"
     numpy = np.cos
-
-    def expansion(self, shape):
-        return _cos_of_complex if shape.element_type.is_complex else None
+    of_complex = staticmethod(_cos_of_complex)
 
     def derivative(self, operand, result):
         return -ops.sin(operand, self.result_accuracy)
-
-
-def _cos_of_complex(x: Any) -> Any:
-    a, b = ops.real(x), ops.imag(x)
-    sine, cosine = sin(a), cos(a)
-    rising, falling = _times_cosh(cosine, b), _times_sinh(-sine, b)
-    # As C99 has it, where the products are 0 * inf or the angle has no sine.
-    is_open = ops.ne(cosine, cosine) & _is_infinite(b)
-    zero = ops.select(ops.eq(a, zeros_like(a)), ops.select(ops.lt(b, zeros_like(b)), a, -a), b)
-    is_zero = ops.ne(falling, falling) & (ops.eq(a, zeros_like(a)) | ops.eq(b, zeros_like(b)))
-    return ops.complex(ops.select(is_open, ops.abs(b), rising), ops.select(is_zero, zero, falling))
-
-
-def _is_infinite(value: Any) -> Any:
-    return ops.eq(ops.abs(value), full_like(value, math.inf))
-
-
-def _where_zero(value: Any, there: Any, elsewhere: Any) -> Any:
-    return ops.select(ops.eq(value, zeros_like(value)), there, elsewhere)
 
 
 @register
@@ -232,8 +214,10 @@ class Cosh(FloatUnary):
     numpy = np.cosh
     least_bits = 32
 
+    of_complex = staticmethod(lambda x: _cos_of_complex(ops.complex(-ops.imag(x), ops.real(x))))
+
     def expansion(self, shape):
-        return _cosh_of_complex if shape.element_type.is_complex else _cosh
+        return super().expansion(shape) or _cosh
 
     def derivative(self, operand, result):
         return _sinh(operand)
@@ -248,10 +232,6 @@ def _times_cosh(factor: Any, x: Any) -> Any:
     half = x * 0.5
     growing, falling = exp(half), exp(-half)
     return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
-
-
-def _cosh_of_complex(x: Any) -> Any:
-    return _cos_of_complex(ops.complex(-ops.imag(x), ops.real(x)))
 
 
 def _sinh(x: Any) -> Any:

@@ -100,6 +100,12 @@ class Sign(Unary):
         radial = results * real(conjugate(results) * tangents[0])
         return (tangents[0] - radial) * _inverse_modulus(primals[0], results)
 
+    def vjp(self, cotangents, operands, results, active):
+        if not _is_complex(operands[0]):
+            return (None,)
+        radial = real(cotangents * results) * conjugate(results)
+        return ((cotangents - radial) * _inverse_modulus(operands[0], results),)
+
 
 def _inverse_modulus(operand: Any, sign_of_operand: Any) -> Any:
     """1 / |z|, and 0 where z is."""
@@ -275,5 +281,4 @@ def round(operand: Any) -> Any:
 
 abs, clz, imag, is_finite = map(builder, (Abs, Clz, Imag, IsFinite))
 neg, not_, population_count = map(builder, (Neg, Not, PopulationCount))
-real, sign = map(builder, (Real, Sign))
-round_nearest_afz = builder(RoundNearestAfz)
+real, sign, round_nearest_afz = map(builder, (Real, Sign, RoundNearestAfz))

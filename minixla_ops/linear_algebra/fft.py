@@ -118,9 +118,8 @@ class Fft(Operation):
 def _multiplicities(shape: Shape, length: int) -> Any:
     """How many elements of a whole transform each element of a half one stands for."""
     count = shape.dimensions[-1]
-    half, row = Shape("s32", (count,)), Shape(shape.element_type, (count,))
-    position = ops.iota(half, 0)
-    is_alone = ops.or_(ops.eq(position, splat(0, half)), ops.eq(position * 2, splat(length, half)))
+    position, row = ops.iota(Shape("s32", (count,)), 0), Shape(shape.element_type, (count,))
+    is_alone = (position == 0) | (position * 2 == length)
     weights = ops.select(is_alone, splat(1, row), splat(2, row))
     return ops.broadcast_in_dim(weights, shape.dimensions, (shape.rank - 1,))
 

@@ -30,11 +30,7 @@ def broadcast_operands(
 
     Equal shapes and scalars need nothing; equal ranks stretch dimensions of size 1; other ranks
     need `broadcast_dimensions`, which says for each dimension of the lower-rank operand which
-    dimension of the other it is.
-
-    Raises:
-        ShapeError: element types differ (B1), or the shapes or `broadcast_dimensions` do not fit
-            (E1 ... E9 of the broadcasting rules).
+    dimension of the other it is. Else there is a ShapeError (B1, E1 ... E9 of the rules).
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if broadcast_dimensions is not None:

@@ -48,13 +48,10 @@ class ConcatInDim(Operation):
             self.refuse("C1", "no operand was given", "Give one array or more.")
         first = shapes[0]
         if not 0 <= at < first.rank:
-            self.refuse_attribute(
-                "C2",
-                f"dimension {at} is no dimension of operands of rank {first.rank}",
-                f"It must be in [0, {first.rank})."
-                if first.rank
-                else "Scalars cannot be joined: give each a dimension of size 1 with reshape.",
-            )
+            problem = f"dimension {at} is no dimension of operands of rank {first.rank}"
+            scalars = "Scalars cannot be joined: give each a dimension of size 1 with reshape."
+            advice = f"It must be in [0, {first.rank})." if first.rank else scalars
+            self.refuse_attribute("C2", problem, advice)
 
         def rest(shape: Shape) -> tuple[Any, ...]:
             sizes = shape.dimensions

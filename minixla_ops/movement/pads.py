@@ -15,7 +15,7 @@ from minixla.core.shapes import Shape
 from minixla_ops.movement.slicing import box, inserted, slice
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.batch_dimensions import move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros
+from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros_like
 
 Triples = tuple[tuple[int, int, int], ...]
 
@@ -99,10 +99,12 @@ class Pad(Operation):
 
     def transpose(self, cotangents, operands, linear):
         whole, config = array_shape(operands[0]), self.padding_config
-        return [
-            _unpad(cotangents, whole, config) if linear[0] else None,
-            _sum_of_padding(cotangents, whole, config) if linear[1] else None,
-        ]
+        of_operand = _unpad(cotangents, whole, config) if linear[0] else None
+        if not linear[1]:
+            return of_operand, None
+        # Not two sums' difference, as elsewhere: it cancels, and is NaN where both are infinite.
+        padding = ops.select(_is_padding(whole, config), cotangents, zeros_like(cotangents))
+        return of_operand, sum_over(padding, range(whole.rank))
 
     def batch(self, operands, dimensions):
         (operand, padding_value), (at, value_at) = operands, dimensions
@@ -123,13 +125,6 @@ def _is_padding(operand: Shape, padding_config: Triples) -> Any:
     """A mask, where a result of `pad` has the padding value."""
     inside = splat(False, Shape("pred", operand.dimensions))
     return pad(inside, splat(True, Shape("pred")), padding_config)
-
-
-def _sum_of_padding(cotangent: Any, operand: Shape, padding_config: Triples) -> Any:
-    # Not the difference of two sums, as elsewhere: it cancels, and is NaN where both are infinite.
-    mask = _is_padding(operand, padding_config)
-    padding = ops.select(mask, cotangent, zeros(array_shape(cotangent)))
-    return sum_over(padding, range(operand.rank))
 
 
 def _pad_with_each(

@@ -128,13 +128,10 @@ class Transpose(Operation):
     def shape(self, operand):
         (operand,) = self.array_shapes([operand])
         if sorted(self.permutation) != list(range(operand.rank)):
-            self.refuse_attribute(
-                "C1",
-                "permutation does not name each dimension once",
-                f"Give the numbers 0 ... {operand.rank - 1} in some order."
-                if operand.rank
-                else "A scalar takes the empty permutation.",
-            )
+            advice = f"Give the numbers 0 ... {operand.rank - 1} in some order."
+            advice = advice if operand.rank else "A scalar takes the empty permutation."
+            problem = "permutation does not name each dimension once"
+            self.refuse_attribute("C1", problem, advice)
         sizes = [operand.dimensions[each] for each in self.permutation]
         return Shape(operand.element_type, sizes, [operand.dynamic[i] for i in self.permutation])
 

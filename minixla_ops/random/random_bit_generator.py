@@ -154,7 +154,7 @@ def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
     blocks = sizes if is_wide else (*before, (size + 1) // 2, *after)
     count = prod(blocks)
     counters = _low_high(counter + ops.iota(Shape(U64, (count,)), 0))
-    words = threefry_rounds([_spread(word, count) for word in _low_high(key)], counters)
+    words = threefry_rounds(_low_high(ops.broadcast_in_dim(key, (count,), [0])), counters)
     new_state = ops.concat_in_dim([key, counter + count], 0)
     if is_wide:
         return new_state, _join(*words)
@@ -175,7 +175,7 @@ def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
     halves = _add_to_128(low, high, ops.iota(Shape(U64, (count,)), 0))
     keys, counters = (
         [convert(word, U64) for half in given for word in _low_high(half)]
-        for given in ([_spread(key, count)], halves)
+        for given in ([ops.broadcast_in_dim(key, (count,), [0])], halves)
     )
     words = [convert(word, U32) for word in philox_rounds(keys, counters)]
     if is_wide:
@@ -231,7 +231,3 @@ def _join(low: Any, high: Any) -> Any:
 def _add_to_128(low: Any, high: Any, amount: Any) -> tuple[Any, Any]:
     total = low + amount
     return total, high + convert(total < amount, U64)
-
-
-def _spread(value: Any, count: int) -> Any:
-    return ops.broadcast_in_dim(value, (count,), [0])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minixla.core.attributes import Int32, attribute
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.roles import fill_role
 from minixla.core.shapes import AnyShape, TupleShape
@@ -128,20 +128,16 @@ def from_leaves(shape: AnyShape, leaves: Iterator[Any]) -> Any:
     return tuple([from_leaves(element, leaves) for element in shape.elements])
 
 
+@remembered
 def without_tuples(graph: Graph) -> Graph:
     """The program with the leaves of its inputs and outputs in place of tuples.
 
     Operations that run programs use it, so that derivative and batching rules see only arrays.
     """
-    found = graph.memo.get("without_tuples")
-    if found is None:
-        given = [*graph.input_shapes, *graph.output_shapes]
-        has_tuples = any(isinstance(shape, TupleShape) for shape in given)
-        found = graph.memo["without_tuples"] = _flattened(graph) if has_tuples else graph
-    return found
+    given = [*graph.input_shapes, *graph.output_shapes]
+    if not any(isinstance(shape, TupleShape) for shape in given):
+        return graph
 
-
-def _flattened(graph: Graph) -> Graph:
     def function(*leaves: Any) -> list[Any]:
         remaining = iter(leaves)
         operands = [from_leaves(shape, remaining) for shape in graph.input_shapes]

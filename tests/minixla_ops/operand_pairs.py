@@ -7,8 +7,9 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, element_type
+from minixla.core.errors import ShapeError
 from minixla_ops.programs.reference_evaluation import reference_graph
-from tests.harness import graph_of
+from tests.harness import check_rejected, graph_of
 from tests.oracles.values import edge_values
 
 PRED = ["pred"]
@@ -82,3 +83,15 @@ def is_denormal(array: np.ndarray) -> np.ndarray:
         return np.zeros(array.shape, bool)
     least = float(ml_dtypes.finfo(array.dtype).smallest_normal)
     return (array != 0) & (np.abs(array.astype(np.float64)) <= least)
+
+
+def check_element_types(name, function, kinds):
+    """Asserts that a builder of two operands takes these element types and no others."""
+    for kind, element in ELEMENT_TYPES.items():
+        operands = [np.ones(2, element.dtype)] * 2
+        if kind in kinds:
+            graph_of(function, operands)
+        else:
+            check_rejected(
+                lambda x, y: function(x, y), operands, ShapeError, "(C2)", name, f"{kind}[2]"
+            )

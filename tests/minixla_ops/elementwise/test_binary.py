@@ -35,6 +35,7 @@ from tests.minixla_ops.operand_pairs import (
     WITHOUT_INFINITY,
     WITHOUT_INTERPRETER,
     WITHOUT_XLA,
+    check_element_types,
     normal,
     pairs,
 )
@@ -396,14 +397,7 @@ def test_empty_and_scalar_operands(row):
 @pytest.mark.parametrize("name", BUILDERS)
 def test_element_types(name):
     function, _, _, kinds = BUILDERS[name]
-    for kind, element in ELEMENT_TYPES.items():
-        operands = [np.ones(2, element.dtype)] * 2
-        if kind in kinds:
-            graph_of(function, operands)
-        else:
-            check_rejected(
-                lambda x, y: function(x, y), operands, ShapeError, "(C2)", name, f"{kind}[2]"
-            )
+    check_element_types(name, function, kinds)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
