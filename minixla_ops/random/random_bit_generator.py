@@ -169,7 +169,8 @@ def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
     In a state of two the key is the high half of the counter, too, and the carry into it is lost.
     """
     (length,) = array_shape(state).dimensions
-    key, low, high = (ops.slice_in_dim(state, at, at + 1, 0) for at in (0, 1, length % 2 * 2))
+    places = (0, 1, 2 if length == 3 else 0)
+    key, low, high = (ops.slice_in_dim(state, at, at + 1, 0) for at in places)
     is_wide = shape.element_type.bits == 64
     count = -(-shape.size // (2 if is_wide else 4))
     halves = _add_to_128(low, high, ops.iota(Shape(U64, (count,)), 0))
