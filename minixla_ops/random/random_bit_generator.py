@@ -18,8 +18,7 @@ from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.operation import Operation, register
 from minixla.core.shapes import Shape, TupleShape
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed, program_of
-from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -98,10 +97,6 @@ class RngBitGenerator(Composed):
         bits = convert(words, self._unsigned.element_type)
         data = ops.reshape(bits, self.output_shape.dimensions)
         return state, ops.bitcast_convert_type(data, self.output_shape.element_type)
-
-    def reference(self, initial_state):
-        program = program_of(self, (Shape(U64, initial_state.shape),))
-        return tuple(reference_graph(program, [initial_state]))
 
     # For any other type than the unsigned one XLA returns that without saying so.
 
