@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, host_array, not_a_value
-from minixla.numpy import elementwise, joining, operands
-from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
+from minixla.numpy import operands
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -49,8 +49,8 @@ def array(
     source = lifted(result)
     if kind is not None:
         is_pred = kind.kind == "pred"
-        source = astype(source, kind) if is_pred else lifted(convert(source, kind))
-    return expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
+        source = mnp.astype(source, kind) if is_pred else lifted(convert(source, kind))
+    return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
 def asarray(
@@ -65,7 +65,7 @@ def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
     if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
         return _host_array(members, leaves, kind)
     kind = common_type("array", *leaves) if kind is None else kind
-    return joining.stack([array(each, kind) for each in members])
+    return mnp.stack([array(each, kind) for each in members])
 
 
 def _leaves(members: Sequence[Any]) -> list[Any]:
@@ -138,7 +138,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     if isinstance(fill_value, (int, float, complex)):
         result = _filled(fill_value, kind, sizes)
     else:
-        result = broadcast_to(convert(fill_value, kind), sizes)
+        result = mnp.broadcast_to(convert(fill_value, kind), sizes)
     return result if dtype is not None else operands.keep_weak(result, fill_value)
 
 
@@ -261,7 +261,8 @@ def linspace(
     sizes = operators.broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
     place = operands.axis_of(axis, len(sizes) + 1, "linspace")
     first, last = (
-        expand_dims(broadcast_to(convert(each, work), sizes), place) for each in (start, stop)
+        mnp.expand_dims(mnp.broadcast_to(convert(each, work), sizes), place)
+        for each in (start, stop)
     )
     gaps = count - 1 if endpoint else count
     points = _interpolated(first, last, count, gaps, place) if count else None
@@ -283,7 +284,7 @@ def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> A
         return first
     spread = [gaps if at == place else 1 for at in range(first.ndim)]
     parts = ops.iota(Shape(operands.kind_of(first).real, (gaps,)), 0) / gaps
-    parts = reshape(convert(parts, operands.kind_of(first)), spread)
+    parts = mnp.reshape(convert(parts, operands.kind_of(first)), spread)
     points = first * (1 - parts) + last * parts
     # The last point is exact, whatever rounding does to the others.
     return ops.concat_in_dim([points, last], place) if count > gaps else points
@@ -299,8 +300,8 @@ def logspace(
     axis: int = 0,
 ) -> Any:
     """`base` to the power of `num` numbers evenly from `start` to `stop`."""
-    powers = elementwise.power(base, linspace(start, stop, num, endpoint, False, None, axis))
-    return powers if dtype is None else astype(powers, dtype)
+    powers = mnp.power(base, linspace(start, stop, num, endpoint, False, None, axis))
+    return powers if dtype is None else mnp.astype(powers, dtype)
 
 
 def geomspace(
@@ -308,10 +309,10 @@ def geomspace(
 ) -> Any:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
     kind = inexact_type(common_type("geomspace", start, stop))
-    signs = elementwise.sign(astype(start, kind))
-    first, last = (elementwise.log10(each / signs) for each in (start, stop))
-    result = moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
-    return result if dtype is None else astype(result, dtype)
+    signs = mnp.sign(mnp.astype(start, kind))
+    first, last = (mnp.log10(each / signs) for each in (start, stop))
+    result = mnp.moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
+    return result if dtype is None else mnp.astype(result, dtype)
 
 
 _NO_VECTOR = "an argument is not a vector"
@@ -331,7 +332,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         ShapeError: an array has more than one dimension.
     """
     operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
-    vectors = [reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
+    vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
     counts = [
         operands.shape_of_rank(x, (1,), "meshgrid", "Give vectors.", _NO_VECTOR).size
         for x in vectors
@@ -365,7 +366,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     if not sizes:
         return zeros((0,), kind)
 
-    return joining.stack([ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))])
+    return mnp.stack([ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))])
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:

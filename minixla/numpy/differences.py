@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import minixla.numpy as mnp
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.numpy import elementwise, joining, logic, operands, reductions, taking
+from minixla.numpy import operands
 from minixla.numpy.indexing import getitem
-from minixla.numpy.manipulation import broadcast_to, moveaxis, ravel
 from minixla.numpy.operands import axis_of, convert_all, inexact_operand, lifted, operand_shape
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -38,13 +38,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     place = axis_of(axis, shape.rank, "diff")
     edge = operands.resized(shape.dimensions, place, 1)
     parts = [
-        broadcast_to(part, edge) if operand_shape(part, "diff").rank == 0 else part
+        mnp.broadcast_to(part, edge) if operand_shape(part, "diff").rank == 0 else part
         for part in (prepend, a, append)
         if part is not None
     ]
-    result = joining.concatenate(parts, place) if len(parts) > 1 else lifted(a)
+    result = mnp.concatenate(parts, place) if len(parts) > 1 else lifted(a)
     is_pred = operand_shape(result, "diff").element_type.kind == "pred"
-    function = logic.not_equal if is_pred else operators.subtract
+    function = mnp.not_equal if is_pred else operators.subtract
     size = operand_shape(result, "diff").dimensions[place]
     for _ in range(min(times, size)):  # of no elements there are no differences
         result = function(_span(result, place, 1, None), _span(result, place, None, -1))
@@ -53,11 +53,11 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in row-major order, between two given ends of their type."""
-    middle = diff(ravel(ary))
+    middle = diff(mnp.ravel(ary))
     kind = operand_shape(middle, "ediff1d").element_type
     given = [part for part in (to_begin, middle, to_end) if part is not None]
-    parts = [convert(ravel(part), kind) for part in given]
-    return joining.concatenate(parts) if len(parts) > 1 else middle
+    parts = [convert(mnp.ravel(part), kind) for part in given]
+    return mnp.concatenate(parts) if len(parts) > 1 else middle
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -71,15 +71,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """
     if x is not None:
         y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
-    values = moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
+    values = mnp.moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
     if x is None:
         widths = dx
     elif operand_shape(x, "trapezoid").rank == 1:
         widths = diff(x)
     else:
-        widths = moveaxis(diff(x, axis=axis), axis, -1)
+        widths = mnp.moveaxis(diff(x, axis=axis), axis, -1)
     pairs = getitem(values, (..., slice(1, None))) + getitem(values, (..., slice(None, -1)))
-    return reductions.sum(widths * pairs, -1) * 0.5
+    return mnp.sum(widths * pairs, -1) * 0.5
 
 
 def gradient(
@@ -123,9 +123,7 @@ def _slopes(f: Any, axis: int) -> Any:
         return _span(f, axis, start, stop)
 
     inside = (span(2, None) - span(None, -2)) * 0.5
-    return joining.concatenate(
-        [span(1, 2) - span(0, 1), inside, span(-1, None) - span(-2, -1)], axis
-    )
+    return mnp.concatenate([span(1, 2) - span(0, 1), inside, span(-1, None) - span(-2, -1)], axis)
 
 
 def interp(
@@ -154,16 +152,16 @@ def interp(
         advice = "Take x modulo the period, and repeat a point at each end."
         raise explain(AttributeValueError, "interp", "period is not supported", advice=advice)
     x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
-    upper = elementwise.clip(taking.searchsorted(xp, x, "right"), 1, points[0].size - 1)
+    upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, points[0].size - 1)
     x0, x1, f0, f1 = (
-        taking.take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
+        mnp.take(each, at, 0, mode="clip") for each in (xp, fp) for at in (upper - 1, upper)
     )
     width = x1 - x0
     is_point = width == 0
-    slope = (f1 - f0) / logic.where(is_point, 1, width)
-    result = logic.where(is_point, f0, f0 + (x - x0) * slope)
-    result = logic.where(x < xp[0], fp[0] if left is None else left, result)
-    return logic.where(x > xp[-1], fp[-1] if right is None else right, result)
+    slope = (f1 - f0) / mnp.where(is_point, 1, width)
+    result = mnp.where(is_point, f0, f0 + (x - x0) * slope)
+    result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
+    return mnp.where(x > xp[-1], fp[-1] if right is None else right, result)
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
@@ -175,19 +173,19 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     place = axis_of(axis, angles.ndim, "unwrap")
     step = diff(angles, axis=place)
     is_inexact = operand_shape(angles, "unwrap").element_type.is_inexact
-    half = period / 2 if is_inexact else elementwise.floor_divide(period, 2)
-    small = elementwise.mod(step + half, period) - half
-    small = logic.where((small == -half) & (step > 0), half, small)
-    near = elementwise.absolute(step) < (period / 2 if discont is None else discont)
-    change = logic.where(near, 0, small - step)
+    half = period / 2 if is_inexact else mnp.floor_divide(period, 2)
+    small = mnp.mod(step + half, period) - half
+    small = mnp.where((small == -half) & (step > 0), half, small)
+    near = mnp.absolute(step) < (period / 2 if discont is None else discont)
+    change = mnp.where(near, 0, small - step)
     first = _span(angles, place, 0, 1)
-    rest = _span(angles, place, 1, None) + reductions.cumsum(change, place)
-    return joining.concatenate([first, rest], place)
+    rest = _span(angles, place, 1, None) + mnp.cumsum(change, place)
+    return mnp.concatenate([first, rest], place)
 
 
 def polyval(p: Any, x: Any) -> Any:
     """The value at `x` of the polynomial with coefficients `p`, the highest power first."""
-    first, *rest = joining.unstack(p) or [0]
+    first, *rest = mnp.unstack(p) or [0]
     result = first + operands.keep_weak(shorthand.zeros(operand_shape(x, "polyval")), x)
     for each in rest:
         result = result * x + each

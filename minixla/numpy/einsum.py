@@ -7,11 +7,10 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.tracing import weak_type_of
-from minixla.numpy import matrices
-from minixla.numpy.manipulation import reshape, transpose
 from minixla.numpy.operands import (
     common_type,
     lifted,
@@ -163,14 +162,14 @@ def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
     for name, count in Counter(names).items():
         for _ in range(count - 1):
             first, second = [at for at, each in enumerate(names) if each == name][:2]
-            x = matrices.diagonal(x, 0, first, second)
+            x = mnp.diagonal(x, 0, first, second)
             names = "".join([each for at, each in enumerate(names) if at not in (first, second)])
             names += name
     return x, names
 
 
 def _arranged(x: Any, names: str, output: str) -> Any:
-    return transpose(x, [names.index(name) for name in output])
+    return mnp.transpose(x, [names.index(name) for name in output])
 
 
 def _single(x: Any, names: str, output: str) -> Any:
@@ -185,7 +184,7 @@ def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str
     kept = [at for at, name in enumerate(names) if dimensions[at] != 1 or sizes.get(name, 1) == 1]
     if len(kept) == len(names):
         return x, names
-    return reshape(x, [dimensions[at] for at in kept]), "".join([names[at] for at in kept])
+    return mnp.reshape(x, [dimensions[at] for at in kept]), "".join([names[at] for at in kept])
 
 
 def _sizes(x: Any, names: str) -> dict[str, int]:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla.numpy as mnp
 from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
-from minixla.numpy import creation
 from minixla.numpy.operands import concrete, operand_shape
 
 WHOLE = (None, None, None)
@@ -260,7 +260,7 @@ def _as_array(member: Any) -> Any:
     if not isinstance(member, (list, tuple)):
         return member
     if _holds_values(member):
-        return creation.array(member)
+        return mnp.array(member)
     made = np.asarray(member)
     return made if made.size else made.astype(np.int32)
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.numpy import creation, elementwise
 from minixla.numpy.index_parsing import Box, box_of, parse_index, static_key
 from minixla.numpy.indexing import Plan, checked_mode, getitem, limits_of, plan_of
-from minixla.numpy.manipulation import broadcast_to, reshape
 from minixla.numpy.operands import common_type, keep_weak, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers
@@ -88,7 +87,7 @@ class IndexUpdate:
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array to the power of `values` at the index."""
-        return elementwise.power(self.array, self._of_ones(values, options))
+        return mnp.power(self.array, self._of_ones(values, options))
 
     def min(self, values: Any, **options: Any) -> Any:
         """The smaller of the array and `values` at the index."""
@@ -104,7 +103,7 @@ class IndexUpdate:
         return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
 
     def _of_ones(self, values: Any, options: dict[str, Any]) -> Any:
-        return IndexUpdate(creation.ones_like(self.array), self.index).multiply(values, **options)
+        return IndexUpdate(mnp.ones_like(self.array), self.index).multiply(values, **options)
 
 
 def _replace(old: Any, new: Any) -> Any:
@@ -136,9 +135,9 @@ def _updated(
     else:
         parsed = parse_index(index, own.dimensions)
         promises = (indices_are_sorted, unique_indices)
-        work = reshape(work, parsed.sizes)
+        work = mnp.reshape(work, parsed.sizes)
         result = _scattered(work, plan_of(parsed), values, combine, mode, promises)
-        result = reshape(result, own.dimensions)
+        result = mnp.reshape(result, own.dimensions)
     return keep_weak(convert(result, own.element_type), array)
 
 
@@ -147,12 +146,12 @@ def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
     counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
     if 0 in counts:
         return array
-    updates = broadcast_to(values, box.sizes)
+    updates = mnp.broadcast_to(values, box.sizes)
     updates = updates if box.sizes == counts else ops.reshape(updates, counts)
     is_whole = counts == array.shape
     if combine is not _replace:
         old = array if is_whole else ops.slice(array, box.starts, box.limits)
-        updates = broadcast_to(lifted(combine(old, updates)), counts)
+        updates = mnp.broadcast_to(lifted(combine(old, updates)), counts)
     if is_whole:
         return updates
     starts = [np.asarray(start, np.int32) for start in box.starts]
@@ -167,10 +166,10 @@ def _scattered(
     mode: str | None,
     promises: tuple[bool, bool],
 ) -> Any:
-    updates = broadcast_to(values, plan.result)
+    updates = mnp.broadcast_to(values, plan.result)
     if 0 in plan.result:
         return array
-    updates = reshape(updates, plan.sizes)
+    updates = mnp.reshape(updates, plan.sizes)
     indices = _clipped(plan) if mode == "clip" else plan.indices
     is_inside = mode in ("clip", "promise_in_bounds") or _are_known_inside(plan)
     numbers = ScatterDimensionNumbers(*plan.numbers)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import (
     AttributeValueError,
@@ -19,18 +20,7 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.tracing import weak_type_of
-from minixla.numpy import creation, elementwise, operands, reductions, taking
-from minixla.numpy.manipulation import (
-    astype,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_to,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from minixla.numpy import operands
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
 
 
@@ -60,7 +50,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """
     members = _members(arrays, "concatenate")
     if axis is None:
-        members, axis = [ravel(each) for each in members], 0
+        members, axis = [mnp.ravel(each) for each in members], 0
     shapes = [operand_shape(each, "concatenate") for each in members]
     if any(shape.rank != shapes[0].rank or not shape.rank for shape in shapes):
         problem = "the arrays have different ranks, or are scalars"
@@ -92,7 +82,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         advice = "They must have one shape."
         raise explain(ShapeError, "stack", "the arrays have different shapes", given, advice)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
-    return concatenate([expand_dims(each, place) for each in members], place, dtype)
+    return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
@@ -106,18 +96,18 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along the first axis; vectors are rows."""
-    return concatenate([atleast_2d(each) for each in _members(tup, "vstack")], 0, dtype)
+    return concatenate([mnp.atleast_2d(each) for each in _members(tup, "vstack")], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along the second axis, vectors along their only one."""
-    members = [atleast_1d(each) for each in _members(tup, "hstack")]
+    members = [mnp.atleast_1d(each) for each in _members(tup, "hstack")]
     return concatenate(members, 0 if operand_shape(members[0], "hstack").rank == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along the third axis."""
-    return concatenate([atleast_3d(each) for each in _members(tup, "dstack")], 2, dtype)
+    return concatenate([mnp.atleast_3d(each) for each in _members(tup, "dstack")], 2, dtype)
 
 
 def column_stack(tup: Any) -> Any:
@@ -125,7 +115,7 @@ def column_stack(tup: Any) -> Any:
     members = _members(tup, "column_stack")
     ranks = [operand_shape(each, "column_stack").rank for each in members]
     columns = [
-        reshape(each, (-1, 1)) if rank < 2 else each
+        mnp.reshape(each, (-1, 1)) if rank < 2 else each
         for each, rank in zip(members, ranks, strict=True)
     ]
     return concatenate(columns, 1)
@@ -141,7 +131,7 @@ def block(arrays: Any) -> Any:
 
 def _block(arrays: Any) -> tuple[Any, int]:
     if not isinstance(arrays, list):
-        return atleast_1d(arrays), 1
+        return mnp.atleast_1d(arrays), 1
     if not arrays:
         advice = "Give one block or more."
         raise explain(AttributeValueError, "block", "a list is empty", advice=advice)
@@ -151,7 +141,7 @@ def _block(arrays: Any) -> tuple[Any, int]:
     padded = []
     for part in parts:
         sizes = operand_shape(part, "block").dimensions
-        padded.append(reshape(part, (1,) * (rank - len(sizes)) + sizes))
+        padded.append(mnp.reshape(part, (1,) * (rank - len(sizes)) + sizes))
     return concatenate(padded, -depth), depth + 1
 
 
@@ -229,9 +219,9 @@ def tile(A: Any, reps: Any) -> Any:
     # Each axis becomes (count, size), of which the first is new.
     spread = [each for pair in zip(counts, sizes, strict=True) for each in pair]
     kept = [2 * at + 1 for at in range(rank)]
-    repeated = ops.broadcast_in_dim(reshape(A, sizes), spread, kept)
+    repeated = ops.broadcast_in_dim(mnp.reshape(A, sizes), spread, kept)
     joined = [count * size for count, size in zip(counts, sizes, strict=True)]
-    return keep_weak(reshape(repeated, joined), A)
+    return keep_weak(mnp.reshape(repeated, joined), A)
 
 
 def repeat(
@@ -256,8 +246,8 @@ def repeat(
         kept = [at for at in range(len(sizes) + 1) if at != place + 1]
         spread = resized(sizes, place, sizes[place], count)
         repeated = ops.broadcast_in_dim(lifted(a), spread, kept)
-        return keep_weak(reshape(repeated, resized(sizes, place, sizes[place] * count)), a)
-    return taking.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
+        return keep_weak(mnp.reshape(repeated, resized(sizes, place, sizes[place] * count)), a)
+    return mnp.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
 
 
 def _static_count(repeats: Any) -> int | None:
@@ -284,21 +274,21 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
             problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
             raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
         return np.repeat(np.arange(size, dtype=np.int32), counts)
-    ends = reductions.cumsum(broadcast_to(repeats, (size,)))
+    ends = mnp.cumsum(mnp.broadcast_to(repeats, (size,)))
     at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
-    passed = ops.convert_element_type(expand_dims(at, 1) >= expand_dims(ends, 0), np.int32)
-    return elementwise.minimum(reductions.sum(passed, 1), max(size - 1, 0))
+    passed = ops.convert_element_type(mnp.expand_dims(at, 1) >= mnp.expand_dims(ends, 0), np.int32)
+    return mnp.minimum(mnp.sum(passed, 1), max(size - 1, 0))
 
 
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements of `a`, over and over, in an array of another shape."""
     sizes = tuple(listed(new_shape))
-    flat, wanted = ravel(a), math.prod(sizes)
+    flat, wanted = mnp.ravel(a), math.prod(sizes)
     have = operand_shape(flat, "resize").size
     if not have or not wanted:
-        return creation.zeros_like(flat, shape=sizes)
+        return mnp.zeros_like(flat, shape=sizes)
     repeated = tile(flat, -(-wanted // have))
-    return reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
+    return mnp.reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
 
 
 def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: Any) -> np.ndarray:
@@ -328,7 +318,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         obj = operands.concrete(
             obj, "delete", "Give indices that are known when the function is traced."
         )
-    return taking.take(arr, _changed(np.delete, sizes[place], obj), place)
+    return mnp.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -351,14 +341,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         index = operands.concrete(
             obj, "insert", "Give indices that are known when the function is traced."
         )
-    values = astype(values, operands.kind_of(arr))
+    values = mnp.astype(values, operands.kind_of(arr))
     missing = len(sizes) - operand_shape(values, "insert").rank
-    values = expand_dims(values, tuple(range(missing))) if missing > 0 else values
+    values = mnp.expand_dims(values, tuple(range(missing))) if missing > 0 else values
     if index.ndim == 0:
-        values = moveaxis(values, 0, place)
+        values = mnp.moveaxis(values, 0, place)
     count = operand_shape(values, "insert").dimensions[place] if index.size == 1 else index.size
-    values = broadcast_to(values, resized(sizes, place, count))
+    values = mnp.broadcast_to(values, resized(sizes, place, count))
     new = size + np.arange(count, dtype=np.int32)
     before = index.item() if index.size == 1 else index
     order = _changed(np.insert, size, before, new)
-    return taking.take(concatenate([arr, values], place), order, place)
+    return mnp.take(concatenate([arr, values], place), order, place)

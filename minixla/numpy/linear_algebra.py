@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy import elementwise, joining, operands
-from minixla.numpy.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, transpose
+from minixla.numpy import operands
 from minixla.numpy.operands import axes_of, axis_of, lifted, listed, marked, operand_shape
 from minixla_ops.elementwise.operators import convert
 
@@ -75,9 +75,9 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         problem = "an operand is a scalar"
         raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], "Use multiply.")
     plan = _batch_plan(left, right)
-    lhs, rhs = reshape(a, plan.a_sizes), reshape(b, plan.b_sizes)
+    lhs, rhs = mnp.reshape(a, plan.a_sizes), mnp.reshape(b, plan.b_sizes)
     product = _product("matmul", lhs, rhs, plan.numbers, precision, preferred_element_type)
-    return product if plan.order is None else transpose(product, plan.order)
+    return product if plan.order is None else mnp.transpose(product, plan.order)
 
 
 class _BatchPlan:
@@ -188,14 +188,14 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of each element of `a` with each of `b`, in row-major order."""
     operands.refuse_out("outer", out)
-    return elementwise.multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+    return mnp.multiply(mnp.expand_dims(mnp.ravel(a), 1), mnp.expand_dims(mnp.ravel(b), 0))
 
 
 @one_program("a", "b")
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
-    return dot(ravel(elementwise.conjugate(a)), ravel(b), **how)
+    return dot(mnp.ravel(mnp.conjugate(a)), mnp.ravel(b), **how)
 
 
 @one_program("x1", "x2")
@@ -209,20 +209,20 @@ def vecdot(
     preferred_element_type: Any = None,
 ) -> Any:
     """The sum of products along an axis, x1 conjugated; the other axes broadcast."""
-    row = expand_dims(moveaxis(elementwise.conjugate(x1), axis, -1), -2)
-    column = expand_dims(moveaxis(x2, axis, -1), -1)
+    row = mnp.expand_dims(mnp.moveaxis(mnp.conjugate(x1), axis, -1), -2)
+    column = mnp.expand_dims(mnp.moveaxis(x2, axis, -1), -1)
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
-    return squeeze(matmul(row, column, **how), (-2, -1))
+    return mnp.squeeze(matmul(row, column, **how), (-2, -1))
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices [..., m, k] and vectors [..., k]."""
-    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+    return mnp.squeeze(matmul(x1, mnp.expand_dims(x2, -1)), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
-    return squeeze(matmul(expand_dims(elementwise.conjugate(x1), -2), x2), -2)
+    return mnp.squeeze(matmul(mnp.expand_dims(mnp.conjugate(x1), -2), x2), -2)
 
 
 def kron(a: Any, b: Any) -> Any:
@@ -235,8 +235,8 @@ def kron(a: Any, b: Any) -> Any:
         [each for size in a_sizes for each in (size, 1)],
         [each for size in b_sizes for each in (1, size)],
     ]
-    product = elementwise.multiply(reshape(a, spread[0]), reshape(b, spread[1]))
-    return reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
+    product = mnp.multiply(mnp.reshape(a, spread[0]), mnp.reshape(b, spread[1]))
+    return mnp.reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
 
 
 def cross(
@@ -265,8 +265,8 @@ def cross(
     # A vector of size 2 has 0 as its third component.
     first = (0 if b2 is None else a1 * b2) - (0 if a2 is None else a2 * b1)
     second = (0 if a2 is None else a2 * b0) - (0 if b2 is None else a0 * b2)
-    joined = joining.stack([first, second, last], -1)
-    return moveaxis(joined, -1, axis_of(axisc, operand_shape(joined, "cross").rank, "cross"))
+    joined = mnp.stack([first, second, last], -1)
+    return mnp.moveaxis(joined, -1, axis_of(axisc, operand_shape(joined, "cross").rank, "cross"))
 
 
 def _components(x: Any, axis: int) -> list[Any]:
@@ -276,4 +276,4 @@ def _components(x: Any, axis: int) -> list[Any]:
         problem = f"vectors of size {size} have no vector product"
         advice = "They must have two or three components."
         raise explain(ShapeError, "cross", problem, [f"given {shape}, axis {axis}"], advice)
-    return [*joining.unstack(x, axis=axis), *([None] if size == 2 else [])]
+    return [*mnp.unstack(x, axis=axis), *([None] if size == 2 else [])]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.numpy import creation, elementwise, joining, operands, reductions, taking
+from minixla.numpy import operands
 from minixla.numpy.index_updates import IndexUpdate
-from minixla.numpy.manipulation import broadcast_to, expand_dims, moveaxis, ravel, reshape
 from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
@@ -65,7 +65,7 @@ def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
     advice = "It must have two dimensions or more."
     shape = shape_of_rank(m, range(2, 1 << 16), subject, advice)
     mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
-    mask = broadcast_to(mask, shape.dimensions)
+    mask = mnp.broadcast_to(mask, shape.dimensions)
     m = lifted(m)
     kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
     return keep_weak(ops.select(mask, *kept), m)
@@ -99,15 +99,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         problem = "axis1 and axis2 are one axis"
         given = [f"axis1 = {axis1}", f"axis2 = {axis2}"]
         raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
-    a = moveaxis(a, axes, (-2, -1))
+    a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
     offset = operands.static_int(offset, "diagonal", "offset")
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not count:
-        return creation.zeros((*outer, 0), operands.kind_of(a))
+        return mnp.zeros((*outer, 0), operands.kind_of(a))
     # In row-major order the elements of a diagonal are columns + 1 apart.
     start = offset if offset >= 0 else -offset * columns
-    flat = reshape(a, (*outer, rows * columns))
+    flat = mnp.reshape(a, (*outer, rows * columns))
     limit = start + (count - 1) * (columns + 1) + 1
     return keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
 
@@ -117,7 +117,7 @@ def trace(
 ) -> Any:
     """The sum of a diagonal of matrices; arguments as for `diagonal`."""
     operands.refuse_out("trace", out)
-    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+    return mnp.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def diag(v: Any, k: int = 0) -> Any:
@@ -136,7 +136,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return diagonal(v, offset)
     size = shape.size + abs(offset)
     if not shape.size:
-        return creation.zeros((size, size), shape.element_type)
+        return mnp.zeros((size, size), shape.element_type)
     # Between neighbours on a diagonal there is one row of the matrix.
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
@@ -146,7 +146,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with the elements of `v`, in row-major order, on a diagonal."""
-    return diag(ravel(v), k)
+    return diag(mnp.ravel(v), k)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
@@ -191,7 +191,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0) -> tuple[Any, ...]:
     """The row and column indices of where `mask_func` (such as tril) of ones is not zero."""
-    return taking.nonzero(mask_func(creation.ones((n, n)), k))
+    return mnp.nonzero(mask_func(mnp.ones((n, n)), k))
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
@@ -205,7 +205,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     count = min(shape.dimensions)
     values = lifted(val)
     if operand_shape(val, "fill_diagonal").rank:
-        values = joining.resize(values, (count,))
+        values = mnp.resize(values, (count,))
     index = (np.arange(count, dtype=np.int32),) * shape.rank
     return IndexUpdate(a, index).set(values)
 
@@ -216,6 +216,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     count = shape.size if N is None else static_size(N, "vander", "N")
     Shape(shape.element_type, (shape.size, count))  # refuses what no memory has room for
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    powers = elementwise.power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
+    powers = mnp.power(mnp.expand_dims(x, 1), exponents.astype(np.int32)[None, :])
     kind = shape.element_type
     return powers if kind.kind == "pred" else lifted(convert(powers, kind))

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
-from minixla.numpy import averages, creation, elementwise, reductions
-from minixla.numpy.manipulation import broadcast_to, flip
 from minixla.numpy.operands import concrete, keep_weak, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 
@@ -91,8 +90,8 @@ def _constant(array: Any, widths: Widths, values: Any) -> Any:
     if np.ndim(values) == 0:
         value = lifted(convert(values, kind))
         return ops.pad(array, value, [(*pair, 0) for pair in widths]) if rank else array
-    values = creation.asarray(values, kind)
-    numbers = broadcast_to(values, (rank, 2))
+    values = mnp.asarray(values, kind)
+    numbers = mnp.broadcast_to(values, (rank, 2))
     for axis, pair in enumerate(widths):
         for side in (0, 1):
             config = [(0, 0, 0)] * rank
@@ -140,10 +139,10 @@ def _wrapped(array: Any, axis: int, size: int, before: int, after: int) -> list[
 def _statistic(name: str) -> Callable[..., list[Any]]:
     def around(array: Any, axis: int, size: int, before: int, after: int) -> list[Any]:
         kind = operand_shape(array, "pad").element_type
-        function = {"maximum": reductions.max, "minimum": reductions.min, "mean": averages.mean}
+        function = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
         value = function[name](array, axis, keepdims=True)
         if kind.is_integer:
-            value = elementwise.rint(value)
+            value = mnp.rint(value)
         value = lifted(convert(value, kind))
         return [_repeated(value, axis, before), array, _repeated(value, axis, after)]
 
@@ -168,7 +167,7 @@ def _mirrored(
         part = min(count, size - offset)
         count -= part
         start = offset if at_front else total - offset - part
-        image = flip(ops.slice_in_dim(array, start, start + part, axis), axis)
+        image = mnp.flip(ops.slice_in_dim(array, start, start + part, axis), axis)
         if is_odd:
             edge = 0 if at_front else total - 1
             end = ops.slice_in_dim(array, edge, edge + 1, axis)

@@ -8,22 +8,15 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import S64
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
-from minixla.numpy import creation, elementwise, joining, logic, operands, reductions
+from minixla.numpy import operands
 from minixla.numpy.index_updates import IndexUpdate
 from minixla.numpy.indexing import checked_mode, fill_of, getitem, index_dtype, wrapped
-from minixla.numpy.manipulation import (
-    atleast_1d,
-    broadcast_to,
-    expand_dims,
-    ravel,
-    reshape,
-    transpose,
-)
 from minixla.numpy.operands import along, concrete, default_int, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -112,7 +105,7 @@ def take_along_axis(
     sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
-        return creation.zeros(sizes, kind)
+        return mnp.zeros(sizes, kind)
     found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
     if (checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
@@ -125,11 +118,11 @@ def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) 
     """The elements, and the indices in their shape; every axis but one is a batch of both."""
     rank = len(sizes)
     dtype = index_dtype(arr.shape)
-    chosen = broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
+    chosen = mnp.broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
     whole = operands.resized(sizes, place, arr.shape[place])
     batch = tuple([axis for axis in range(rank) if axis != place])
     numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
-    return ops.gather(broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
+    return ops.gather(mnp.broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
 
 
 def put_along_axis(
@@ -145,7 +138,7 @@ def put_along_axis(
     arr, sizes, place = along(arr, axis, "put_along_axis")
     grid = list(np.indices(sizes, np.int32, sparse=True))
     grid[place] = _integers(indices, "put_along_axis")
-    return reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
+    return mnp.reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
 
 
 # Where elements are.
@@ -179,9 +172,9 @@ def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ..
     sizes = mask.shape
     flat = ops.reshape(mask, (math.prod(sizes),))
     kind = default_int()
-    place = reductions.cumsum(flat, dtype=kind) - 1
+    place = mnp.cumsum(flat, dtype=kind) - 1
     # What is not wanted goes to a place that is out of bounds.
-    place = logic.where(flat, place, count)
+    place = mnp.where(flat, place, count)
     positions = ops.iota(Shape(kind, flat.shape), 0)
     empty = lifted(np.full(count, -1, kind.dtype))
     flat_index = IndexUpdate(empty, place).set(positions, mode="drop")
@@ -189,20 +182,20 @@ def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ..
     found = []
     for at, fill in enumerate(fills):
         index = flat_index // max(math.prod(sizes[at + 1 :]), 1) % max(sizes[at], 1)
-        found.append(logic.where(is_filled, convert(fill, kind), index))
+        found.append(mnp.where(is_filled, convert(fill, kind), index))
     return tuple(found)
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The indices, in row-major order, of the elements that are not zero; see `nonzero`."""
-    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+    return nonzero(mnp.ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The index vectors of the elements that are not zero, one a row; see `nonzero`."""
     rank = operand_shape(a, "argwhere").rank
-    places = nonzero(a if rank else atleast_1d(a), size=size, fill_value=fill_value)
-    found = transpose(joining.stack(places))
+    places = nonzero(a if rank else mnp.atleast_1d(a), size=size, fill_value=fill_value)
+    found = mnp.transpose(mnp.stack(places))
     return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
@@ -228,7 +221,7 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str,
     if mode == "wrap":
         return lifted(numbers) % size
     if mode == "clip":
-        return elementwise.clip(numbers, 0, size - 1)
+        return mnp.clip(numbers, 0, size - 1)
     known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
         problem = f"{what} is out of range, or the mode is unknown"
@@ -257,8 +250,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     numbers = _brought_inside("choose", a, count, mode, "a number", "Numbers")
     result = choices[count - 1]
     for at in reversed(range(count - 1)):
-        result = logic.where(numbers == at, choices[at], result)
-    return result if count > 1 else logic.where(numbers == 0, result, result)
+        result = mnp.where(numbers == at, choices[at], result)
+    return result if count > 1 else mnp.where(numbers == 0, result, result)
 
 
 # Numbers of indices.
@@ -282,9 +275,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
     kind = operand_shape(amounts, "bincount").element_type
-    return IndexUpdate(creation.zeros((length,), kind), elementwise.maximum(x, 0)).add(
-        amounts, mode="drop"
-    )
+    return IndexUpdate(mnp.zeros((length,), kind), mnp.maximum(x, 0)).add(amounts, mode="drop")
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
@@ -299,7 +290,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         rest = rest // size
     beyond, before = rest > 0, rest < -1
     return tuple(
-        logic.where(beyond, size - 1, logic.where(before, 0, index))
+        mnp.where(beyond, size - 1, mnp.where(before, 0, index))
         for size, index in zip(sizes, reversed(found), strict=True)
     )
 
@@ -343,6 +334,6 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
         AttributeValueError: `side` is something else.
     """
     operands.one_of(side, ("left", "right"), "searchsorted", "side")
-    (elements, values), _, _ = operands.promoted("searchsorted", (a, expand_dims(v, -1)))
+    (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
     is_before = elements < values if side == "left" else elements <= values
-    return reductions.sum(is_before, -1, np.int32)
+    return mnp.sum(is_before, -1, np.int32)
