@@ -61,23 +61,17 @@ def asarray(
 
 
 def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
-    leaves = _leaves(members)
+    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
+    leaves: list[Any] = []
+    waiting = [members]
+    while waiting:
+        each = waiting.pop()
+        found = waiting if isinstance(each, (list, tuple)) else leaves
+        found.extend(each if found is waiting else [each])
     if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
         return _host_array(members, leaves, kind)
     kind = common_type("array", *leaves) if kind is None else kind
     return mnp.stack([array(each, kind) for each in members])
-
-
-def _leaves(members: Sequence[Any]) -> list[Any]:
-    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
-    found, waiting = [], [members]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, (list, tuple)):
-            waiting.extend(each)
-        else:
-            found.append(each)
-    return found
 
 
 def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
@@ -97,23 +91,17 @@ def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -
         raise explain(ShapeError, "array", problem, [str(error)], advice) from error
 
 
-def _filled(
-    value: Any,
-    kind: ElementType,
-    sizes: tuple[int, ...],
-    subject: str = "full",
-    name: str = "fill_value",
-) -> Any:
+def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_value") -> Any:
     try:
-        return lifted(splat(value, Shape(kind, sizes)))
+        return lifted(splat(value, shape))
     except OverflowError:
-        host_array(value, Shape(kind, ()), subject, name)
+        host_array(value, Shape(shape.element_type), subject, name)
         raise
 
 
 def _of_number(name: str, number: int, shape: Any, dtype: Any) -> Any:
     kind = requested_type(dtype, name, operands.default_float())
-    return _filled(number, kind, static_sizes(shape, name))
+    return _filled(number, Shape(kind, static_sizes(shape, name)))
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
@@ -136,57 +124,55 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     kind = requested_type(dtype, "full", operands.kind_of(fill_value, "full"))
     sizes = static_sizes(shape, "full")
     if isinstance(fill_value, (int, float, complex)):
-        result = _filled(fill_value, kind, sizes)
+        result = _filled(fill_value, Shape(kind, sizes))
     else:
         result = mnp.broadcast_to(convert(fill_value, kind), sizes)
     return result if dtype is not None else operands.keep_weak(result, fill_value)
 
 
-def _like(a: Any, dtype: Any, shape: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
+def _like(a: Any, dtype: Any, shape: Any, subject: str) -> Shape:
     if hasattr(a, "dtype") and hasattr(a, "shape"):
         own = Shape(requested_type(a.dtype, subject), a.shape)
     else:
         own = operand_shape(a, subject)
     kind = requested_type(dtype, subject, own.element_type)
-    return kind, own.dimensions if shape is None else static_sizes(shape, subject)
+    return Shape(kind, own.dimensions if shape is None else static_sizes(shape, subject))
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `a`, where these are not given."""
-    return _filled(0, *_like(a, dtype, shape, "zeros_like"))
+    """Zeros of the shape and dtype of `a`, or those given."""
+    return _filled(0, _like(a, dtype, shape, "zeros_like"))
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Ones of the shape and dtype of `a`, where these are not given."""
-    return _filled(1, *_like(a, dtype, shape, "ones_like"))
+    """Ones of the shape and dtype of `a`, or those given."""
+    return _filled(1, _like(a, dtype, shape, "ones_like"))
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `prototype`, where these are not given."""
-    return _filled(0, *_like(prototype, dtype, shape, "empty_like"))
+    """Zeros of the shape and dtype of `prototype`, or those given."""
+    return _filled(0, _like(prototype, dtype, shape, "empty_like"))
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """`fill_value` in the shape and dtype of `a`, where these are not given."""
-    kind, sizes = _like(a, dtype, shape, "full_like")
-    return full(sizes, fill_value, kind)
+    """`fill_value` in the shape and dtype of `a`, or those given."""
+    own = _like(a, dtype, shape, "full_like")
+    return full(own.dimensions, fill_value, own.element_type)
 
 
 def _numbers(subject: str, *bounds: Any) -> list[Any]:
     """Arguments that must be known, as Python or NumPy scalars."""
     found = []
+    advice = "Its bounds decide about its size: give Python numbers."
     for bound in bounds:
         if bound is None or isinstance(bound, (int, float)):
             found.append(bound)
             continue
         operand_shape(bound, subject)
-        value = operands.concrete(
-            bound, subject, "Its bounds decide about its size: give Python numbers."
-        )
+        value = operands.concrete(bound, subject, advice)
         if value.ndim or np.iscomplexobj(value):
-            problem = "a bound is not a real number"
-            advice = "Give real scalars."
-            raise explain(AttributeValueError, subject, problem, [f"given {bound!r}"], advice)
+            problem, given = "a bound is not a real number", [f"given {bound!r}"]
+            raise explain(AttributeValueError, subject, problem, given, "Give real scalars.")
         found.append(value[()])
     return found
 
@@ -214,9 +200,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         return lifted(np.arange(start, stop, step).astype(np.bool_))
     counted = ops.iota(Shape(work, (size,)), 0)
     if step is not None and step != 1:
-        counted = counted * _filled(step, work, (), "arange", "step")
+        counted = counted * _filled(step, Shape(work), "arange", "step")
     if start != 0:
-        counted = counted + _filled(start, work, (), "arange", "start")
+        counted = counted + _filled(start, Shape(work), "arange", "start")
     return lifted(convert(counted, kind))
 
 
@@ -227,8 +213,9 @@ def _steps(start: Any, stop: Any, step: Any) -> int:
     except (OverflowError, ValueError) as error:
         problem = "a bound is not finite, or far too large"
         given = [f"start = {start}, stop = {stop}, step = {step}"]
-        advice = "Give finite numbers."
-        raise explain(AttributeValueError, "arange", problem, given, advice) from error
+        raise explain(
+            AttributeValueError, "arange", problem, given, "Give finite numbers."
+        ) from error
 
 
 def linspace(
@@ -242,17 +229,8 @@ def linspace(
 ) -> Any:
     """`num` numbers evenly from `start` to `stop`, which is the last unless `endpoint` is False.
 
-    Args:
-        start: an array.
-        stop: an array, which broadcasts with `start`.
-        num: how many.
-        endpoint: whether `stop` is included.
-        retstep: whether to return the distance too.
-        dtype: the result's; default: the inputs', at least float.
-        axis: where the new axis is in the result.
-
-    Raises:
-        AttributeValueError: `num` is negative.
+    Arrays in their place broadcast, and the numbers are along the new `axis`. With `retstep` the
+    distance is returned, too.
     """
     count = operands.static_size(num, "linspace", "num")
     default = inexact_type(common_type("linspace", start, stop))
@@ -260,17 +238,14 @@ def linspace(
     work = inexact_type(kind)
     sizes = operators.broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
     place = operands.axis_of(axis, len(sizes) + 1, "linspace")
-    first, last = (
-        mnp.expand_dims(mnp.broadcast_to(convert(each, work), sizes), place)
-        for each in (start, stop)
-    )
+    bounds = [mnp.broadcast_to(convert(each, work), sizes) for each in (start, stop)]
+    first, last = (mnp.expand_dims(each, place) for each in bounds)
     gaps = count - 1 if endpoint else count
-    points = _interpolated(first, last, count, gaps, place) if count else None
-    if points is None:
+    if count:
+        points = _interpolated(first, last, count, gaps, place)
+    else:
         points = zeros((*sizes[:place], 0, *sizes[place:]), work)
-    if kind.is_integer:
-        points = ops.floor(points)
-    result = lifted(convert(points, kind))
+    result = lifted(convert(ops.floor(points) if kind.is_integer else points, kind))
     if not retstep:
         return result
     if gaps > 0:
@@ -282,9 +257,10 @@ def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> A
     """`count` points from `first` towards `last`, which is `gaps` steps away."""
     if count == 1:
         return first
+    kind = operands.kind_of(first)
     spread = [gaps if at == place else 1 for at in range(first.ndim)]
-    parts = ops.iota(Shape(operands.kind_of(first).real, (gaps,)), 0) / gaps
-    parts = mnp.reshape(convert(parts, operands.kind_of(first)), spread)
+    parts = ops.iota(Shape(kind.real, (gaps,)), 0) / gaps
+    parts = mnp.reshape(convert(parts, kind), spread)
     points = first * (1 - parts) + last * parts
     # The last point is exact, whatever rounding does to the others.
     return ops.concat_in_dim([points, last], place) if count > gaps else points
@@ -326,21 +302,15 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         copy: has no effect.
         sparse: whether an array has size 1 in the dimensions of the others.
         indexing: "ij" gives the vectors' dimensions in order, "xy" exchanges the first two.
-
-    Raises:
-        AttributeValueError: `indexing` is something else.
-        ShapeError: an array has more than one dimension.
     """
     operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
-    counts = [
-        operands.shape_of_rank(x, (1,), "meshgrid", "Give vectors.", _NO_VECTOR).size
-        for x in vectors
-    ]
+    for each in vectors:
+        operands.shape_of_rank(each, (1,), "meshgrid", "Give vectors.", _NO_VECTOR)
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
         places[:2] = 1, 0
-    sizes = [1 if sparse else counts[place] for place in places]
+    sizes = [1 if sparse else vectors[place].size for place in places]
     return [_along(x, place, sizes) for x, place in zip(vectors, places, strict=True)]
 
 
@@ -354,19 +324,17 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The index of each element along each dimension of an array of sizes `dimensions`.
 
-    Returns:
-        One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
-        that broadcast together.
+    They are one array of shape (number of dimensions, *dimensions); with `sparse` a tuple of
+    arrays that broadcast together.
     """
     sizes = static_sizes(tuple(dimensions), "indices")
     kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:
-        vectors = [ops.iota(Shape(kind, (size,)), 0) for size in sizes]
-        return tuple([_along(v, at, [1] * len(sizes)) for at, v in enumerate(vectors)])
-    if not sizes:
-        return zeros((0,), kind)
-
-    return mnp.stack([ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))])
+        return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
+    places = range(len(sizes))
+    return (
+        mnp.stack([ops.iota(Shape(kind, sizes), at) for at in places]) if sizes else zeros(0, kind)
+    )
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:

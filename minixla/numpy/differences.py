@@ -29,9 +29,6 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         axis: along which axis.
         prepend: what to put before `a` first; a scalar is repeated.
         append: what to put after it.
-
-    Raises:
-        AttributeValueError: `n` is negative.
     """
     shape = operand_shape(a, "diff")
     times = operands.static_size(n, "diff", "n")
@@ -43,10 +40,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if part is not None
     ]
     result = mnp.concatenate(parts, place) if len(parts) > 1 else lifted(a)
-    is_pred = operand_shape(result, "diff").element_type.kind == "pred"
-    function = mnp.not_equal if is_pred else operators.subtract
-    size = operand_shape(result, "diff").dimensions[place]
-    for _ in range(min(times, size)):  # of no elements there are no differences
+    function = mnp.not_equal if operands.kind_of(result).kind == "pred" else operators.subtract
+    for _ in range(min(times, result.shape[place])):  # of no elements there are no differences
         result = function(_span(result, place, 1, None), _span(result, place, None, -1))
     return result
 
@@ -54,20 +49,15 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in row-major order, between two given ends of their type."""
     middle = diff(mnp.ravel(ary))
-    kind = operand_shape(middle, "ediff1d").element_type
-    given = [part for part in (to_begin, middle, to_end) if part is not None]
-    parts = [convert(mnp.ravel(part), kind) for part in given]
+    given = [mnp.ravel(part) for part in (to_begin, middle, to_end) if part is not None]
+    parts = [convert(part, operands.kind_of(middle)) for part in given]
     return mnp.concatenate(parts) if len(parts) > 1 else middle
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along an axis by the trapezoidal rule.
+    """The integral of `y` along an axis by the trapezoidal rule.
 
-    Args:
-        y: the values.
-        x: where they are: a vector, or an array like `y`; default: `dx` apart.
-        dx: the distance.
-        axis: the axis.
+    Values are at `x`, a vector or an array like `y`, or else `dx` apart.
     """
     if x is not None:
         y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
@@ -85,45 +75,34 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(
     f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> Any:
-    """Central differences along axes, one-sided at the ends.
+    """Central differences along axes, one-sided at the ends; a list of them for several axes.
 
     Args:
         f: an array.
         varargs: the distance of neighbours: none (1), one number, or one for each axis.
         axis: an axis or several; None for all.
         edge_order: only 1.
-
-    Returns:
-        An array like `f`, or a list of one for each axis.
-
-    Raises:
-        AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
     """
     values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
     axes = operands.axes_of(axis, values.ndim, "gradient")
-    distances = (
-        list(varargs) * len(axes) if len(varargs) == 1 else list(varargs or [1.0] * len(axes))
-    )
+    distances = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
     sizes = [values.shape[each] for each in axes]
     is_scalar = all(operand_shape(each, "gradient").rank == 0 for each in distances)
     if edge_order != 1 or len(distances) != len(axes) or not is_scalar or min(sizes, default=2) < 2:
         problem = "the arguments do not fit the array"
         given = [f"axes {axes} of sizes {sizes}", f"{len(varargs)} distances"]
-        given.append(f"edge_order {edge_order}")
+        given += [f"edge_order {edge_order}"]
         advice = "Axes need two elements or more; give one distance, or one for each axis."
         raise explain(AttributeValueError, "gradient", problem, given, advice)
-    found = [
-        _slopes(values, each) / distance for each, distance in zip(axes, distances, strict=True)
-    ]
+    pairs = zip(axes, distances, strict=True)
+    found = [_slopes(values, each) / distance for each, distance in pairs]
     return found[0] if len(found) == 1 else found
 
 
 def _slopes(f: Any, axis: int) -> Any:
-    def span(start: int | None, stop: int | None) -> Any:
-        return _span(f, axis, start, stop)
-
-    inside = (span(2, None) - span(None, -2)) * 0.5
-    return mnp.concatenate([span(1, 2) - span(0, 1), inside, span(-1, None) - span(-2, -1)], axis)
+    first, last = (_span(f, axis, *ends) for ends in ((0, 2), (-2, None)))
+    inside = (_span(f, axis, 2, None) - _span(f, axis, None, -2)) * 0.5
+    return mnp.concatenate([diff(first, axis=axis), inside, diff(last, axis=axis)], axis)
 
 
 def interp(
@@ -138,10 +117,6 @@ def interp(
         left: the value before the first point; default: the point's.
         right: the value after the last point; default: the point's.
         period: not supported.
-
-    Raises:
-        ShapeError: `xp` and `fp` are not vectors of one size.
-        AttributeValueError: `period` is given.
     """
     points = [operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
@@ -172,8 +147,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     angles, period = map(lifted, convert_all("unwrap", [p, period]))
     place = axis_of(axis, angles.ndim, "unwrap")
     step = diff(angles, axis=place)
-    is_inexact = operand_shape(angles, "unwrap").element_type.is_inexact
-    half = period / 2 if is_inexact else mnp.floor_divide(period, 2)
+    half = period / 2 if operands.kind_of(angles).is_inexact else period // 2
     small = mnp.mod(step + half, period) - half
     small = mnp.where((small == -half) & (step > 0), half, small)
     near = mnp.absolute(step) < (period / 2 if discont is None else discont)

@@ -20,35 +20,20 @@ from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
 
 
-def _compared(
-    name: str,
-    compare: Callable[[Any, Any], Any],
-    rows: Any,
-    columns: Any,
-    k: Any,
-    kind: ElementType,
-) -> Any:
+def _compared(name: str, compare: Callable[..., Any], sizes: Any, k: Any, kind: ElementType) -> Any:
     """Where the number of a row, plus k, compares with that of the column."""
-    sizes = [static_size(rows, name, "N")]
-    sizes.append(sizes[0] if columns is None else static_size(columns, name, "M"))
-    shape = Shape("s32", tuple(sizes))
+    rows = static_size(sizes[0], name, "N")
+    columns = rows if sizes[1] is None else static_size(sizes[1], name, "M")
+    shape = Shape("s32", (rows, columns))
     if isinstance(k, int):  # farther away there are no elements
-        k = min(max(k, -sizes[0]), sizes[1])
+        k = min(max(k, -rows), columns)
     return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on a diagonal and zeros elsewhere.
-
-    Args:
-        N: how many rows.
-        M: how many columns; default: as many.
-        k: how far above the main diagonal the ones are.
-        dtype: default: the default float type.
-    """
-    return _compared(
-        "eye", ops.eq, N, M, k, operands.requested_type(dtype, "eye", operands.default_float())
-    )
+    """A matrix of N rows and M columns with ones on the diagonal `k` above the main one."""
+    kind = operands.requested_type(dtype, "eye", operands.default_float())
+    return _compared("eye", ops.eq, (N, M), k, kind)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -58,7 +43,7 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
+    return _compared("tri", ops.ge, (N, M), k, operands.requested_type(dtype, "tri", F32))
 
 
 def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
@@ -89,15 +74,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         offset: how far above the main diagonal it is.
         axis1: the axis of the matrices' rows.
         axis2: the axis of their columns.
-
-    Raises:
-        AttributeValueError: the array has fewer than two dimensions, or the axes are one.
     """
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        problem = "axis1 and axis2 are one axis"
-        given = [f"axis1 = {axis1}", f"axis2 = {axis2}"]
+        problem, given = "axis1 and axis2 are one axis", [f"axis1 = {axis1}", f"axis2 = {axis2}"]
         raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
     a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
@@ -121,15 +102,7 @@ def trace(
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with the vector `v` on a diagonal; of a matrix `v`, that diagonal.
-
-    Args:
-        v: a vector or a matrix.
-        k: how far above the main diagonal it is.
-
-    Raises:
-        ShapeError: `v` has another rank.
-    """
+    """A matrix with the vector `v` on the diagonal `k` above the main one; of a matrix, that."""
     shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
     offset = operands.static_int(k, "diag", "k")
     if shape.rank == 2:
@@ -155,11 +128,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array.
-
-    Raises:
-        ShapeError: its sizes differ.
-    """
+    """The indices of the main diagonal of an array whose sizes are equal."""
     shape = operand_shape(arr, "diag_indices_from")
     if shape.rank < 2 or len(set(shape.dimensions)) != 1:
         advice = "It must have two dimensions or more, all of one size."
@@ -204,10 +173,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     shape = operand_shape(a, "fill_diagonal")
     count = min(shape.dimensions)
     values = lifted(val)
-    if operand_shape(val, "fill_diagonal").rank:
-        values = mnp.resize(values, (count,))
     index = (np.arange(count, dtype=np.int32),) * shape.rank
-    return IndexUpdate(a, index).set(values)
+    return IndexUpdate(a, index).set(mnp.resize(values, (count,)) if values.ndim else values)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
