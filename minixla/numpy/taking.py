@@ -25,12 +25,7 @@ from minixla_ops.vocabulary import shorthand
 
 
 def _integers(indices: Any, subject: str) -> Any:
-    """Indices as an array of integers; lists are taken too.
-
-    Raises:
-        ShapeError: they are of another type.
-        IntegerRangeError: a Python int has more than 64 bits.
-    """
+    """Indices as an array of integers; lists are taken too."""
     if isinstance(indices, (list, tuple)):
         indices = np.asarray(indices)
     elif isinstance(indices, int):
@@ -64,9 +59,6 @@ def take(
         unique_indices: a promise, which has no effect.
         indices_are_sorted: a promise, which has no effect.
         fill_value: default: NaN, or an integer type's extreme value.
-
-    Raises:
-        AttributeValueError: the mode is unknown.
     """
     refuse_out("take", out)
     a, sizes, place = along(a, axis, "take")
@@ -83,16 +75,8 @@ def take_along_axis(
 ) -> Any:
     """For each place of `indices` the element of `arr` at that place, but for the axis.
 
-    Args:
-        arr: an array.
-        indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
-        axis: the axis; None for the elements in row-major order.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "promise_in_bounds" that there are none.
-        fill_value: default: NaN, or an integer type's extreme value.
-
-    Raises:
-        ShapeError: the ranks differ, or the indices are no integers.
+    All sizes but that of the axis broadcast. The other arguments are those of `take`; the mode may
+    be "promise_in_bounds", too.
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = along(arr, axis, "take_along_axis")
@@ -125,14 +109,8 @@ def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) 
     return ops.gather(mnp.broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
 
 
-def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True
-) -> Any:
-    """`arr` with `values` at the places that `take_along_axis` takes.
-
-    Raises:
-        AttributeValueError: `inplace` is not False, for arrays do not change.
-    """
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool = True) -> Any:
+    """`arr` with `values` at the places that `take_along_axis` takes; `inplace` must be False."""
     operands.refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
     arr, sizes, place = along(arr, axis, "put_along_axis")
@@ -169,14 +147,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
     """The indices of the first `count` true elements, then `fills`."""
-    sizes = mask.shape
-    flat = ops.reshape(mask, (math.prod(sizes),))
-    kind = default_int()
-    place = mnp.cumsum(flat, dtype=kind) - 1
+    sizes, flat, kind = mask.shape, mnp.ravel(mask), default_int()
     # What is not wanted goes to a place that is out of bounds.
-    place = mnp.where(flat, place, count)
-    positions = ops.iota(Shape(kind, flat.shape), 0)
+    place = mnp.where(flat, mnp.cumsum(flat, dtype=kind) - 1, count)
     empty = lifted(np.full(count, -1, kind.dtype))
+    positions = ops.iota(Shape(kind, flat.shape), 0)
     flat_index = IndexUpdate(empty, place).set(positions, mode="drop")
     is_filled = flat_index < 0
     found = []
@@ -201,21 +176,21 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 def extract(condition: Any, arr: Any) -> Any:
     """The elements, in row-major order, where the condition, which must be known, is true."""
-    return _where_true("extract", condition, arr, None)
+    mask = concrete(condition, "extract", _WHERE)
+    return take(arr, np.flatnonzero(mask).astype(np.int32))
 
 
 def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
     """The indices of an axis where the condition, which must be known, is true."""
     refuse_out("compress", out)
-    return _where_true("compress", condition, a, axis)
-
-
-def _where_true(subject: str, condition: Any, a: Any, axis: int | None) -> Any:
-    mask = concrete(condition, subject, "Use mx.numpy.where(condition, x, y).")
+    mask = concrete(condition, "compress", _WHERE)
     return take(a, np.flatnonzero(mask).astype(np.int32), axis)
 
 
-def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str, rule: str) -> Any:
+_WHERE = "Use mx.numpy.where(condition, x, y)."
+
+
+def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str) -> Any:
     """Integers brought into [0, size) as `mode` says: "raise", "wrap" or "clip"."""
     numbers = _integers(numbers, subject)
     if mode == "wrap":
@@ -226,28 +201,20 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str,
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
         problem = f"{what} is out of range, or the mode is unknown"
         given = [f"given {numbers!r}", f"mode = {mode!r}"]
-        raise explain(
-            AttributeValueError, subject, problem, given, f"{rule} must be in [0, {size})."
-        )
+        advice = f"It must be in [0, {size})."
+        raise explain(AttributeValueError, subject, problem, given, advice)
     return lifted(numbers)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Each element from the choice whose number is in `a`.
+    """Each element from the choice whose number is in `a`; the choices broadcast with `a`.
 
-    Args:
-        a: integers.
-        choices: a sequence of arrays, which broadcast with `a`.
-        out: not supported.
-        mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
-            "raise" needs known numbers.
-
-    Raises:
-        AttributeValueError: a number is out of range, or the mode is unknown.
+    Of numbers out of range mode "clip" takes the nearest choice, "wrap" the remainder's; "raise"
+    needs known numbers.
     """
     refuse_out("choose", out)
     count = len(choices)
-    numbers = _brought_inside("choose", a, count, mode, "a number", "Numbers")
+    numbers = _brought_inside("choose", a, count, mode, "a number")
     result = choices[count - 1]
     for at in reversed(range(count - 1)):
         result = mnp.where(numbers == at, choices[at], result)
@@ -258,16 +225,13 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each number from 0 occurs, or the sum of the weights where it does.
+    """How often each number from 0 occurs in a vector, or the sum of the weights where it does.
 
     Args:
-        x: a vector of integers; negative ones count as 0.
+        x: integers; negative ones count as 0.
         weights: a number for each.
         minlength: how long the result is at least.
         length: how long the result is, which must be given where `x` is a traced value.
-
-    Raises:
-        ConcretizationError: `x` is traced and `length` is not given.
     """
     x = _integers(x, "bincount")
     if length is None:
@@ -289,10 +253,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         found.append(rest % size)
         rest = rest // size
     beyond, before = rest > 0, rest < -1
-    return tuple(
-        mnp.where(beyond, size - 1, mnp.where(before, 0, index))
-        for size, index in zip(sizes, reversed(found), strict=True)
-    )
+    inside = [mnp.where(before, 0, index) for index in reversed(found)]
+    pairs = zip(sizes, inside, strict=True)
+    return tuple([mnp.where(beyond, size - 1, index) for size, index in pairs])
 
 
 def ravel_multi_index(
@@ -300,38 +263,21 @@ def ravel_multi_index(
 ) -> Any:
     """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
 
-    Args:
-        multi_index: an array of integers for each axis.
-        dims: the sizes of the axes.
-        mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
-            needs known indices.
-        order: "C" or "F".
-
-    Raises:
-        AttributeValueError: an index is out of range, or the mode is unknown.
+    There is an array of integers for each axis. Of those out of range mode "clip" takes the
+    nearest index, "wrap" the remainder; "raise" needs known indices.
     """
-    indices = [_integers(each, "ravel_multi_index") for each in multi_index]
-    arrays = [
-        _brought_inside("ravel_multi_index", each, size, mode, "an index", "Indices")
-        for each, size in zip(indices, dims, strict=True)
-    ]
-    axes = range(len(dims)) if order == "C" else reversed(range(len(dims)))
+    pairs = list(zip(multi_index, dims, strict=True))
     total: Any = None
-    for at in axes:
-        total = arrays[at] if total is None else total * dims[at] + arrays[at]
+    for indices, size in pairs if order == "C" else reversed(pairs):
+        inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")
+        total = inside if total is None else total * size + inside
     return total
 
 
 def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     """Where in the ascending vector `a` the values `v` would be put in; compares all pairs.
 
-    Args:
-        a: a vector in ascending order.
-        v: an array.
-        side: "left" before equal elements, "right" after them.
-
-    Raises:
-        AttributeValueError: `side` is something else.
+    The `side` is "left" for places before equal elements, "right" for those after them.
     """
     operands.one_of(side, ("left", "right"), "searchsorted", "side")
     (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
