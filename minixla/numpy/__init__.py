@@ -6,7 +6,8 @@ nothing that is traced they compute at once and return JAX arrays (in `mx.refere
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
-from minixla.numpy import array_methods as _array_methods  # the methods of tracers
+from minixla.core.tracing import Tracer
+from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import linalg
 from minixla.numpy.averages import *
 from minixla.numpy.creation import *
@@ -27,6 +28,7 @@ from minixla.numpy.reductions import *
 from minixla.numpy.taking import *
 
 _HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
+_array_methods.install_on(Tracer)
 __all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
 
 
