@@ -74,7 +74,6 @@ def hard_silu(x: Any) -> Any:
     return x * hard_sigmoid(x)
 
 
-#: The other name of `hard_silu`.
 hard_swish = hard_silu
 
 
@@ -104,9 +103,8 @@ def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow (JAX: nn.softplus)."""
     # The larger exponent is taken out. Selections, unlike abs, have the right derivatives at 0.
     is_above = x > 0
-    return ops.select(is_above, x, full_like(x, 0)) + ops.log1p(
-        ops.exp(ops.select(is_above, -x, x))
-    )
+    rest = ops.log1p(ops.exp(ops.select(is_above, -x, x)))
+    return ops.select(is_above, x, full_like(x, 0)) + rest
 
 
 @_of_floats
@@ -115,7 +113,6 @@ def silu(x: Any) -> Any:
     return x * ops.logistic(x)
 
 
-#: The other name of `silu`.
 swish = silu
 
 
@@ -155,9 +152,7 @@ def _negative_part(x: Any) -> Any:
 def gelu(x: Any, approximate: bool = True) -> Any:
     """The Gaussian error linear unit, x * Phi(x) (JAX: nn.gelu).
 
-    Args:
-        x: an array; integers become floats.
-        approximate: whether Phi is the tanh approximation of Hendrycks and Gimpel (2016).
+    Where `approximate`, Phi is the tanh approximation of Hendrycks and Gimpel (2016).
     """
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
@@ -188,15 +183,11 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 @_of_floats
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu).
-
-    Raises:
-        ShapeError: the dimension has an odd size.
-    """
+    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu)."""
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
+        problem = "the dimension cannot be cut into halves"
         given = [f"x has dimensions {tuple(x.shape)}", f"axis = {axis}"]
-        advice = "Its size must be even."
-        raise explain(ShapeError, "glu", "the dimension cannot be cut into halves", given, advice)
+        raise explain(ShapeError, "glu", problem, given, "Its size must be even.")
     value, gate = np.split(x, 2, place)
     return value * ops.logistic(gate)

@@ -65,6 +65,11 @@ def exp2(z: Any) -> Any:
     return ops.complex(half * cosine * half, ops.select(y == 0, y, half * sine * half))
 
 
+def sinh(z: Any) -> Any:
+    """The hyperbolic sine of complex numbers."""
+    return minus_i_times(ops.sin(i_times(z)))
+
+
 def _with_sign(size: Any, of: Any) -> Any:
     return ops.select(logic.signbit(of), -size, size)
 
