@@ -117,16 +117,13 @@ def _spread(
     work, kind = _computation_types(kind_of(a, name), dtype, name)
     # A number in place of NaN, so that no NaN comes back through the derivative.
     x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
-    center = _mean_of(x, axis, work, mask) if mean is None else convert(mean, work)
-    squares = _squared(operators.subtract(x, center))
+    if mean is None:
+        mean = mnp.mean(x, axis, work, None, True, mask)
+    squares = _squared(operators.subtract(x, convert(mean, work)))
     work = work.real
     count = _count(a, axis, keepdims, mask, work) - correction
     total = mnp.sum(squares, axis, work, None, keepdims, None, mask)
     return finish(_where_positive(count, total, kind))
-
-
-def _mean_of(x: Any, axis: Axis, kind: ElementType, mask: Any) -> Any:
-    return mean(x, axis, kind, None, True, where=mask)
 
 
 def _squared(x: Any) -> Any:
@@ -223,20 +220,18 @@ def cov(
     """
     given = [m] if y is None else [m, y]
     kind = inexact_type(operands.common_type("cov", *given))
-    rows = [_variables(lifted(convert(each, kind)), rowvar) for each in given]
-    data = mnp.concatenate([mnp.atleast_2d(each) for each in rows], 0)
+    rows = []
+    for each in given:
+        problem = f"the array has {operands.operand_shape(each, 'cov').rank} dimensions"
+        shape = operands.shape_of_rank(each, range(3), "cov", "Give two or fewer.", problem)
+        is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
+        x = mnp.atleast_2d(convert(each, kind))
+        rows.append(mnp.transpose(x) if is_turned else x)
+    data = mnp.concatenate(rows, 0)
     correction = (0 if bias else 1) if ddof is None else ddof
     centered = data - mean(data, 1, None, None, True)
-    turned = mnp.conjugate(mnp.transpose(centered))
-    product = mnp.matmul(centered, turned)
+    product = mnp.matmul(centered, mnp.conjugate(mnp.transpose(centered)))
     return mnp.squeeze(product / (data.shape[1] - correction))
-
-
-def _variables(x: Any, rowvar: bool) -> Any:
-    if x.ndim > 2:
-        problem = f"the array has {x.ndim} dimensions"
-        raise explain(ShapeError, "cov", problem, advice="Give two or fewer.")
-    return x if rowvar or x.ndim < 2 or x.shape[0] == 1 else mnp.transpose(x)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
@@ -245,5 +240,4 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     if covariance.ndim == 0:
         return covariance / covariance
     deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
-    rows, columns = mnp.expand_dims(deviations, 1), mnp.expand_dims(deviations, 0)
-    return covariance / rows / columns
+    return covariance / mnp.expand_dims(deviations, 1) / mnp.expand_dims(deviations, 0)

@@ -183,7 +183,11 @@ def arctanh(z: Any) -> Any:
     signed_x, signed_y = ops.real(z), ops.imag(z)
     x, y = ops.abs(signed_x), ops.abs(signed_y)
     real = ops.select(x == 0, x, _real_of_arctanh(x, y))
-    return ops.complex(_with_sign(real, signed_x), _with_sign(_imag_of_arctanh(x, y), signed_y))
+    limit = full_like(x, square_limit(x))
+    near, height = ops.min(x, limit), ops.min(y, limit)
+    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
+    angle = ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
+    return ops.complex(_with_sign(real, signed_x), _with_sign(angle, signed_y))
 
 
 def _real_of_arctanh(x: Any, y: Any) -> Any:
@@ -197,13 +201,6 @@ def _real_of_arctanh(x: Any, y: Any) -> Any:
     result = ops.select((x > limit) | (y > limit), far, 0.25 * ops.log1p(ratio))
     result = ops.select((x == 1) & (y < 1 / limit), near_pole, result)
     return ops.select(_is_infinite(x, y), full_like(x, 0), result)
-
-
-def _imag_of_arctanh(x: Any, y: Any) -> Any:
-    limit = full_like(x, square_limit(x))
-    near, height = ops.min(x, limit), ops.min(y, limit)
-    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
-    return ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
 
 
 def arctan(z: Any) -> Any:

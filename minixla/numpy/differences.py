@@ -95,14 +95,13 @@ def gradient(
         advice = "Axes need two elements or more; give one distance, or one for each axis."
         raise explain(AttributeValueError, "gradient", problem, given, advice)
     pairs = zip(axes, distances, strict=True)
-    found = [_slopes(values, each) / distance for each, distance in pairs]
+    found = []
+    for each, distance in pairs:
+        steps = diff(values, axis=each)
+        first, last = _span(steps, each, 0, 1), _span(steps, each, -1, None)
+        inside = (_span(values, each, 2, None) - _span(values, each, None, -2)) * 0.5
+        found.append(mnp.concatenate([first, inside, last], each) / distance)
     return found[0] if len(found) == 1 else found
-
-
-def _slopes(f: Any, axis: int) -> Any:
-    first, last = (_span(f, axis, *ends) for ends in ((0, 2), (-2, None)))
-    inside = (_span(f, axis, 2, None) - _span(f, axis, None, -2)) * 0.5
-    return mnp.concatenate([diff(first, axis=axis), inside, diff(last, axis=axis)], axis)
 
 
 def interp(

@@ -96,9 +96,12 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
     # Late, for it takes some 30 ms to import.
     from opt_einsum import contract_path
 
-    if optimize is False:
-        optimize = [(0, 1)] * (len(shapes) - 1) or [(0,)]
-    how: Any = {"shapes": True, "optimize": _path(optimize), "einsum_call": True}
+    optimize = _path(optimize, len(shapes))
+    how: Any = {
+        "shapes": True,
+        "optimize": "optimal" if optimize is True else optimize,
+        "einsum_call": True,
+    }
     try:
         _, found = contract_path(text, *shapes, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -115,10 +118,11 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
     return steps
 
 
-def _path(optimize: Any) -> Any:
-    if optimize is True:
-        return "optimal"
-    return list(optimize) if isinstance(optimize, tuple) else optimize
+def _path(optimize: Any, count: int) -> Any:
+    """What opt_einsum calls a path for `count` operands."""
+    if optimize is False:
+        return [(0, 1)] * (count - 1) or [(0,)]
+    return "optimal" if optimize is True else optimize
 
 
 def einsum_path(
@@ -132,7 +136,9 @@ def einsum_path(
     shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
     if optimize is False:
         optimize = [(0, 1)] * (len(shapes) - 1)
-    return contract_path(text, *shapes, shapes=True, optimize=_path(optimize))
+    return contract_path(
+        text, *shapes, shapes=True, optimize="optimal" if optimize is True else optimize
+    )
 
 
 def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:

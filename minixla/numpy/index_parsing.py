@@ -169,7 +169,7 @@ class Parsed(NamedTuple):
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
     """The members of an index, one for each axis; masks become arrays of indices."""
     members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
-    shapes = [None if _is_basic(each) else _index_shape(each, index, sizes) for each in members]
+    shapes = [_index_shape(each, index, sizes) for each in members]
     plain: list[Any] = []
     for member, shape in zip(members, shapes, strict=True):
         is_axis = member is not None and member is not Ellipsis
@@ -193,7 +193,9 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
             for at, (value, size) in enumerate(zip(values, taken, strict=True), len(own)):
                 if size == 0 and operand_shape(value, "indexing").size:
                     raise _nothing_to_take(index, sizes)
-                entries.append(_entry(value, at))
+                is_array = operand_shape(value, "indexing").rank
+                value = int(value) if isinstance(value, np.integer) else value
+                entries.append(Entry("array" if is_array else "scalar", value, at))
         own += taken
     places = [at for at, shape in enumerate(shapes) if shape is not None]
     is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
@@ -211,16 +213,6 @@ def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -
         advice = "A mask must have the shape of the axes that it selects from."
         raise rejected(problem, index, sizes, advice)
     return list(np.nonzero(known))
-
-
-def _entry(value: Any, axis: int) -> Entry:
-    if operand_shape(value, "indexing").rank:
-        return Entry("array", value, axis)
-    return Entry("scalar", int(value) if isinstance(value, (int, np.integer)) else value, axis)
-
-
-def _is_basic(member: Any) -> bool:
-    return member is None or member is Ellipsis or isinstance(member, slice)
 
 
 def _consumed(shape: Shape | None) -> int:
@@ -244,7 +236,10 @@ def _holds_values(members: Any) -> bool:
     return isinstance(members, Tracer) or hasattr(members, "aval")
 
 
-def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape:
+def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:
+    """The shape of a member that holds values; None of the others."""
+    if member is None or member is Ellipsis or isinstance(member, slice):
+        return None
     try:
         shape = operand_shape(member, "indexing")
     except ShapeError:

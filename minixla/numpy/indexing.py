@@ -245,10 +245,14 @@ def _gathered(array: Any, parsed: Parsed, mode: str | None, fill_value: Any) -> 
 
 
 def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
-    kind = operand_shape(found, "indexing").element_type
+    """What was gathered, but a fill value where an index vector's window is out of bounds."""
+    indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
+    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
+    if vector_dim != len(indices.shape):
+        inside = ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
     outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
-    mask = ops.broadcast_in_dim(_in_bounds(plan), plan.sizes, outer)
-    value = fill_of(kind) if fill_value is None else fill_value
+    mask = ops.broadcast_in_dim(inside, plan.sizes, outer)
+    value = fill_of(kind_of(found)) if fill_value is None else fill_value
     return ops.select(mask, found, full_like(found, value))
 
 
@@ -258,15 +262,6 @@ def limits_of(plan: Plan) -> np.ndarray:
     has_vectors = plan.numbers.index_vector_dim < shape.rank
     limits = np.asarray(plan.limits if has_vectors else plan.limits[0], shape.dtype)
     return np.broadcast_to(limits, shape.dimensions)
-
-
-def _in_bounds(plan: Plan) -> Any:
-    """For each index vector whether its whole window is within the operand."""
-    indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
-    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
-    if vector_dim == len(indices.shape):
-        return inside
-    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
 
 
 def fill_of(kind: ElementType) -> Any:

@@ -330,14 +330,11 @@ def _products(x: Any, axis: int) -> Any:
 
 def _factors(x: Any, y: Any) -> Any:
     """The product of x and y; beside 0 one that has overflowed counts as finite."""
-    return _finite_beside(y, x) * _finite_beside(x, y)
-
-
-def _finite_beside(other: Any, x: Any) -> Any:
     if kind_of(x).is_complex:
-        return x
-    largest = float(ml_dtypes.finfo(kind_of(x).dtype).max)
-    return ops.select(other == 0, mnp.clip(x, -largest, largest), x)
+        return x * y
+    most = float(ml_dtypes.finfo(kind_of(x).dtype).max)
+    beside_y = ops.select(y == 0, mnp.clip(x, -most, most), x)
+    return beside_y * ops.select(x == 0, mnp.clip(y, -most, most), y)
 
 
 _RUNNING = {
