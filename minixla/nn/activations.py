@@ -83,9 +83,6 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     return np.where(x >= 0, x, negative_slope * x)
 
 
-# Exponential.
-
-
 @_of_floats
 def sigmoid(x: Any) -> Any:
     """The logistic function, 1 / (1 + exp(-x)) (JAX: nn.sigmoid)."""
@@ -163,9 +160,6 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
 
 
-# Rational.
-
-
 @_of_floats
 def soft_sign(x: Any) -> Any:
     """The quotient x / (1 + |x|) (JAX: nn.soft_sign)."""
@@ -176,9 +170,6 @@ def soft_sign(x: Any) -> Any:
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu (JAX: nn.squareplus)."""
     return (x + np.sqrt(x * x + b)) / 2
-
-
-# Of two halves.
 
 
 @_of_floats

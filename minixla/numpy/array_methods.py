@@ -233,8 +233,6 @@ def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
     return mnp
 
 
-# Installation.
-
 _SAME_AS_FUNCTIONS = (
     "mean std var clip conj conjugate round repeat dot copy ravel squeeze swapaxes diagonal trace "
     "all any argmax argmin cumprod cumsum max min prod ptp sum choose nonzero searchsorted take"

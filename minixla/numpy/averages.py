@@ -207,9 +207,6 @@ def nanmean(
     return lifted(convert(mnp.nansum(a, *options) / count, kind))
 
 
-# Covariance.
-
-
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Any:

@@ -79,9 +79,6 @@ def _is_infinite(x: Any, y: Any) -> Any:
     return (x == math.inf) | (y == math.inf)
 
 
-# Arcsine and its relatives.
-
-
 def _leg_and_height(x: Any, y: Any) -> tuple[Any, Any]:
     """Of x + iy in the first quadrant: what arcsin is made of.
 
@@ -173,9 +170,6 @@ def slope_of_arccosh(z: Any) -> Any:
     """The derivative of arccosh, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
     slope = _inverse_roots(z, -1) * _inverse_roots(z, 1)
     return ops.select(logic.signbit(ops.imag(z)), conjugate(slope), slope)
-
-
-# Arctangent.
 
 
 def arctanh(z: Any) -> Any:

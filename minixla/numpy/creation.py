@@ -192,14 +192,15 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     start, stop, step = _numbers("arange", start, stop, step)
     if stop is None:
         start, stop = 0, start
+    step = 1 if step is None else step
     if step == 0:
         raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
-    size = _steps(start, stop, 1 if step is None else step)
+    size = _steps(start, stop, step)
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))
     counted = ops.iota(Shape(work, (size,)), 0)
-    if step is not None and step != 1:
+    if step != 1:
         counted = counted * _filled(step, Shape(work), "arange", "step")
     if start != 0:
         counted = counted + _filled(start, Shape(work), "arange", "start")
@@ -211,11 +212,9 @@ def _steps(start: Any, stop: Any, step: Any) -> int:
     try:
         return max(0, math.ceil((stop - start) / step))
     except (OverflowError, ValueError) as error:
-        problem = "a bound is not finite, or far too large"
+        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
         given = [f"start = {start}, stop = {stop}, step = {step}"]
-        raise explain(
-            AttributeValueError, "arange", problem, given, "Give finite numbers."
-        ) from error
+        raise explain(AttributeValueError, "arange", problem, given, advice) from error
 
 
 def linspace(
@@ -241,10 +240,7 @@ def linspace(
     bounds = [mnp.broadcast_to(convert(each, work), sizes) for each in (start, stop)]
     first, last = (mnp.expand_dims(each, place) for each in bounds)
     gaps = count - 1 if endpoint else count
-    if count:
-        points = _interpolated(first, last, count, gaps, place)
-    else:
-        points = zeros((*sizes[:place], 0, *sizes[place:]), work)
+    points = _interpolated(first, last, count, gaps, place)
     result = lifted(convert(ops.floor(points) if kind.is_integer else points, kind))
     if not retstep:
         return result
@@ -255,12 +251,11 @@ def linspace(
 
 def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> Any:
     """`count` points from `first` towards `last`, which is `gaps` steps away."""
-    if count == 1:
-        return first
+    if count < 2:
+        return ops.slice_in_dim(first, 0, count, place)
     kind = operands.kind_of(first)
     spread = [gaps if at == place else 1 for at in range(first.ndim)]
-    parts = ops.iota(Shape(kind.real, (gaps,)), 0) / gaps
-    parts = mnp.reshape(convert(parts, kind), spread)
+    parts = mnp.reshape(convert(ops.iota(Shape(kind.real, (gaps,)), 0) / gaps, kind), spread)
     points = first * (1 - parts) + last * parts
     # The last point is exact, whatever rounding does to the others.
     return ops.concat_in_dim([points, last], place) if count > gaps else points

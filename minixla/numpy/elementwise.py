@@ -156,8 +156,6 @@ def bitwise_count(x: Any, /) -> Any:
     return ops.convert_element_type(count, "u8")
 
 
-# Exponentials.
-
 exp = of_inexact("exp", ops.exp, "e to the power of x.")
 expm1 = of_inexact("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
 log = of_inexact("log", ops.log, "The natural logarithm.")
@@ -179,9 +177,9 @@ rad2deg = degrees = of_inexact(
 
 
 def _scaled_log(x: Any, factor: float) -> Any:
-    if kind_of(x).is_complex:
-        return complex_functions.scaled(ops.log(x), factor)
-    return in_f32(lambda x: ops.log(x) * factor, x)
+    is_complex = kind_of(x).is_complex
+    scaled = complex_functions.scaled if is_complex else lambda x, factor: x * factor
+    return in_f32(lambda x: scaled(ops.log(x), factor), x)
 
 
 log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
@@ -218,9 +216,6 @@ def sign(x: Any, /) -> Any:
     if kind_of(x, "sign").kind == "unsigned":
         return minimum(x, 1)
     return keep_weak(ops.sign(lifted(x)), x)
-
-
-# Rounding.
 
 
 def _rounding(name: str, operation: Callable[[Any], Any], text: str) -> Any:
@@ -293,9 +288,6 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
-# Parts of complex numbers.
-
-
 def real(val: Any, /) -> Any:
     """The real part."""
     is_complex, number = kind_of(val, "real").is_complex, lifted(val)
@@ -323,9 +315,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     z = lifted(z if kind_of(z, "angle").is_inexact else convert(z, default_float()))
     result = ops.atan2(imag(z), real(z))
     return rad2deg(result) if deg else result
-
-
-# Bounds.
 
 
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:

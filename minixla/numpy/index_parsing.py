@@ -29,9 +29,6 @@ def _given(index: Any, sizes: Sequence[int]) -> list[str]:
     return [f"the array has shape {tuple(sizes)}", f"index [{', '.join(texts)}"[:205] + "]"]
 
 
-# Static indices.
-
-
 def static_key(index: Any) -> tuple[Any, ...] | None:
     """A hashable form of an index that is known; None where it holds a value or an array."""
     members = index if type(index) is tuple else (index,)

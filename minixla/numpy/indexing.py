@@ -112,8 +112,6 @@ def _dynamic(array: Any, parsed: Parsed) -> Any:
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
 
 
-# Indices that hold arrays.
-
 #: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
 MODES = (None, "clip", "fill", "promise_in_bounds")
 

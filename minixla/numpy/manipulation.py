@@ -282,7 +282,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     return keep_weak(result, a)
 
 
-def _pairs(axes: Sequence[int], shift: Any) -> list[tuple[int, Any]]:
+def _pairs(axes: list[int], shift: Any) -> list[tuple[int, Any]]:
     """The axis and the amount of each shift, one of the two repeated where it is single."""
     if isinstance(shift, (Sequence, np.ndarray)) and np.ndim(shift):
         shifts = list(shift)
@@ -294,8 +294,8 @@ def _pairs(axes: Sequence[int], shift: Any) -> list[tuple[int, Any]]:
         given = [f"{len(shifts)} shifts, {len(axes)} axes"]
         advice = "Give one shift for each axis, or one for all."
         raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
-    axes = list(axes) * (count // len(axes))
-    return list(zip(axes, shifts * (count // len(shifts)), strict=True))
+    axes, shifts = axes * (count // len(axes)), shifts * (count // len(shifts))
+    return list(zip(axes, shifts, strict=True))
 
 
 def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:

@@ -51,9 +51,6 @@ def marked(result: Any, weak: bool) -> Any:
     return weakly_typed(result) if weak else result
 
 
-# Element types.
-
-
 def default_float() -> ElementType:
     """f32, or f64 in 64-bit mode."""
     return canonical_element_type(element_types.F64)
@@ -100,9 +97,6 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
             stacklevel=3,
         )
     return kind
-
-
-# Promotion.
 
 
 def promoted(
@@ -166,9 +160,6 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
         operand_shape(each, subject)
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(each, kind) for each in operands]
-
-
-# Axes and other static arguments.
 
 
 def listed(value: Any) -> list[Any]:

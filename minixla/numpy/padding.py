@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -93,10 +92,18 @@ def _padded(
         problem, given = f"axis {axis} has no element to repeat", [f"mode = {mode!r}"]
         raise explain(AttributeValueError, "pad", problem, given, 'Use mode "constant".')
     if mode in ("reflect", "symmetric"):
+        # "reflect" does not repeat the edge itself.
+        offset = 1 if mode == "reflect" and size > 1 else 0
         is_odd = keywords.get("reflect_type", "even") == "odd"
-        array = _mirrored(array, axis, before, size, mode, is_odd, at_front=True)
-        return _mirrored(array, axis, after, size, mode, is_odd, at_front=False)
-    parts = _AROUND[mode](array, axis, size, before, after)
+        array = _mirrored(array, axis, before, size, offset, is_odd, at_front=True)
+        return _mirrored(array, axis, after, size, offset, is_odd, at_front=False)
+    if mode == "wrap":
+        front = ops.slice_in_dim(array, size - before % size, size, axis)
+        back = ops.slice_in_dim(array, 0, after % size, axis)
+        parts = [front, *[array] * (before // size + 1 + after // size), back]
+    else:
+        first, last = _ends(array, axis, mode)
+        parts = [_repeated(first, axis, before), array, _repeated(last, axis, after)]
     parts = [part for part in parts if part.shape[axis]]
     return parts[0] if len(parts) == 1 else ops.concat_in_dim(parts, axis)
 
@@ -105,42 +112,23 @@ def _repeated(part: Any, axis: int, count: int) -> Any:
     return ops.broadcast_in_dim(part, resized(part.shape, axis, count), range(part.ndim))
 
 
-def _edges(array: Any, axis: int, size: int, before: int, after: int) -> list[Any]:
-    first = ops.slice_in_dim(array, 0, 1, axis)
-    last = ops.slice_in_dim(array, size - 1, size, axis)
-    return [_repeated(first, axis, before), array, _repeated(last, axis, after)]
-
-
-def _wrapped(array: Any, axis: int, size: int, before: int, after: int) -> list[Any]:
-    front = ops.slice_in_dim(array, size - before % size, size, axis)
-    back = ops.slice_in_dim(array, 0, after % size, axis)
-    return [front, *[array] * (before // size + 1 + after // size), back]
-
-
-def _statistic(name: str) -> Callable[..., list[Any]]:
-    def around(array: Any, axis: int, size: int, before: int, after: int) -> list[Any]:
-        functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
-        value = functions[name](array, axis, keepdims=True)
-        value = mnp.rint(value) if kind_of(array).is_integer else value
-        value = lifted(convert(value, kind_of(array)))
-        return [_repeated(value, axis, before), array, _repeated(value, axis, after)]
-
-    return around
-
-
-_AROUND: dict[str, Callable[..., list[Any]]] = {
-    "edge": _edges,
-    "wrap": _wrapped,
-    **{name: _statistic(name) for name in ("maximum", "minimum", "mean")},
-}
+def _ends(array: Any, axis: int, mode: str) -> tuple[Any, Any]:
+    """What is repeated before and after an array."""
+    if mode == "edge":
+        size = array.shape[axis]
+        ends = ops.slice_in_dim(array, 0, 1, axis), ops.slice_in_dim(array, size - 1, size, axis)
+        return ends
+    functions = {"maximum": mnp.max, "minimum": mnp.min, "mean": mnp.mean}
+    value = functions[mode](array, axis, keepdims=True)
+    value = mnp.rint(value) if kind_of(array).is_integer else value
+    value = lifted(convert(value, kind_of(array)))
+    return value, value
 
 
 def _mirrored(
-    array: Any, axis: int, count: int, size: int, mode: str, is_odd: bool, at_front: bool
+    array: Any, axis: int, count: int, size: int, offset: int, is_odd: bool, at_front: bool
 ) -> Any:
     """`array` with a mirror image at one end, over and over where it is longer than `size`."""
-    # "reflect" does not repeat the edge itself.
-    offset = 1 if mode == "reflect" and size > 1 else 0
     while count > 0:
         total = array.shape[axis]
         part = min(count, size - offset)

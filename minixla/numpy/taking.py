@@ -221,9 +221,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return result if count > 1 else mnp.where(numbers == 0, result, result)
 
 
-# Numbers of indices.
-
-
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
     """How often each number from 0 occurs in a vector, or the sum of the weights where it does.
 
