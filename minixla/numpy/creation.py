@@ -27,15 +27,11 @@ def array(
 ) -> Any:
     """An array made of an array, a number, or nested lists of these.
 
-    Args:
-        object: what it is made of.
-        dtype: the result's; default: that of `object`, or what its members have in common.
-        copy: has no effect, for arrays do not change.
-        order: has no effect.
-        ndmin: how many dimensions the result has at least; new ones come first.
+    Its dtype is by default what the members have in common. It has at least `ndmin` dimensions; new
+    ones come first. `copy` and `order` have no effect, for arrays do not change.
 
     Raises:
-        ShapeError: it is something else, or the lists are ragged.
+        ShapeError: it is made of something else, or the lists are ragged.
         IntegerRangeError: a Python number does not fit `dtype`.
     """
     kind = None if dtype is None else requested_type(dtype, "array")
@@ -290,13 +286,10 @@ _NO_VECTOR = "an argument is not a vector"
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate arrays of a grid, one for each vector.
+    """Coordinate arrays of a grid, one for each vector (or scalar).
 
-    Args:
-        xi: vectors (or scalars).
-        copy: has no effect.
-        sparse: whether an array has size 1 in the dimensions of the others.
-        indexing: "ij" gives the vectors' dimensions in order, "xy" exchanges the first two.
+    Where `sparse`, each has size 1 in the dimensions of the others. With indexing "ij" the
+    dimensions are the vectors' in order; "xy" exchanges the first two. `copy` has no effect.
     """
     operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]

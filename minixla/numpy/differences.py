@@ -23,12 +23,7 @@ def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The difference of each element and the one before, `n` times; of booleans if they differ.
 
-    Args:
-        a: an array.
-        n: how often.
-        axis: along which axis.
-        prepend: what to put before `a` first; a scalar is repeated.
-        append: what to put after it.
+    Before and after `a`, what is prepended and appended counts, too; scalars are repeated.
     """
     shape = operand_shape(a, "diff")
     times = operands.static_size(n, "diff", "n")
@@ -77,11 +72,7 @@ def gradient(
 ) -> Any:
     """Central differences along axes, one-sided at the ends; a list of them for several axes.
 
-    Args:
-        f: an array.
-        varargs: the distance of neighbours: none (1), one number, or one for each axis.
-        axis: an axis or several; None for all.
-        edge_order: only 1.
+    Elements are 1 apart, or by one number, or one for each axis; `edge_order` must be 1.
     """
     values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
     axes = operands.axes_of(axis, values.ndim, "gradient")
@@ -107,15 +98,10 @@ def gradient(
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    """Linear interpolation between points.
+    """Linear interpolation at `x` between points: values `fp` at places `xp`, an ascending vector.
 
-    Args:
-        x: where values are wanted.
-        xp: the points' places, an ascending vector.
-        fp: the points' values.
-        left: the value before the first point; default: the point's.
-        right: the value after the last point; default: the point's.
-        period: not supported.
+    Before the first and after the last point are `left` and `right`, by default the values there.
+    The `period` is not supported.
     """
     points = [operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:

@@ -36,16 +36,7 @@ def _members(arrays: Any, subject: str) -> list[Any]:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """Arrays of equal sizes but for an axis joined along it; None joins their elements.
-
-    Args:
-        arrays: a sequence of arrays.
-        axis: the axis; None for the elements in row-major order.
-        dtype: the result's; default: the type that they have in common.
-
-    Raises:
-        ShapeError: an array is a scalar, or sizes differ.
-    """
+    """Arrays of equal sizes but for an axis joined along it; None joins them as vectors."""
     members = _members(arrays, "concatenate")
     if axis is None:
         members, axis = [mnp.ravel(each) for each in members], 0
@@ -197,26 +188,19 @@ def tile(A: Any, reps: Any) -> Any:
     sizes = (1,) * (rank - len(own)) + own
     # Each axis becomes (count, size), of which the first is new.
     pairs = list(zip(counts, sizes, strict=True))
-    repeated = ops.broadcast_in_dim(
-        mnp.reshape(A, sizes), list(chain(*pairs)), range(1, 2 * rank, 2)
-    )
+    A, spread = mnp.reshape(A, sizes), list(chain(*pairs))
+    repeated = ops.broadcast_in_dim(A, spread, range(1, 2 * rank, 2))
     return keep_weak(mnp.reshape(repeated, [count * size for count, size in pairs]), A)
 
 
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Any:
-    """Each element of `a` repeated along an axis; default: of the elements in row-major order.
+    """Each element of `a` repeated along an axis as often as one count says, or one for each.
 
-    Args:
-        a: an array.
-        repeats: a count, or one for each index of the axis.
-        axis: the axis.
-        total_repeat_length: the result's size along the axis, which must be given where `repeats`
-            is a traced value; what is beyond is cut off, what is missing repeats the last element.
-
-    Raises:
-        ConcretizationError: `repeats` is traced and `total_repeat_length` is not given.
+    The default is an axis of the elements in row-major order. Where the counts are traced,
+    `total_repeat_length` must be given, the result's size along the axis: what is beyond is cut
+    off, what is missing repeats the last element.
     """
     a, sizes, place = along(a, axis, "repeat")
     count = _static_count(repeats)
@@ -254,8 +238,7 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
         return np.repeat(np.arange(size, dtype=np.int32), counts)
     ends = mnp.cumsum(mnp.broadcast_to(repeats, (size,)))
     at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
-    passed = ops.convert_element_type(mnp.expand_dims(at, 1) >= mnp.expand_dims(ends, 0), np.int32)
-    return mnp.minimum(mnp.sum(passed, 1), max(size - 1, 0))
+    return mnp.minimum(mnp.searchsorted(ends, at, "right"), max(size - 1, 0))
 
 
 def resize(a: Any, new_shape: Any) -> Any:

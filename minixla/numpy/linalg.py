@@ -24,15 +24,9 @@ def norm(
 ) -> Any:
     """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another.
 
-    Args:
-        x: an array.
-        ord: of vectors inf, -inf, 0 or a number p; of matrices "fro", 1, -1, inf or -inf.
-        axis: an axis for vectors, two for matrices; None for all elements (at most a matrix, where
-            `ord` is given).
-        keepdims: whether the axes stay, with size 1.
-
-    Raises:
-        AttributeValueError: there is no such norm; those by singular values are not supported.
+    Others are inf, -inf, 0 or a number p for vectors, and "fro", 1, -1, inf or -inf for matrices.
+    One axis is for vectors, two are for matrices, None stands for all elements (at most a matrix,
+    where `ord` is given).
     """
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:

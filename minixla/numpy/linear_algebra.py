@@ -58,9 +58,6 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         b: an array [..., k, n], or a vector [k].
         precision: see `dot`.
         preferred_element_type: see `dot`.
-
-    Raises:
-        ShapeError: an operand is a scalar, or sizes do not fit.
     """
     left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
     if left.rank == right.rank == 2:
@@ -130,15 +127,10 @@ def _batch_plan(left: Shape, right: Shape) -> _BatchPlan:
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """The sum of products over pairs of axes.
+    """The sum of products over pairs of axes; the keywords are those of `dot`.
 
-    Args:
-        a: an array.
-        b: an array.
-        axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
-            axes of `b` that they are paired with.
-        precision: see `dot`.
-        preferred_element_type: see `dot`.
+    Axes are a count of the last ones of `a` and the first of `b`; or a pair: axes of `a` and the
+    axes of `b` that they are paired with.
     """
     ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:

@@ -67,13 +67,9 @@ def triu(m: Any, k: int = 0) -> Any:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of matrices, as the last axis.
+    """The diagonal of matrices, `offset` above the main one, as the last axis.
 
-    Args:
-        a: an array.
-        offset: how far above the main diagonal it is.
-        axis1: the axis of the matrices' rows.
-        axis2: the axis of their columns.
+    The rows of the matrices are along `axis1` of `a`, their columns along `axis2`.
     """
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]

@@ -17,13 +17,8 @@ from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeE
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, weak_type_of
-from minixla_ops.elementwise.operators import (
-    Adjustment,
-    convert,
-    operand_shape,
-    promote,
-    weakly_typed,
-)
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.programs.computations import neutral_element
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
@@ -48,7 +43,7 @@ def keep_weak(result: Any, source: Any) -> Any:
 
 def marked(result: Any, weak: bool) -> Any:
     """`result`, which nobody else knows yet, weakly typed where `weak` says so."""
-    return weakly_typed(result) if weak else result
+    return operators.weakly_typed(result) if weak else result
 
 
 def default_float() -> ElementType:
@@ -86,16 +81,13 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
     try:
         declared = element_types.element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
     except TypeError as error:
-        problem = "dtype is not an element type"
+        problem, given = "dtype is not an element type", [f"dtype = {dtype!r}"]
         advice = "Give a dtype such as mx.numpy.float32."
-        raise explain(ShapeError, subject, problem, [f"dtype = {dtype!r}"], advice) from error
+        raise explain(ShapeError, subject, problem, given, advice) from error
     kind = canonical_element_type(declared)
     if kind is not declared:
-        warnings.warn(
-            f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}; "
-            "set jax_enable_x64 for 64-bit types.",
-            stacklevel=3,
-        )
+        narrowed = f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}"
+        warnings.warn(f"{narrowed}; set jax_enable_x64 for 64-bit types.", stacklevel=3)
     return kind
 
 
@@ -106,7 +98,7 @@ def promoted(
 
     `adjust` makes another type of their common one: `inexact_type` a float or complex type.
     """
-    found, weak = promote(subject, *operands, adjust=adjust)
+    found, weak = operators.promote(subject, *operands, adjust=adjust)
     return [lifted(each) for each in found], array_shape(found[0]).element_type, weak
 
 

@@ -47,18 +47,11 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of `a` at some indices of an axis.
+    """The elements of `a` at some indices of an axis; None for those in row-major order.
 
-    Args:
-        a: an array.
-        indices: integers; negative ones count from the end.
-        axis: the axis; None for the elements in row-major order.
-        out: not supported.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "wrap" the element of the remainder.
-        unique_indices: a promise, which has no effect.
-        indices_are_sorted: a promise, which has no effect.
-        fill_value: default: NaN, or an integer type's extreme value.
+    Of indices out of bounds mode "fill" (the default) gives `fill_value`, by default NaN or an
+    integer type's extreme value, "clip" the nearest element, "wrap" the element of the remainder.
+    The promises `unique_indices` and `indices_are_sorted` have no effect.
     """
     refuse_out("take", out)
     a, sizes, place = along(a, axis, "take")
@@ -125,14 +118,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """The indices of the elements that are not zero: an array for each axis, in row-major order.
 
-    Args:
-        a: an array of one dimension or more.
-        size: how many indices to return, which must be given where `a` is a traced value; what is
-            beyond is cut off, what is missing is filled.
-        fill_value: an index, or one for each axis, to fill with; default 0.
-
-    Raises:
-        ConcretizationError: `a` is traced and `size` is not given.
+    Where `a` is traced, the `size` must be given, how many indices to return: what is beyond is cut
+    off, what is missing is filled with `fill_value`, an index, or one for each axis; default 0.
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
@@ -224,11 +211,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
     """How often each number from 0 occurs in a vector, or the sum of the weights where it does.
 
-    Args:
-        x: integers; negative ones count as 0.
-        weights: a number for each.
-        minlength: how long the result is at least.
-        length: how long the result is, which must be given where `x` is a traced value.
+    Negative numbers count as 0. The result is at least as long as `minlength`, or just as long as
+    `length`, which must be given where `x` is traced.
     """
     x = _integers(x, "bincount")
     if length is None:
