@@ -41,14 +41,12 @@ def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _astype(self: Tracer, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The same values in another dtype."""
-    return mnp.astype(self, dtype, copy=copy)
+    return mnp.astype(self, dtype)
 
 
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
     """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
-    if ndigits is None:
-        return mnp.astype(mnp.round(self), int)
-    return mnp.round(self, ndigits)
+    return mnp.astype(mnp.round(self), int) if ndigits is None else mnp.round(self, ndigits)
 
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:

@@ -90,23 +90,20 @@ def offered(
     taken out of the namespace.
     """
     package = namespace["__name__"]
-    found = [
-        name
-        for name, value in namespace.items()
-        if name in also or (not name.startswith("_") and _is_of(package, value, hidden))
-    ]
-    for name in {*namespace} - {*found}:
+    helpers = [f"{package}.{each}" for each in hidden]
+
+    def is_own(value: Any) -> bool:
+        home = getattr(value, "__module__", "numpy") or ""
+        is_here = home in ("numpy", package) or home.startswith(f"{package}.")
+        return is_here and home not in helpers and not isinstance(value, ModuleType)
+
+    public = [(name, value) for name, value in namespace.items() if not name.startswith("_")]
+    found = [name for name, value in public if name in also or is_own(value)]
+    for name in {name for name, _ in public} - {*found}:
         # The import system put submodules there.
-        if not name.startswith("_") and f"{package}.{name}" not in sys.modules:
+        if f"{package}.{name}" not in sys.modules:
             del namespace[name]
     return found
-
-
-def _is_of(package: str, value: Any, hidden: Sequence[str]) -> bool:
-    home = None if isinstance(value, ModuleType) else getattr(value, "__module__", "numpy")
-    if home is None or home in ("numpy", package):
-        return home is not None
-    return home.startswith(f"{package}.") and home.removeprefix(f"{package}.") not in hidden
 
 
 def of_one(name: str, function: Callable[[Any], Any], text: str) -> Any:

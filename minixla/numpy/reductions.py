@@ -401,10 +401,9 @@ def _running_from(
         raise explain(AttributeValueError, name, problem, advice=advice)
     place = operands.axis_of(0 if axis is None else axis, rank, name)
     result = _cumulative(name, x, place, dtype, run, promote_integers=initial == 0)
-    if not include_initial:
-        return result
-    padding = [(1 if at == place else 0, 0, 0) for at in range(rank)]
-    return ops.pad(result, shorthand.splat(initial, Shape(kind_of(result))), padding)
+    padding = [(int(include_initial and at == place), 0, 0) for at in range(rank)]
+    first = shorthand.splat(initial, Shape(kind_of(result)))
+    return ops.pad(result, first, padding) if include_initial else result
 
 
 cumulative_sum = _running_from("cumulative_sum", (_sum, 0), "The array API's name of cumsum.")

@@ -74,32 +74,27 @@ def take_along_axis(
     indices = _integers(indices, "take_along_axis")
     arr, own, place = along(arr, axis, "take_along_axis")
     given = operand_shape(indices, "take_along_axis").dimensions
-    if len(own) != len(given):
-        problem = "arr and indices have different ranks"
+    rank = len(own)
+    if rank != len(given):
         shown = [f"arr has shape {own}", f"indices have shape {given}"]
+        problem = "arr and indices have different ranks"
         advice = "Give indices with as many dimensions as arr."
         raise explain(ShapeError, "take_along_axis", problem, shown, advice)
     sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
         return mnp.zeros(sizes, kind)
-    found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
+    chosen = mnp.broadcast_to(wrapped(indices, own[place], index_dtype(own)), sizes)
+    # Every axis but one is a batch of both.
+    batch = tuple([each for each in range(rank) if each != place])
+    whole = mnp.broadcast_to(arr, operands.resized(sizes, place, own[place]))
+    numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
+    found = ops.gather(whole, chosen, numbers, (1,) * rank)
     if (checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
         missing = fill_of(kind) if fill_value is None else fill_value
         found = ops.select(is_inside, found, shorthand.full_like(found, missing))
     return operands.keep_weak(found, arr)
-
-
-def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The elements, and the indices in their shape; every axis but one is a batch of both."""
-    rank = len(sizes)
-    dtype = index_dtype(arr.shape)
-    chosen = mnp.broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
-    whole = operands.resized(sizes, place, arr.shape[place])
-    batch = tuple([axis for axis in range(rank) if axis != place])
-    numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
-    return ops.gather(mnp.broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool = True) -> Any:
@@ -226,17 +221,14 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The index along each axis of elements given by their number in row-major order."""
     sizes = operands.static_sizes(shape, "unravel_index")
-    for size in sizes:
-        host_array(size, Shape(default_int()), "unravel_index", "a size")
-    rest = lifted(_integers(indices, "unravel_index"))
-    found = []
+    rest, found = lifted(_integers(indices, "unravel_index")), []
     for size in reversed(sizes):
-        found.append(rest % size)
+        host_array(size, Shape(default_int()), "unravel_index", "a size")
+        found.append((size, rest % size))
         rest = rest // size
     beyond, before = rest > 0, rest < -1
-    inside = [mnp.where(before, 0, index) for index in reversed(found)]
-    pairs = zip(sizes, inside, strict=True)
-    return tuple([mnp.where(beyond, size - 1, index) for size, index in pairs])
+    inside = [(size, mnp.where(before, 0, index)) for size, index in reversed(found)]
+    return tuple([mnp.where(beyond, size - 1, index) for size, index in inside])
 
 
 def ravel_multi_index(
