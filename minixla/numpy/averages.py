@@ -135,11 +135,10 @@ def _squared(x: Any) -> Any:
 
 def _where_positive(count: Any, total: Any, kind: ElementType) -> Any:
     """`total` divided by the count, NaN where that is not positive."""
-    if isinstance(count, (int, float)) and count <= 0:
-        return lifted(convert(shorthand.full_like(total, math.nan), kind))
-    result = convert(operators.divide(total, count), kind)
     if isinstance(count, (int, float)):
-        return lifted(result)
+        count = count if count > 0 else math.nan
+        return lifted(convert(operators.divide(total, count), kind))
+    result = convert(operators.divide(total, count), kind)
     return mnp.where(count > 0, result, shorthand.full_like(result, math.nan))
 
 

@@ -74,17 +74,11 @@ def _with_sign(size: Any, of: Any) -> Any:
     return ops.select(logic.signbit(of), -size, size)
 
 
-def _is_infinite(x: Any, y: Any) -> Any:
-    """Where a point of the first quadrant is infinitely far away."""
-    return (x == math.inf) | (y == math.inf)
-
-
 def _leg_and_height(x: Any, y: Any) -> tuple[Any, Any]:
-    """Of x + iy in the first quadrant: what arcsin is made of.
+    """What arcsin(x + iy) is made of in the first quadrant.
 
-    Returns:
-        The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
-        Im arcsin(x + iy).
+    The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
+    Im arcsin(x + iy).
     """
     is_inside = x < 1
     # Distances from -1 and 1: half of their sum is a, the ellipse's half-axis.
@@ -110,7 +104,7 @@ def _far_height(x: Any, y: Any) -> Any:
     larger = ops.max(x, y)
     ratio = ops.min(x, y) / larger
     height = math.log(2) + ops.log(larger) + 0.5 * ops.log1p(ratio * ratio)
-    return ops.select(_is_infinite(x, y), full_like(x, math.inf), height)
+    return ops.select((x == math.inf) | (y == math.inf), full_like(x, math.inf), height)
 
 
 def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
@@ -194,7 +188,7 @@ def _real_of_arctanh(x: Any, y: Any) -> Any:
     near_pole = 0.5 * (math.log(2) - ops.log(y))
     result = ops.select((x > limit) | (y > limit), far, 0.25 * ops.log1p(ratio))
     result = ops.select((x == 1) & (y < 1 / limit), near_pole, result)
-    return ops.select(_is_infinite(x, y), full_like(x, 0), result)
+    return ops.select((x == math.inf) | (y == math.inf), full_like(x, 0), result)
 
 
 def arctan(z: Any) -> Any:

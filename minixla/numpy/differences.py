@@ -57,12 +57,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is not None:
         y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
     values = mnp.moveaxis(inexact_operand(y, "trapezoid"), axis, -1)
-    if x is None:
-        widths = dx
-    elif operand_shape(x, "trapezoid").rank == 1:
-        widths = diff(x)
-    else:
-        widths = mnp.moveaxis(diff(x, axis=axis), axis, -1)
+    widths = dx if x is None else diff(mnp.moveaxis(x, axis if x.ndim > 1 else -1, -1))
     pairs = getitem(values, (..., slice(1, None))) + getitem(values, (..., slice(None, -1)))
     return mnp.sum(widths * pairs, -1) * 0.5
 

@@ -52,11 +52,13 @@ def einsum(
     for places, summed, step in _steps(text, shapes, _hashable(optimize)):
         inputs, output = step.split("->")
         taken = [values.pop(place) for place in places]
-        names = inputs.split(",")
+
         if len(taken) == 1:
-            values.append(_single(taken[0], names[0], output))
+            x, name = _without_repeats(taken[0], inputs)
+            x, name = _summed(x, name, set(name) - set(output))
+            values.append(_arranged(x, name, output))
         else:
-            values.append(_pair(taken, names, output, summed, precision, wanted))
+            values.append(_pair(taken, inputs.split(","), output, summed, precision, wanted))
     return marked(lifted(convert(values[0], wanted)), weak)
 
 
@@ -163,12 +165,6 @@ def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
 
 def _arranged(x: Any, names: str, output: str) -> Any:
     return mnp.transpose(x, [names.index(name) for name in output])
-
-
-def _single(x: Any, names: str, output: str) -> Any:
-    x, names = _without_repeats(x, names)
-    x, names = _summed(x, names, set(names) - set(output))
-    return _arranged(x, names, output)
 
 
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:

@@ -151,9 +151,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 def bitwise_count(x: Any, /) -> Any:
     """How many bits of the absolute value are 1, as u8."""
-    kind = numeric_type(kind_of(x, "bitwise_count"))
-    count = ops.population_count(operators.absolute(lifted(convert(x, kind))))
-    return ops.convert_element_type(count, "u8")
+    number = convert(x, numeric_type(kind_of(x, "bitwise_count")))
+    return ops.convert_element_type(ops.population_count(absolute(number)), "u8")
 
 
 exp = of_inexact("exp", ops.exp, "e to the power of x.")
@@ -191,11 +190,11 @@ _complex_exp2 = with_derivatives(
 _complex_square = one_program()(with_derivatives(complex_functions.square, lambda result, z: z + z))
 
 
-def _exp2(x: Any) -> Any:
-    return _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x)
-
-
-exp2 = of_inexact("exp2", _exp2, "2 to the power of x.")
+exp2 = of_inexact(
+    "exp2",
+    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
+    "2 to the power of x.",
+)
 
 
 def square(x: Any, /) -> Any:

@@ -124,8 +124,7 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     missing = len(sizes) - consumed
     if missing < 0:
         problem = f"there are {consumed} indices for {len(sizes)} dimensions"
-        advice = "Give at most one index for each dimension."
-        raise rejected(problem, tuple(members), sizes, advice)
+        raise rejected(problem, tuple(members), sizes, "Give at most one index for each dimension.")
     places = [at for at, each in enumerate(members) if each is Ellipsis]
     if len(places) > 1:
         raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")

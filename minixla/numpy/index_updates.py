@@ -76,19 +76,18 @@ class IndexUpdate:
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array divided by `values` at the index."""
-        return self.array / self._of_ones(values, options)
+        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
+        return self.array / ones.multiply(values, **options)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array to the power of `values` at the index."""
-        return mnp.power(self.array, self._of_ones(values, options))
+        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
+        return mnp.power(self.array, ones.multiply(values, **options))
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """The array with `func`, a function of arrays of any shape, applied at the index."""
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
         return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
-
-    def _of_ones(self, values: Any, options: dict[str, Any]) -> Any:
-        return IndexUpdate(mnp.ones_like(self.array), self.index).multiply(values, **options)
 
 
 def _updated(

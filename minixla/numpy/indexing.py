@@ -78,11 +78,11 @@ def wrapped(index: Any, size: int, dtype: np.dtype) -> Any:
     if isinstance(index, (int, np.integer, np.ndarray)):
         array = np.asarray(index).astype(np.int64)
         return np.where(array < 0, array + size, array).astype(dtype)
-    index = lifted(index)
-    declared = operand_shape(index, "indexing").element_type
-    if declared.bits < dtype.itemsize * 8 or declared.kind == "unsigned":
+    index, declared = lifted(index), kind_of(index, "indexing")
+    is_unsigned = declared.kind == "unsigned"
+    if is_unsigned or declared.bits < dtype.itemsize * 8:
         index = ops.convert_element_type(index, dtype)
-    if declared.kind != "unsigned":
+    if not is_unsigned:
         zero, whole = full_like(index, 0), full_like(index, size)
         index = ops.select(ops.lt(index, zero), ops.add(index, whole), index)
     return convert(index, element_type(dtype))
@@ -237,8 +237,7 @@ def _gathered(array: Any, parsed: Parsed, mode: str | None, fill_value: Any) -> 
     if 0 in plan.result:
         return lifted(zeros(Shape(kind_of(array), plan.result)))
     found = ops.gather(array, plan.indices, plan.numbers, plan.window)
-    if mode == "fill":
-        found = _filled(found, plan, fill_value)
+    found = _filled(found, plan, fill_value) if mode == "fill" else found
     return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
 
 

@@ -50,11 +50,6 @@ def _own(
     return made
 
 
-def _is_huge(x: Any) -> Any:
-    """Whether x * x overflows."""
-    return x > complex_functions.square_limit(x)
-
-
 # Slopes at +-1 are infinite. Their own derivatives are given, too: in those of the formulas 0 would
 # meet infinity there.
 
@@ -120,7 +115,7 @@ def arcsinh(x: Any) -> Any:
     size = ops.abs(x)
     near = ops.log1p(size + size * size / (1 + ops.sqrt(1 + size * size)))
     far = ops.log(size) + math.log(2)
-    result = ops.select(_is_huge(size), far, near)
+    result = ops.select(size > complex_functions.square_limit(x), far, near)
     # At 0 the sign of zero is kept.
     return ops.select(x == 0, x, ops.sign(x) * result)
 
@@ -130,7 +125,8 @@ def arccosh(x: Any) -> Any:
     """The number >= 0 whose hyperbolic cosine is x."""
     above = x - 1
     near = ops.log1p(above + ops.sqrt(above * (above + 2)))
-    result = ops.select(_is_huge(x), ops.log(x) + math.log(2), near)
+    is_far = x > complex_functions.square_limit(x)
+    result = ops.select(is_far, ops.log(x) + math.log(2), near)
     # The root has a value again below -1.
     return ops.select(x < 1, shorthand.full_like(x, math.nan), result)
 

@@ -56,10 +56,8 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord is None or ord == 2:
         return _root_of_squares(x, axes, keepdims)
     size = mnp.absolute(x)
-    if ord == math.inf:
-        return mnp.max(size, axes, keepdims=keepdims)
-    if ord == -math.inf:
-        return mnp.min(size, axes, keepdims=keepdims)
+    if ord in (math.inf, -math.inf):
+        return (mnp.max if ord > 0 else mnp.min)(size, axes, keepdims=keepdims)
     if ord == 0:
         return mnp.sum(x != 0, axes, size.dtype, None, keepdims)
     if ord == 1:

@@ -88,10 +88,9 @@ def signbit(x: Any, /) -> Any:
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
     refuse_complex("signbit", kind, *_NO_SIGN)
-    if kind.is_float:
-        x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}")
-    elif kind.kind != "signed":
+    if not kind.is_float and kind.kind != "signed":
         return _everywhere(False, shape)
+    x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}") if kind.is_float else x
     return ops.lt(x, shorthand.full_like(x, 0))
 
 
@@ -126,10 +125,9 @@ def where(
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
     mask = as_bool(condition, "where")
     (x, y), _, weak = promoted("where", (x, y))
-    own = operand_shape(x, "where").dimensions
-    sizes = operators.broadcast_shapes([operand_shape(mask, "where").dimensions, own], "where")
+    sizes = operators.broadcast_shapes([mask.shape, x.shape], "where")
     # A scalar condition chooses for all.
-    if sizes != own or mask.ndim:
+    if sizes != x.shape or mask.ndim:
         mask, x, y = (operators.broadcast_to(each, sizes) for each in (mask, x, y))
     return marked(ops.select(mask, x, y), weak)
 

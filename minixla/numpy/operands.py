@@ -70,10 +70,7 @@ def widened(kind: ElementType) -> ElementType:
 
 
 def requested_type(dtype: Any, subject: str, default: ElementType | None = None) -> ElementType:
-    """The element type of arrays of a dtype that a user asked for; warns where it narrows.
-
-    None stands for `default`, where there is one.
-    """
+    """The element type that a dtype asks for (None: `default`); warns where 64-bit mode narrows it."""
     if dtype is None and default is not None:
         return default
     if isinstance(dtype, ElementType) and canonical_element_type(dtype) is dtype:
@@ -210,8 +207,8 @@ def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
     """Raises an error where an array shall change."""
     if inplace:
-        advice = "Give inplace=False and use the result."
         problem = f"arrays do not change in place{also}"
+        advice = "Give inplace=False and use the result."
         raise explain(AttributeValueError, subject, problem, advice=advice)
 
 

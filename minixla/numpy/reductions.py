@@ -94,19 +94,6 @@ nansum = _total("nansum", ("add", 0), "The sum over axes of what is not NaN.")
 nanprod = _total("nanprod", ("mul", 1), "The product over axes of what is not NaN.")
 
 
-def _best(name: str, monoid: str, a: Any, axis: Axis, *options: Any) -> Any:
-    """`_folded` by max or min; the options are keepdims, initial and where."""
-    shape = operand_shape(a, name)
-    is_empty = 0 in [shape.dimensions[each] for each in operands.axes_of(axis, shape.rank, name)]
-    _, initial, where = options
-    if initial is None and (is_empty or where is not None):
-        problem = f"there may be no element to take the {name} of"
-        given = [f"the array has shape {shape.dimensions}", f"axis = {axis}"]
-        advice = "Give initial, the result where there is none."
-        raise explain(AttributeValueError, name, problem, given, advice)
-    return _folded(name, monoid, lifted(a), axis, *options)
-
-
 @family(
     "a",
     "where",
@@ -125,8 +112,15 @@ def _extreme(
 ) -> Any:
     monoid, in_place_of_nan = row
     refuse_out(name, out)
-    x = operands.without_nan(a, name, in_place_of_nan)
-    found = _best(name, monoid, x, axis, keepdims, initial, where)
+    sizes = operand_shape(a, name).dimensions
+    is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
+    if initial is None and (is_empty or where is not None):
+        problem = f"there may be no element to take the {name} of"
+        given = [f"the array has shape {sizes}", f"axis = {axis}"]
+        advice = "Give initial, the result where there is none."
+        raise explain(AttributeValueError, name, problem, given, advice)
+    x = lifted(operands.without_nan(a, name, in_place_of_nan))
+    found = _folded(name, monoid, x, axis, keepdims, initial, where)
     if in_place_of_nan is None or initial is not None or not kind_of(a).is_inexact:
         return found
     is_missing = all(mnp.isnan(a), axis, None, keepdims)
@@ -158,7 +152,7 @@ def _truth(
     where: Any = None,
 ) -> Any:
     refuse_out(name, out)
-    return _folded(name, monoid, as_bool(a, name), axis, keepdims, None, where)
+    return _folded(name, monoid, as_bool(a, name), axis, keepdims, where=where)
 
 
 all = _truth("all", "and", "Whether all elements over axes are not zero.")
@@ -199,7 +193,7 @@ def _index(
     if sizes[place] == 0:
         problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
         raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
-    best = _best(name, monoid, x, place, True, None, None)
+    best = _folded(name, monoid, x, place, True)
     is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))

@@ -183,8 +183,7 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str)
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
         problem = f"{what} is out of range, or the mode is unknown"
         given = [f"given {numbers!r}", f"mode = {mode!r}"]
-        advice = f"It must be in [0, {size})."
-        raise explain(AttributeValueError, subject, problem, given, advice)
+        raise explain(AttributeValueError, subject, problem, given, f"It must be in [0, {size}).")
     return lifted(numbers)
 
 
