@@ -12,7 +12,6 @@ from minixla.core.element_types import ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import family, root
 from minixla.numpy.operands import Axis, axes_of, checked_mask, kind_of, lifted, refuse_out, widened
@@ -60,6 +59,7 @@ def _mean(
 
 
 mean = _mean("mean", False, "The mean over axes.")
+nanmean = _mean("nanmean", True, "The mean over axes of what is not NaN.")
 
 
 def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[ElementType, ElementType]:
@@ -183,27 +183,6 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
     order = sorted(range(len(axes)), key=lambda at: axes[at])
     kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
     return mnp.reshape(mnp.transpose(weights, order), kept)
-
-
-@one_program("a", "where")
-def nanmean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Any:
-    """The mean over axes of what is not NaN; arguments as for `mean`."""
-    refuse_out("nanmean", out)
-    own = kind_of(a, "nanmean")
-    if not own.is_inexact:
-        return mean(a, axis, dtype, None, keepdims, where=where)
-    kind = operands.requested_type(dtype, "nanmean", own)
-    work = widened(kind)
-    options = (axis, work, None, keepdims, None, where)
-    count = mnp.sum(ops.not_(mnp.isnan(a)), *options)
-    return lifted(convert(mnp.nansum(a, *options) / count, kind))
 
 
 def cov(

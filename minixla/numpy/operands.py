@@ -70,7 +70,7 @@ def widened(kind: ElementType) -> ElementType:
 
 
 def requested_type(dtype: Any, subject: str, default: ElementType | None = None) -> ElementType:
-    """The element type that a dtype asks for (None: `default`); warns where 64-bit mode narrows it."""
+    """The element type that a dtype asks for (None: `default`); warns where it has fewer bits."""
     if dtype is None and default is not None:
         return default
     if isinstance(dtype, ElementType) and canonical_element_type(dtype) is dtype:
