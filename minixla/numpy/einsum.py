@@ -170,6 +170,8 @@ def _arranged(x: Any, names: str, output: str) -> Any:
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
     """`x` without axes of size 1 that the other operand has in full."""
     kept = [at for at, name in enumerate(names) if x.shape[at] != 1 or sizes.get(name, 1) == 1]
+    if len(kept) == len(names):
+        return x, names
     return mnp.reshape(x, [x.shape[at] for at in kept]), "".join([names[at] for at in kept])
 
 

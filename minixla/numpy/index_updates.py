@@ -126,7 +126,8 @@ def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
     counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
     if 0 in counts:
         return array
-    updates = mnp.reshape(mnp.broadcast_to(values, box.sizes), counts)
+    updates = mnp.broadcast_to(values, box.sizes)
+    updates = updates if box.sizes == counts else ops.reshape(updates, counts)
     is_whole = counts == array.shape
     if combine is not _replace:
         old = array if is_whole else ops.slice(array, box.starts, box.limits)
