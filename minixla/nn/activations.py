@@ -74,7 +74,6 @@ def hard_silu(x: Any) -> Any:
     return x * hard_sigmoid(x)
 
 
-#: The other name of `hard_silu`.
 hard_swish = hard_silu
 
 
@@ -82,9 +81,6 @@ hard_swish = hard_silu
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     """Where x >= 0, x; elsewhere negative_slope * x (JAX: nn.leaky_relu)."""
     return np.where(x >= 0, x, negative_slope * x)
-
-
-# Exponential.
 
 
 @_of_floats
@@ -104,9 +100,8 @@ def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow (JAX: nn.softplus)."""
     # The larger exponent is taken out. Selections, unlike abs, have the right derivatives at 0.
     is_above = x > 0
-    return ops.select(is_above, x, full_like(x, 0)) + ops.log1p(
-        ops.exp(ops.select(is_above, -x, x))
-    )
+    rest = ops.log1p(ops.exp(ops.select(is_above, -x, x)))
+    return ops.select(is_above, x, full_like(x, 0)) + rest
 
 
 @_of_floats
@@ -115,7 +110,6 @@ def silu(x: Any) -> Any:
     return x * ops.logistic(x)
 
 
-#: The other name of `silu`.
 swish = silu
 
 
@@ -155,9 +149,7 @@ def _negative_part(x: Any) -> Any:
 def gelu(x: Any, approximate: bool = True) -> Any:
     """The Gaussian error linear unit, x * Phi(x) (JAX: nn.gelu).
 
-    Args:
-        x: an array; integers become floats.
-        approximate: whether Phi is the tanh approximation of Hendrycks and Gimpel (2016).
+    Where `approximate`, Phi is the tanh approximation of Hendrycks and Gimpel (2016).
     """
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
@@ -166,9 +158,6 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     # 1 + erf cancels where x is negative: 16 bits would keep few digits.
     wide = convert(x, F32) if kind.bits < 32 else x
     return convert(0.5 * wide * (1.0 + ops.erf(math.sqrt(0.5) * wide)), kind)
-
-
-# Rational.
 
 
 @_of_floats
@@ -183,20 +172,13 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return (x + np.sqrt(x * x + b)) / 2
 
 
-# Of two halves.
-
-
 @_of_floats
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu).
-
-    Raises:
-        ShapeError: the dimension has an odd size.
-    """
+    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu)."""
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
+        problem = "the dimension cannot be cut into halves"
         given = [f"x has dimensions {tuple(x.shape)}", f"axis = {axis}"]
-        advice = "Its size must be even."
-        raise explain(ShapeError, "glu", "the dimension cannot be cut into halves", given, advice)
+        raise explain(ShapeError, "glu", problem, given, "Its size must be even.")
     value, gate = np.split(x, 2, place)
     return value * ops.logistic(gate)

@@ -56,12 +56,9 @@ def dot_product_attention(
     kind = shapes[0].element_type
     wide = widened(kind)
     grouped = (*batch, length, key_heads, heads // key_heads, size)
-    products = np.einsum(
-        "...tkgh,...skh->...kgts",
-        np.reshape(query, grouped),
-        key,
-        preferred_element_type=wide.dtype,
-    )
+    pairs = "...tkgh,...skh->...kgts"
+    query = np.reshape(query, grouped)
+    products = np.einsum(pairs, query, key, preferred_element_type=wide.dtype)
     scores = np.reshape(products, (*batch, heads, length, positions))
     scores = scores * (1 / math.sqrt(size) if scale is None else scale)
     if bias is not None:
@@ -89,12 +86,11 @@ def _check(shapes: list[Shape]) -> None:
         or query[-2] % key[-2]
     ):
         names = ("query", "key", "value")
-        raise explain(
-            ShapeError,
-            "dot_product_attention",
-            "query, key and value do not fit each other",
-            [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)],
+        problem = "query, key and value do not fit each other"
+        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+        advice = (
             "Give query [batch..., length, heads, size], key [batch..., positions, key heads, "
             "size] and value [batch..., positions, key heads, value size], where the key heads "
-            "divide the heads.",
+            "divide the heads."
         )
+        raise explain(ShapeError, "dot_product_attention", problem, given, advice)

@@ -24,12 +24,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         num_classes: the size of the new dimension.
         dtype: of the result; default: the default float type.
         axis: where the new dimension stands in the result.
-
-    Raises:
-        ShapeError: x has other elements than integers.
-        AttributeValueError: the axis is out of range, or num_classes negative.
     """
-    kind = default_float() if dtype is None else requested_type(dtype, "one_hot")
+    kind = requested_type(dtype, "one_hot", default_float())
     return convert(_is_class(x, num_classes, axis, "one_hot"), kind)
 
 
@@ -46,9 +42,8 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     if kind.bits < 32 and count > 1 << (kind.bits - (kind.kind == "signed")):
         x, kind = convert(x, S32), S32  # which holds all numbers of the classes
     sizes = (*shape.dimensions[:place], count, *shape.dimensions[place:])
-    return ops.eq(
-        broadcast_to(np.expand_dims(x, place), sizes), ops.iota(Shape(kind, sizes), place)
-    )
+    spread = broadcast_to(np.expand_dims(x, place), sizes)
+    return ops.eq(spread, ops.iota(Shape(kind, sizes), place))
 
 
 @one_program("logits", "labels")
@@ -60,10 +55,6 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
         labels: integers without that dimension (those that name no class give 0), or probabilities
             shaped like `logits`.
         axis: the dimension of the classes.
-
-    Raises:
-        ShapeError: the labels fit neither form.
-        AttributeValueError: the axis is out of range.
     """
     logits = operands.inexact_operand(logits, "cross_entropy")
     sizes = operand_shape(logits, "cross_entropy").dimensions

@@ -29,14 +29,9 @@ def batch_norm(
 
     Returns:
         The normalised inputs, and the mean and (biased) variance of each feature.
-
-    Raises:
-        AttributeValueError: the axis is out of range.
-        ShapeError: see `minixla_ops.batch_norm_training`.
     """
-    feature = _feature_axis(inputs, axis, "batch_norm")
-    inputs, scale, offset = convert_all("batch_norm", [inputs, scale, offset])
-    return ops.batch_norm_training(inputs, scale, offset, epsilon, feature)
+    given, feature = _batches("batch_norm", axis, inputs, scale, offset)
+    return ops.batch_norm_training(*given, epsilon=epsilon, feature_index=feature)
 
 
 @one_program("inputs", "scale", "offset", "mean", "variance")
@@ -50,14 +45,14 @@ def batch_norm_inference(
     axis: int = -1,
 ) -> Any:
     """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
-    feature = _feature_axis(inputs, axis, "batch_norm_inference")
-    given = [inputs, scale, offset, mean, variance]
-    inputs, scale, offset, mean, variance = convert_all("batch_norm_inference", given)
-    return ops.batch_norm_inference(inputs, scale, offset, mean, variance, epsilon, feature)
+    given, feature = _batches("batch_norm_inference", axis, inputs, scale, offset, mean, variance)
+    return ops.batch_norm_inference(*given, epsilon=epsilon, feature_index=feature)
 
 
-def _feature_axis(inputs: Any, axis: int, subject: str) -> int:
-    return axis_of(axis, operand_shape(inputs, subject).rank, subject)
+def _batches(subject: str, axis: int, *given: Any) -> tuple[list[Any], int]:
+    """What was given in its common type, and the axis of the features."""
+    rank = operand_shape(given[0], subject).rank
+    return convert_all(subject, given), axis_of(axis, rank, subject)
 
 
 @one_program("inputs", "scale", "offset")
@@ -81,10 +76,6 @@ def layer_norm(
     Returns:
         An array of the shape of `inputs`, of the common type of all three.
 
-    Raises:
-        AttributeValueError: an axis is out of range or named twice.
-        ShapeError: scale or offset has other sizes.
-
     Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
     """
     inputs = operands.inexact_operand(inputs, "layer_norm")
@@ -96,9 +87,9 @@ def layer_norm(
     variance = np.mean(centred * centred, axes)
     result = centred * spread(ops.rsqrt(variance + epsilon), axes, wide)
     if scale is not None:
-        result = result * _along(axes, scale, shape.dimensions, "scale")
+        result *= _along(axes, scale, shape.dimensions, "scale")
     if offset is not None:
-        result = result + _along(axes, offset, shape.dimensions, "offset")
+        result += _along(axes, offset, shape.dimensions, "offset")
     return convert(result, operands.common_type("layer_norm", *given))
 
 
@@ -106,12 +97,9 @@ def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: 
     """A parameter of the normalised dimensions, with size 1 in all others."""
     own = operand_shape(parameter, "layer_norm").dimensions
     if own != tuple([sizes[axis] for axis in axes]):
-        raise explain(
-            ShapeError,
-            "layer_norm",
-            f"{name} does not fit the normalised dimensions",
-            [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}", f"axis = {axes}"],
-            f"Give {name} the sizes of the dimensions that are normalised over.",
-        )
+        problem = f"{name} does not fit the normalised dimensions"
+        given = [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}"]
+        advice = f"Give {name} the sizes of the dimensions that are normalised over."
+        raise explain(ShapeError, "layer_norm", problem, [*given, f"axis = {axes}"], advice)
     others = [axis - axes[0] for axis in range(axes[0], len(sizes)) if axis not in axes]
     return np.expand_dims(parameter, tuple(others)) if others else parameter

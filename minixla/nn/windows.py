@@ -46,13 +46,16 @@ def conv(
 
     Returns:
         `[batch, spatial..., output features]`.
-
-    Raises:
-        ShapeError: there are fewer than two dimensions.
-        ShapeError, AttributeValueError: see `minixla_ops.conv_general_dilated`.
     """
     inputs, kernel = convert_all("conv", [inputs, kernel])
-    spatial = _spatial_rank(inputs, kernel)
+    shapes = operand_shape(inputs, "conv"), operand_shape(kernel, "conv")
+    spatial = shapes[0].rank - 2
+    if spatial < 0 or shapes[0].rank != shapes[1].rank:
+        problem = "inputs and kernel do not have the same number of dimensions, at least two"
+        given = [f"inputs {shapes[0]}", f"kernel {shapes[1]}"]
+        advice = "Give inputs [batch, spatial..., features] (x[None] adds a batch dimension) and "
+        advice += "kernel [spatial..., features, output features]."
+        raise explain(ShapeError, "conv", problem, given, advice)
     if dimension_numbers is None:
         numbers = "".join(map(str, range(spatial)))
         dimension_numbers = f"b{numbers}f_{numbers}io->b{numbers}f"
@@ -67,20 +70,6 @@ def conv(
         feature_group_count=feature_group_count,
         preferred_element_type=preferred_element_type,
     )
-
-
-def _spatial_rank(inputs: Any, kernel: Any) -> int:
-    shapes = operand_shape(inputs, "conv"), operand_shape(kernel, "conv")
-    if shapes[0].rank < 2 or shapes[0].rank != shapes[1].rank:
-        raise explain(
-            ShapeError,
-            "conv",
-            "inputs and kernel do not have the same number of dimensions, at least two",
-            [f"inputs {shapes[0]}", f"kernel {shapes[1]}"],
-            "Give inputs [batch, spatial..., features] (x[None] adds a batch dimension) and kernel "
-            "[spatial..., features, output features].",
-        )
-    return shapes[0].rank - 2
 
 
 def _repeated(value: int | Sequence[int], count: int) -> tuple[int, ...]:
@@ -100,13 +89,8 @@ def max_pool(
         window_shape: the window's size in each spatial dimension.
         strides: of the window; default: 1.
         padding: "SAME", "VALID", or (low, high) for each spatial dimension.
-
-    Raises:
-        ShapeError: the inputs have no dimension for the features, or no such spatial dimensions.
-        ShapeError, AttributeValueError: see `minixla_ops.reduce_window`.
     """
-    inputs = lifted(inputs)
-    return _pool(inputs, "max", ops.max, window_shape, strides, padding, "max_pool")
+    return _pool("max_pool", "max", lifted(inputs), window_shape, strides, padding)
 
 
 def avg_pool(
@@ -116,37 +100,22 @@ def avg_pool(
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Any:
-    """The mean of each window.
+    """The mean of each window; arguments as for `max_pool`.
 
-    Args:
-        inputs: `[batch..., spatial..., features]`; integers become floats.
-        window_shape: the window's size in each spatial dimension.
-        strides: of the window; default: 1.
-        padding: "SAME", "VALID", or (low, high) for each spatial dimension.
-        count_include_pad: whether padding counts as elements.
-
-    Raises:
-        ShapeError, AttributeValueError: as `max_pool`.
+    Integers become floats. Padding counts as elements, unless `count_include_pad` is False.
     """
     inputs = inexact_operand(inputs, "avg_pool")
-    options = ("add", ops.add, window_shape, strides, padding, "avg_pool")
-    total = _pool(inputs, *options)
+    options = (window_shape, strides, padding)
+    total = _pool("avg_pool", "add", inputs, *options)
     if count_include_pad:
         return total / math.prod(window_shape)
     # All examples and features have the same counts.
-    spatial = len(window_shape)
-    sizes = (*inputs.shape[-1 - spatial : -1], 1)
-    return total / _pool(np.ones(sizes, inputs.dtype), *options)
+    sizes = (*inputs.shape[-1 - len(window_shape) : -1], 1)
+    return total / _pool("avg_pool", "add", np.ones(sizes, inputs.dtype), *options)
 
 
 def _pool(
-    inputs: Any,
-    monoid: str,
-    computation: Any,
-    window_shape: Sequence[int],
-    strides: Sequence[int] | None,
-    padding: Padding,
-    subject: str,
+    subject: str, monoid: str, inputs: Any, window_shape: Any, strides: Any, padding: Padding
 ) -> Any:
     shape = operand_shape(inputs, subject)
     window = tuple(window_shape)
@@ -157,13 +126,9 @@ def _pool(
         advice = "The window covers the spatial dimensions, which stand before the features."
         raise explain(ShapeError, subject, problem, given, advice)
     steps = (1,) * len(window) if strides is None else tuple(strides)
+    window, steps = ((*(1,) * leading, *each, 1) for each in (window, steps))
     if not isinstance(padding, str):
         padding = [(0, 0)] * leading + [*padding] + [(0, 0)]
-    return ops.reduce_window(
-        inputs,
-        neutral_element(monoid, shape.element_type),
-        computation,
-        (1,) * leading + window + (1,),
-        (1,) * leading + steps + (1,),
-        padding,
-    )
+    computation = ops.max if monoid == "max" else ops.add
+    start = neutral_element(monoid, shape.element_type)
+    return ops.reduce_window(inputs, start, computation, window, steps, padding)

@@ -6,7 +6,12 @@ nothing that is traced they compute at once and return JAX arrays (in `mx.refere
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
-from minixla.numpy import array_methods as _array_methods  # the methods of tracers
+from inspect import getdoc as _getdoc
+
+import numpy as _np
+
+from minixla.core.tracing import Tracer
+from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import linalg
 from minixla.numpy.averages import *
 from minixla.numpy.creation import *
@@ -27,7 +32,15 @@ from minixla.numpy.reductions import *
 from minixla.numpy.taking import *
 
 _HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
+_array_methods.install_on(Tracer)
 __all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
+
+for _name in __all__:
+    _function = globals()[_name]
+    # An alias is described under the name of its function.
+    if hasattr(_function, "__code__") and _function.__name__ == _name and hasattr(_np, _name):
+        _advice = f"Arguments are as for numpy.{_name}, where nothing else is said."
+        _function.__doc__ = f"{_getdoc(_function)}\n\n{_advice}"
 
 
 def __dir__() -> list[str]:

@@ -13,19 +13,9 @@ import numpy as np
 import minixla.numpy as mnp
 from minixla.core.errors import ForeignCallError, ShapeError, explain
 from minixla.core.expressions import running_expression, text_of
-from minixla.core.source import find_source
+from minixla.core.source import Source, find_source
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
-from minixla.numpy import (
-    averages,
-    elementwise,
-    joining,
-    linear_algebra,
-    manipulation,
-    matrices,
-    reductions,
-    taking,
-)
 from minixla.numpy.index_updates import IndexUpdates
 from minixla.numpy.indexing import getitem
 
@@ -36,32 +26,27 @@ def _members(self: Tracer) -> Iterator[Any]:
         problem = "a scalar has no members"
         advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
         raise explain(ShapeError, "iteration", problem, [f"the value is {self!r}"], advice)
-    return iter(joining.unstack(self))
+    return iter(mnp.unstack(self))
 
 
 def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that takes its sequence of integers as one argument or as several."""
 
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        if not args:
-            return function(self, **kwargs)
-        return function(self, args[0] if len(args) == 1 else args, **kwargs)
+        return function(self, *(args if len(args) < 2 else [args]), **kwargs)
 
-    method.__name__ = function.__name__
-    method.__doc__ = function.__doc__
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
     return method
 
 
 def _astype(self: Tracer, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The same values in another dtype."""
-    return manipulation.astype(self, dtype, copy=copy)
+    return mnp.astype(self, dtype)
 
 
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
     """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
-    if ndigits is None:
-        return manipulation.astype(elementwise.round(self), int)
-    return elementwise.round(self, ndigits)
+    return mnp.astype(mnp.round(self), int) if ndigits is None else mnp.round(self, ndigits)
 
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
@@ -73,31 +58,26 @@ def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
 
 def _update() -> str:
     """The user's assignment to elements as an update of a copy."""
-    expression = running_expression(find_source())
-    node = None if expression is None else expression.node
-    parent = expression.parents[0] if expression is not None and expression.parents else None
+    node, parents = _running(find_source())
+    parent = parents[0] if parents else None
     if not isinstance(node, ast.Subscript) or not isinstance(parent, (ast.Assign, ast.AugAssign)):
         return "x = x.at[index].set(value)"
-    array, index, value = text_of(node.value), text_of(node.slice), text_of(parent.value)
-    if isinstance(parent, ast.Assign):
-        return f"{array} = {array}.at[{index}].set({value})"
-    changed = text_of(ast.BinOp(node, parent.op, parent.value))
-    return f"{array} = {array}.at[{index}].set({changed})"
+    changed: ast.expr = parent.value
+    if isinstance(parent, ast.AugAssign):
+        changed = ast.BinOp(node, parent.op, parent.value)
+    array, index = text_of(node.value), text_of(node.slice)
+    return f"{array} = {array}.at[{index}].set({text_of(changed)})"
 
 
-def _clip(self: Tracer, min: Any = None, max: Any = None) -> Any:
-    """The values brought between bounds."""
-    return elementwise.clip(self, min, max)
+def _running(source: Source | None) -> tuple[Any, Sequence[Any]]:
+    """The expression that is running at a line, and those that it is part of."""
+    expression = running_expression(source)
+    return (None, ()) if expression is None else (expression.node, expression.parents)
 
 
 def _block_until_ready(self: Tracer) -> Any:
     """The value itself, which is computed when it is needed."""
     return self
-
-
-def _dimension_reverse(self: Tracer) -> Any:
-    """The array with its dimensions reversed."""
-    return manipulation.transpose(self)
 
 
 # NumPy's protocols: plain NumPy functions given a tracer become ours.
@@ -106,20 +86,16 @@ def _dimension_reverse(self: Tracer) -> Any:
 _KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
 # Our functions that are a ufunc's methods.
 _OF_METHODS = {
-    "reduce": {
-        "add": "sum",
-        "multiply": "prod",
-        "maximum": "max",
-        "minimum": "min",
-        "logical_and": "all",
-        "logical_or": "any",
-    },
-    "accumulate": {
-        "add": "cumsum",
-        "multiply": "cumprod",
-        "maximum": "cummax",
-        "minimum": "cummin",
-    },
+    ("reduce", "add"): "sum",
+    ("reduce", "multiply"): "prod",
+    ("reduce", "maximum"): "max",
+    ("reduce", "minimum"): "min",
+    ("reduce", "logical_and"): "all",
+    ("reduce", "logical_or"): "any",
+    ("accumulate", "add"): "cumsum",
+    ("accumulate", "multiply"): "cumprod",
+    ("accumulate", "maximum"): "cummax",
+    ("accumulate", "minimum"): "cummin",
 }
 
 
@@ -167,8 +143,7 @@ def _is_of_numpy(name: str) -> bool:
 
 def _arguments() -> str:
     """What the user's call gives to the function that is running."""
-    expression = running_expression(state.source or find_source())
-    call = None if expression is None else expression.node
+    call, _ = _running(state.source or find_source())
     if not isinstance(call, ast.Call):
         return "x"
     named = [f"{each.arg}={text_of(each.value)}" for each in call.keywords]
@@ -176,11 +151,7 @@ def _arguments() -> str:
 
 
 def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Our function in place of a NumPy ufunc, or of its method `reduce`, `accumulate` or `outer`.
-
-    Raises:
-        ForeignCallError: there is none, or `out`, `where` or another keyword is given.
-    """
+    """Our function in place of a NumPy ufunc, or of its methods reduce, accumulate and outer."""
     name = ufunc.__name__
     if kwargs.get("out") is not None:
         _refuse(name, "its result cannot be put into out", _instead_of_out())
@@ -199,8 +170,7 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
 
 def _instead_of_out() -> str:
     """What to write instead of a change of a NumPy array in place."""
-    expression = running_expression(state.source or find_source())
-    node = None if expression is None else expression.node
+    node, _ = _running(state.source or find_source())
     rule = "Traced values do not change arrays in place"
     if isinstance(node, ast.AugAssign):
         instead = ast.BinOp(node.target, node.op, node.value)
@@ -209,9 +179,7 @@ def _instead_of_out() -> str:
 
 
 def _called(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    function = _ours(name)
-    if function is None:
-        _unsupported(name)
+    function = _ours(name) or _unsupported(name)
     if options:
         problem = f"the keyword {next(iter(options))} is not supported for traced values"
         _refuse(name, problem, "Choose between values with mx.numpy.where.")
@@ -219,9 +187,8 @@ def _called(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
 
 
 def _folded(name: str, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    function = _ours(_OF_METHODS.get(method, {}).get(name, ""))
-    if function is None:
-        _unsupported(f"{name}.{method}")
+    ours = _ours(_OF_METHODS.get((method, name), ""))
+    function = ours or _unsupported(f"{name}.{method}")
     array, *rest = inputs
     given = {"axis": rest[0] if rest else 0, **_meant(options)}
     if given.get("where") is True:
@@ -234,15 +201,10 @@ def _meant(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Our function in place of NumPy's of the same name.
-
-    Raises:
-        ForeignCallError: there is none.
-    """
-    name = func.__name__
-    function = _ours(name, func.__module__ or "numpy")
-    if function is None:
-        _unsupported(f"{func.__module__.removeprefix('numpy').lstrip('.')}.{name}".lstrip("."))
+    """Our function in place of NumPy's of the same name."""
+    name, module = func.__name__, func.__module__ or "numpy"
+    shown = f"{module.removeprefix('numpy').lstrip('.')}.{name}".lstrip(".")
+    function = _ours(name, module) or _unsupported(shown)
     renamed = _KEYWORDS.get(name, {})
     named = {renamed.get(key, key): value for key, value in _meant(kwargs).items()}
     known = _parameters(function)
@@ -263,64 +225,48 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
 
 
 def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
-    """`minixla.numpy`, for code written for the Python array API.
-
-    Raises:
-        ValueError: that version is not supported.
-    """
+    """`minixla.numpy`, for code written for the Python array API."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"version {api_version!r} of the array API is not supported")
     return mnp
 
 
-# Installation.
-
-_SAME_AS_FUNCTIONS = {
-    averages: "mean std var",
-    elementwise: "conj conjugate round",
-    joining: "repeat",
-    linear_algebra: "dot",
-    manipulation: "copy ravel squeeze swapaxes",
-    matrices: "diagonal trace",
-    reductions: "all any argmax argmin cumprod cumsum max min prod ptp sum",
-    taking: "choose nonzero searchsorted take",
-}
-_METHODS: dict[str, Callable[..., Any]] = {
-    **{n: getattr(home, n) for home, names in _SAME_AS_FUNCTIONS.items() for n in names.split()},
-    "__getitem__": getitem,
-    "__setitem__": _refuse_assignment,
-    "__iter__": _members,
-    "__round__": _round,
-    "__copy__": manipulation.copy,
-    "__deepcopy__": lambda self, memo: self,
-    "astype": _astype,
-    "block_until_ready": _block_until_ready,
-    "clip": _clip,
-    "compress": lambda self, condition, axis=None: taking.compress(condition, self, axis),
-    "flatten": manipulation.ravel,
-    "reshape": _with_sizes(manipulation.reshape),
-    "transpose": _with_sizes(manipulation.transpose),
-    "__array_ufunc__": _array_ufunc,
-    "__array_function__": _array_function,
-    "__array_namespace__": _array_namespace,
-}
-_ATTRIBUTES: dict[str, Callable[[Tracer], Any]] = {
-    "T": _dimension_reverse,
-    "mT": manipulation.matrix_transpose,
-    "at": IndexUpdates,
-    "imag": elementwise.imag,
-    "itemsize": lambda self: self.dtype.itemsize,
-    "nbytes": lambda self: self.size * self.dtype.itemsize,
-    "real": elementwise.real,
-}
+_SAME_AS_FUNCTIONS = (
+    "mean std var clip conj conjugate round repeat dot copy ravel squeeze swapaxes diagonal trace "
+    "all any argmax argmin cumprod cumsum max min prod ptp sum choose nonzero searchsorted take"
+)
 
 
 def install_on(kind: type[Tracer]) -> None:
     """Gives a class of tracers the methods and attributes of arrays."""
-    for name, function in _METHODS.items():
+    methods: dict[str, Callable[..., Any]] = {
+        **{name: getattr(mnp, name) for name in _SAME_AS_FUNCTIONS.split()},
+        "__getitem__": getitem,
+        "__setitem__": _refuse_assignment,
+        "__iter__": _members,
+        "__round__": _round,
+        "__copy__": mnp.copy,
+        "__deepcopy__": lambda self, memo: self,
+        "astype": _astype,
+        "block_until_ready": _block_until_ready,
+        "compress": lambda self, condition, axis=None: mnp.compress(condition, self, axis),
+        "flatten": mnp.ravel,
+        "reshape": _with_sizes(mnp.reshape),
+        "transpose": _with_sizes(mnp.transpose),
+        "__array_ufunc__": _array_ufunc,
+        "__array_function__": _array_function,
+        "__array_namespace__": _array_namespace,
+    }
+    attributes: dict[str, Callable[[Tracer], Any]] = {
+        "T": mnp.transpose,
+        "mT": mnp.matrix_transpose,
+        "at": IndexUpdates,
+        "imag": mnp.imag,
+        "itemsize": lambda self: self.dtype.itemsize,
+        "nbytes": lambda self: self.size * self.dtype.itemsize,
+        "real": mnp.real,
+    }
+    for name, function in methods.items():
         setattr(kind, name, function)
-    for name, getter in _ATTRIBUTES.items():
+    for name, getter in attributes.items():
         setattr(kind, name, property(getter))
-
-
-install_on(Tracer)

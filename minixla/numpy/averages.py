@@ -6,86 +6,72 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.core.tracing import one_program
-from minixla.numpy import (
-    elementwise,
-    joining,
-    linear_algebra,
-    logic,
-    matrices,
-    operands,
-    reductions,
-)
+from minixla.numpy import operands
 from minixla.numpy.element_functions import family, root
-from minixla.numpy.manipulation import (
-    atleast_2d,
-    broadcast_to,
-    expand_dims,
-    reshape,
-    squeeze,
-    transpose,
-)
 from minixla.numpy.operands import Axis, axes_of, checked_mask, kind_of, lifted, refuse_out, widened
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
 
+def _present(a: Any, where: Any, subject: str, skips_nan: bool) -> Any:
+    """Which elements count; None stands for all."""
+    mask = checked_mask(where, subject)
+    if not skips_nan or not kind_of(a, subject).is_inexact:
+        return mask
+    present = ops.not_(mnp.isnan(a))
+    return present if mask is None else present & mask
+
+
 def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> Any:
     """How many elements a mean is over: a number, or where there is a mask an array."""
     shape = operands.operand_shape(a, "mean")
     if mask is not None:
-        counted = broadcast_to(mask, shape.dimensions)
-        return reductions.sum(counted, axis, kind, None, keepdims)
+        counted = mnp.broadcast_to(mask, shape.dimensions)
+        return mnp.sum(counted, axis, kind, None, keepdims)
     return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
 
 
-@one_program("a", "where")
-def mean(
+@family("a", "where", dtype="the type to sum in and return; default: that of `a`, at least float.")
+def _mean(
+    name: str,
+    skips_nan: bool,
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: None = None,
     keepdims: bool = False,
-    *,
     where: Any = None,
 ) -> Any:
-    """The mean over axes.
-
-    Args:
-        a: an array.
-        axis: an axis or several; None for all.
-        dtype: the type to sum in and return; default: that of `a`, at least float.
-        out: not supported.
-        keepdims: whether the axes stay, with size 1.
-        where: booleans that broadcast with `a`: which elements count.
-    """
-    refuse_out("mean", out)
-    mask = checked_mask(where, "mean")
-    kind = operands.requested_type(dtype, "mean", inexact_type(kind_of(a, "mean")))
+    refuse_out(name, out)
+    kind = operands.requested_type(dtype, name, inexact_type(kind_of(a, name)))
     work = widened(kind) if dtype is None else kind
+    mask = _present(a, where, name, skips_nan)
     count = _count(a, axis, keepdims, mask, work)
-    total = reductions.sum(a, axis, work, None, keepdims, None, mask)
+    total = mnp.sum(a, axis, work, None, keepdims, None, mask)
     return lifted(convert(operators.divide(total, count), kind))
 
 
-def _computation_types(
-    own: ElementType, dtype: Any, subject: str
-) -> tuple[ElementType, ElementType]:
+mean = _mean("mean", False, "The mean over axes.")
+nanmean = _mean("nanmean", True, "The mean over axes of what is not NaN.")
+
+
+def _computation_types(own: ElementType, dtype: Any, name: str) -> tuple[ElementType, ElementType]:
     """The type to compute a variance in, and its own."""
     if dtype is None:
         kind = inexact_type(own)
         return widened(kind), kind.real
-    kind = operands.requested_type(dtype, subject)
+    kind = operands.requested_type(dtype, name)
     if own.is_complex and not kind.is_complex:
         problem = "the dtype for complex numbers is real"
         advice = "Leave dtype out, or give a complex one; the result is real."
-        raise explain(AttributeValueError, subject, problem, [f"dtype = {dtype}"], advice)
+        raise explain(AttributeValueError, name, problem, [f"dtype = {dtype}"], advice)
     return widened(kind), kind
 
 
@@ -100,105 +86,88 @@ def _correction(ddof: Any, correction: Any, subject: str) -> Any:
     return correction
 
 
-_OF_VARIANCES = {
-    "dtype": "the type to compute in; default: that of `a`, at least float.",
-    "ddof": "a number to subtract from the count that the sum is divided by; where the count is "
-    "not positive the result is NaN.",
-    "mean": "the mean, with the axes kept, where it is known.",
-    "correction": "another name of `ddof`.",
-}
-
-
-@family("a", "where", "mean", **_OF_VARIANCES)
+@family(
+    "a",
+    "where",
+    "mean",
+    dtype="the type to compute in; default: that of `a`, at least float.",
+    ddof="a number to subtract from the count that the sum is divided by; where the count is not "
+    "positive the result is NaN.",
+    mean="the mean, with the axes kept, where it is known.",
+    correction="another name of `ddof`.",
+)
 def _spread(
     name: str,
-    finish: Callable[[Any], Any],
+    row: tuple[Callable[[Any], Any], bool],
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    *,
     where: Any = None,
     mean: Any = None,
     correction: int | float | None = None,
 ) -> Any:
+    finish, skips_nan = row
     refuse_out(name, out)
     axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
-    mask = checked_mask(where, name)
+    mask = _present(a, where, name, skips_nan)
     correction = _correction(ddof, correction, name)
     work, kind = _computation_types(kind_of(a, name), dtype, name)
-    x = lifted(convert(a, work))
-    center = _kept_mean(x, axis, work, mask) if mean is None else convert(mean, work)
-    squares = _squared(operators.subtract(x, center))
+    # A number in place of NaN, so that no NaN comes back through the derivative.
+    x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
+    if mean is None:
+        mean = mnp.mean(x, axis, work, None, True, mask)
+    squares = _squared(operators.subtract(x, convert(mean, work)))
     work = work.real
     count = _count(a, axis, keepdims, mask, work) - correction
-    total = reductions.sum(squares, axis, work, None, keepdims, None, mask)
+    total = mnp.sum(squares, axis, work, None, keepdims, None, mask)
     return finish(_where_positive(count, total, kind))
 
 
-def _kept_mean(x: Any, axis: Axis, kind: ElementType, mask: Any) -> Any:
-    return mean(x, axis, kind, None, True, where=mask)
-
-
 def _squared(x: Any) -> Any:
-    if kind_of(x).is_complex:
-        parts = ops.real(x), ops.imag(x)
-        return parts[0] * parts[0] + parts[1] * parts[1]
-    return x * x
+    if not kind_of(x).is_complex:
+        return x * x
+    parts = ops.real(x), ops.imag(x)
+    return parts[0] * parts[0] + parts[1] * parts[1]
 
 
 def _where_positive(count: Any, total: Any, kind: ElementType) -> Any:
     """`total` divided by the count, NaN where that is not positive."""
-    if isinstance(count, (int, float)) and count <= 0:
-        return lifted(convert(shorthand.full_like(total, math.nan), kind))
-    result = convert(operators.divide(total, count), kind)
     if isinstance(count, (int, float)):
-        return lifted(result)
-    return logic.where(count > 0, result, shorthand.full_like(result, math.nan))
+        count = count if count > 0 else math.nan
+        return lifted(convert(operators.divide(total, count), kind))
+    result = convert(operators.divide(total, count), kind)
+    return mnp.where(count > 0, result, shorthand.full_like(result, math.nan))
 
 
-var = _spread(
-    "var",
-    lifted,
-    "The mean over axes of the squared distance from the mean; real, of complex numbers too.",
-)
-std = _spread(
-    "std", root, "The square root of the variance; its derivative where the variance is 0 is 0."
-)
+var = _spread("var", (lifted, False), "The mean over axes of |a - mean|**2, a real number.")
+std = _spread("std", (root, False), "The square root of `var`; its derivative at 0 is 0.")
+nanvar = _spread("nanvar", (lifted, True), "The variance over axes of what is not NaN.")
+nanstd = _spread("nanstd", (root, True), "The square root of `nanvar`; its derivative at 0 is 0.")
 
 
 def average(
     a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
-    """The mean over axes, each element counted with a weight.
+    """The mean over axes, each element counted with a weight; with `returned` their sum, too.
 
-    Args:
-        a: an array.
-        axis: an axis or several; None for all.
-        weights: of the shape of `a`, or of its axes; default: ones.
-        returned: whether to return the sum of weights too.
-        keepdims: whether the axes stay, with size 1.
-
-    Raises:
-        ShapeError: the weights have another shape.
+    The weights have the shape of `a`, or of its axes.
     """
     if weights is None:
         result = mean(operands.inexact_operand(a, "average"), axis, None, None, keepdims)
         kind = kind_of(result)
         total = lifted(shorthand.splat(_count(a, axis, keepdims, None, kind), Shape(kind)))
     else:
-        a, weights = (
-            operands.inexact_operand(x, "average")
-            for x in operands.convert_all("average", [a, weights])
-        )
+        both = operands.convert_all("average", [a, weights])
+        a, weights = (operands.inexact_operand(x, "average") for x in both)
         weights = _aligned_weights(a, weights, axis)
-        total = reductions.sum(weights, axis, None, None, keepdims)
-        result = reductions.sum(a * weights, axis, None, None, keepdims) / total
+        total = mnp.sum(weights, axis, None, None, keepdims)
+        result = mnp.sum(a * weights, axis, None, None, keepdims) / total
     if not returned:
         return result
-    return result, broadcast_to(total, operands.operand_shape(result, "average").dimensions)
+    return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
 
 
 def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
@@ -213,93 +182,31 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
         raise explain(ShapeError, "average", problem, shapes, advice)
     order = sorted(range(len(axes)), key=lambda at: axes[at])
     kept = [size if at in axes else 1 for at, size in enumerate(sizes)]
-    return reshape(transpose(weights, order), kept)
-
-
-# Without NaN.
-
-
-@one_program("a", "where")
-def nanmean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Any:
-    """The mean over axes of what is not NaN; arguments as for `mean`."""
-    refuse_out("nanmean", out)
-    own = kind_of(a, "nanmean")
-    if not own.is_inexact:
-        return mean(a, axis, dtype, None, keepdims, where=where)
-    kind = operands.requested_type(dtype, "nanmean", own)
-    work = widened(kind)
-    options = (axis, work, None, keepdims, None, where)
-    count = reductions.sum(ops.not_(logic.isnan(a)), *options)
-    return lifted(convert(reductions.nansum(a, *options) / count, kind))
-
-
-@family("a", "where", "mean", **_OF_VARIANCES)
-def _nan_spread(
-    name: str,
-    function: Callable[..., Any],
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    x = operands.inexact_operand(a, name)
-    axes_of(axis, x.ndim, name)  # its errors name this function
-    missing = logic.isnan(x)
-    present = ops.not_(missing) if where is None else ops.not_(missing) & where
-    # A number in place of NaN, so that no NaN comes back through the derivative.
-    x = logic.where(missing, shorthand.full_like(x, 0), x)
-    return function(x, axis, dtype, out, ddof, keepdims, where=present, mean=mean)
-
-
-nanvar = _nan_spread("nanvar", var, "The variance over axes of what is not NaN.")
-nanstd = _nan_spread("nanstd", std, "The standard deviation over axes of what is not NaN.")
-
-
-# Covariance.
+    return mnp.reshape(mnp.transpose(weights, order), kept)
 
 
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Any:
-    """The covariance matrix of variables.
+    """The covariance matrix of variables, in two arrays or one.
 
-    Args:
-        m: a matrix whose rows are variables and whose columns are observations; or a vector.
-        y: more variables, in the same form.
-        rowvar: False where variables are columns.
-        bias: whether to divide by the number of observations instead of one less.
-        ddof: the number to subtract from it, whatever `bias` says.
-
-    Raises:
-        ShapeError: an array has more than two dimensions.
+    Their rows are variables, unless `rowvar` is False, and their columns observations. The sum of
+    products is divided by the number of observations less `ddof`: by default 1, or 0 where `bias`.
     """
     given = [m] if y is None else [m, y]
     kind = inexact_type(operands.common_type("cov", *given))
-    rows = [_variables(lifted(convert(each, kind)), rowvar) for each in given]
-    data = joining.concatenate([atleast_2d(each) for each in rows], 0)
+    rows = []
+    for each in given:
+        problem = f"the array has {operands.operand_shape(each, 'cov').rank} dimensions"
+        shape = operands.shape_of_rank(each, range(3), "cov", "Give two or fewer.", problem)
+        is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
+        x = mnp.atleast_2d(convert(each, kind))
+        rows.append(mnp.transpose(x) if is_turned else x)
+    data = mnp.concatenate(rows, 0)
     correction = (0 if bias else 1) if ddof is None else ddof
     centered = data - mean(data, 1, None, None, True)
-    turned = elementwise.conjugate(transpose(centered))
-    product = linear_algebra.matmul(centered, turned)
-    return squeeze(product / (data.shape[1] - correction))
-
-
-def _variables(x: Any, rowvar: bool) -> Any:
-    if x.ndim > 2:
-        problem = f"the array has {x.ndim} dimensions"
-        raise explain(ShapeError, "cov", problem, advice="Give two or fewer.")
-    return x if rowvar or x.ndim < 2 or x.shape[0] == 1 else transpose(x)
+    product = mnp.matmul(centered, mnp.conjugate(mnp.transpose(centered)))
+    return mnp.squeeze(product / (data.shape[1] - correction))
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
@@ -307,6 +214,5 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     covariance = cov(x, y, rowvar)
     if covariance.ndim == 0:
         return covariance / covariance
-    deviations = ops.sqrt(elementwise.real(matrices.diagonal(covariance)))
-    rows, columns = expand_dims(deviations, 1), expand_dims(deviations, 0)
-    return covariance / rows / columns
+    deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
+    return covariance / mnp.expand_dims(deviations, 1) / mnp.expand_dims(deviations, 0)

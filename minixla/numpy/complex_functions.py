@@ -65,24 +65,20 @@ def exp2(z: Any) -> Any:
     return ops.complex(half * cosine * half, ops.select(y == 0, y, half * sine * half))
 
 
+def sinh(z: Any) -> Any:
+    """The hyperbolic sine of complex numbers."""
+    return minus_i_times(ops.sin(i_times(z)))
+
+
 def _with_sign(size: Any, of: Any) -> Any:
     return ops.select(logic.signbit(of), -size, size)
 
 
-def _is_infinite(x: Any, y: Any) -> Any:
-    """Where a point of the first quadrant is infinitely far away."""
-    return (x == math.inf) | (y == math.inf)
-
-
-# Arcsine and its relatives.
-
-
 def _leg_and_height(x: Any, y: Any) -> tuple[Any, Any]:
-    """Of x + iy in the first quadrant: what arcsin is made of.
+    """What arcsin(x + iy) is made of in the first quadrant.
 
-    Returns:
-        The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
-        Im arcsin(x + iy).
+    The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
+    Im arcsin(x + iy).
     """
     is_inside = x < 1
     # Distances from -1 and 1: half of their sum is a, the ellipse's half-axis.
@@ -108,7 +104,7 @@ def _far_height(x: Any, y: Any) -> Any:
     larger = ops.max(x, y)
     ratio = ops.min(x, y) / larger
     height = math.log(2) + ops.log(larger) + 0.5 * ops.log1p(ratio * ratio)
-    return ops.select(_is_infinite(x, y), full_like(x, math.inf), height)
+    return ops.select((x == math.inf) | (y == math.inf), full_like(x, math.inf), height)
 
 
 def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
@@ -170,15 +166,16 @@ def slope_of_arccosh(z: Any) -> Any:
     return ops.select(logic.signbit(ops.imag(z)), conjugate(slope), slope)
 
 
-# Arctangent.
-
-
 def arctanh(z: Any) -> Any:
     """The inverse hyperbolic tangent of complex numbers."""
     signed_x, signed_y = ops.real(z), ops.imag(z)
     x, y = ops.abs(signed_x), ops.abs(signed_y)
     real = ops.select(x == 0, x, _real_of_arctanh(x, y))
-    return ops.complex(_with_sign(real, signed_x), _with_sign(_imag_of_arctanh(x, y), signed_y))
+    limit = full_like(x, square_limit(x))
+    near, height = ops.min(x, limit), ops.min(y, limit)
+    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
+    angle = ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
+    return ops.complex(_with_sign(real, signed_x), _with_sign(angle, signed_y))
 
 
 def _real_of_arctanh(x: Any, y: Any) -> Any:
@@ -191,14 +188,7 @@ def _real_of_arctanh(x: Any, y: Any) -> Any:
     near_pole = 0.5 * (math.log(2) - ops.log(y))
     result = ops.select((x > limit) | (y > limit), far, 0.25 * ops.log1p(ratio))
     result = ops.select((x == 1) & (y < 1 / limit), near_pole, result)
-    return ops.select(_is_infinite(x, y), full_like(x, 0), result)
-
-
-def _imag_of_arctanh(x: Any, y: Any) -> Any:
-    limit = full_like(x, square_limit(x))
-    near, height = ops.min(x, limit), ops.min(y, limit)
-    angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
-    return ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
+    return ops.select((x == math.inf) | (y == math.inf), full_like(x, 0), result)
 
 
 def arctan(z: Any) -> Any:

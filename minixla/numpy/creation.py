@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, host_array, not_a_value
-from minixla.numpy import elementwise, joining, operands
-from minixla.numpy.manipulation import astype, broadcast_to, expand_dims, moveaxis, reshape
+from minixla.numpy import operands
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -27,15 +27,11 @@ def array(
 ) -> Any:
     """An array made of an array, a number, or nested lists of these.
 
-    Args:
-        object: what it is made of.
-        dtype: the result's; default: that of `object`, or what its members have in common.
-        copy: has no effect, for arrays do not change.
-        order: has no effect.
-        ndmin: how many dimensions the result has at least; new ones come first.
+    Its dtype is by default what the members have in common. It has at least `ndmin` dimensions; new
+    ones come first. `copy` and `order` have no effect, for arrays do not change.
 
     Raises:
-        ShapeError: it is something else, or the lists are ragged.
+        ShapeError: it is made of something else, or the lists are ragged.
         IntegerRangeError: a Python number does not fit `dtype`.
     """
     kind = None if dtype is None else requested_type(dtype, "array")
@@ -49,8 +45,8 @@ def array(
     source = lifted(result)
     if kind is not None:
         is_pred = kind.kind == "pred"
-        source = astype(source, kind) if is_pred else lifted(convert(source, kind))
-    return expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
+        source = mnp.astype(source, kind) if is_pred else lifted(convert(source, kind))
+    return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
 def asarray(
@@ -61,23 +57,17 @@ def asarray(
 
 
 def _from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
-    leaves = _leaves(members)
+    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
+    leaves: list[Any] = []
+    waiting = [members]
+    while waiting:
+        each = waiting.pop()
+        found = waiting if isinstance(each, (list, tuple)) else leaves
+        found.extend(each if found is waiting else [each])
     if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
         return _host_array(members, leaves, kind)
     kind = common_type("array", *leaves) if kind is None else kind
-    return joining.stack([array(each, kind) for each in members])
-
-
-def _leaves(members: Sequence[Any]) -> list[Any]:
-    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
-    found, waiting = [], [members]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, (list, tuple)):
-            waiting.extend(each)
-        else:
-            found.append(each)
-    return found
+    return mnp.stack([array(each, kind) for each in members])
 
 
 def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
@@ -97,23 +87,17 @@ def _host_array(members: Any, leaves: Sequence[Any], kind: ElementType | None) -
         raise explain(ShapeError, "array", problem, [str(error)], advice) from error
 
 
-def _filled(
-    value: Any,
-    kind: ElementType,
-    sizes: tuple[int, ...],
-    subject: str = "full",
-    name: str = "fill_value",
-) -> Any:
+def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_value") -> Any:
     try:
-        return lifted(splat(value, Shape(kind, sizes)))
+        return lifted(splat(value, shape))
     except OverflowError:
-        host_array(value, Shape(kind, ()), subject, name)
+        host_array(value, Shape(shape.element_type), subject, name)
         raise
 
 
 def _of_number(name: str, number: int, shape: Any, dtype: Any) -> Any:
     kind = requested_type(dtype, name, operands.default_float())
-    return _filled(number, kind, static_sizes(shape, name))
+    return _filled(number, Shape(kind, static_sizes(shape, name)))
 
 
 def zeros(shape: Any, dtype: Any = None) -> Any:
@@ -136,57 +120,55 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     kind = requested_type(dtype, "full", operands.kind_of(fill_value, "full"))
     sizes = static_sizes(shape, "full")
     if isinstance(fill_value, (int, float, complex)):
-        result = _filled(fill_value, kind, sizes)
+        result = _filled(fill_value, Shape(kind, sizes))
     else:
-        result = broadcast_to(convert(fill_value, kind), sizes)
+        result = mnp.broadcast_to(convert(fill_value, kind), sizes)
     return result if dtype is not None else operands.keep_weak(result, fill_value)
 
 
-def _like(a: Any, dtype: Any, shape: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
+def _like(a: Any, dtype: Any, shape: Any, subject: str) -> Shape:
     if hasattr(a, "dtype") and hasattr(a, "shape"):
         own = Shape(requested_type(a.dtype, subject), a.shape)
     else:
         own = operand_shape(a, subject)
     kind = requested_type(dtype, subject, own.element_type)
-    return kind, own.dimensions if shape is None else static_sizes(shape, subject)
+    return Shape(kind, own.dimensions if shape is None else static_sizes(shape, subject))
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `a`, where these are not given."""
-    return _filled(0, *_like(a, dtype, shape, "zeros_like"))
+    """Zeros of the shape and dtype of `a`, or those given."""
+    return _filled(0, _like(a, dtype, shape, "zeros_like"))
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Ones of the shape and dtype of `a`, where these are not given."""
-    return _filled(1, *_like(a, dtype, shape, "ones_like"))
+    """Ones of the shape and dtype of `a`, or those given."""
+    return _filled(1, _like(a, dtype, shape, "ones_like"))
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `prototype`, where these are not given."""
-    return _filled(0, *_like(prototype, dtype, shape, "empty_like"))
+    """Zeros of the shape and dtype of `prototype`, or those given."""
+    return _filled(0, _like(prototype, dtype, shape, "empty_like"))
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """`fill_value` in the shape and dtype of `a`, where these are not given."""
-    kind, sizes = _like(a, dtype, shape, "full_like")
-    return full(sizes, fill_value, kind)
+    """`fill_value` in the shape and dtype of `a`, or those given."""
+    own = _like(a, dtype, shape, "full_like")
+    return full(own.dimensions, fill_value, own.element_type)
 
 
 def _numbers(subject: str, *bounds: Any) -> list[Any]:
     """Arguments that must be known, as Python or NumPy scalars."""
     found = []
+    advice = "Its bounds decide about its size: give Python numbers."
     for bound in bounds:
         if bound is None or isinstance(bound, (int, float)):
             found.append(bound)
             continue
         operand_shape(bound, subject)
-        value = operands.concrete(
-            bound, subject, "Its bounds decide about its size: give Python numbers."
-        )
+        value = operands.concrete(bound, subject, advice)
         if value.ndim or np.iscomplexobj(value):
-            problem = "a bound is not a real number"
-            advice = "Give real scalars."
-            raise explain(AttributeValueError, subject, problem, [f"given {bound!r}"], advice)
+            problem, given = "a bound is not a real number", [f"given {bound!r}"]
+            raise explain(AttributeValueError, subject, problem, given, "Give real scalars.")
         found.append(value[()])
     return found
 
@@ -206,17 +188,18 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     start, stop, step = _numbers("arange", start, stop, step)
     if stop is None:
         start, stop = 0, start
+    step = 1 if step is None else step
     if step == 0:
         raise explain(AttributeValueError, "arange", "step is 0", advice="Give another step.")
-    size = _steps(start, stop, 1 if step is None else step)
+    size = _steps(start, stop, step)
     work = element_type("f32") if kind.is_float and kind.bits < 32 else kind
     if kind.kind == "pred":
         return lifted(np.arange(start, stop, step).astype(np.bool_))
     counted = ops.iota(Shape(work, (size,)), 0)
-    if step is not None and step != 1:
-        counted = counted * _filled(step, work, (), "arange", "step")
+    if step != 1:
+        counted = counted * _filled(step, Shape(work), "arange", "step")
     if start != 0:
-        counted = counted + _filled(start, work, (), "arange", "start")
+        counted = counted + _filled(start, Shape(work), "arange", "start")
     return lifted(convert(counted, kind))
 
 
@@ -225,9 +208,8 @@ def _steps(start: Any, stop: Any, step: Any) -> int:
     try:
         return max(0, math.ceil((stop - start) / step))
     except (OverflowError, ValueError) as error:
-        problem = "a bound is not finite, or far too large"
+        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
         given = [f"start = {start}, stop = {stop}, step = {step}"]
-        advice = "Give finite numbers."
         raise explain(AttributeValueError, "arange", problem, given, advice) from error
 
 
@@ -242,17 +224,8 @@ def linspace(
 ) -> Any:
     """`num` numbers evenly from `start` to `stop`, which is the last unless `endpoint` is False.
 
-    Args:
-        start: an array.
-        stop: an array, which broadcasts with `start`.
-        num: how many.
-        endpoint: whether `stop` is included.
-        retstep: whether to return the distance too.
-        dtype: the result's; default: the inputs', at least float.
-        axis: where the new axis is in the result.
-
-    Raises:
-        AttributeValueError: `num` is negative.
+    Arrays in their place broadcast, and the numbers are along the new `axis`. With `retstep` the
+    distance is returned, too.
     """
     count = operands.static_size(num, "linspace", "num")
     default = inexact_type(common_type("linspace", start, stop))
@@ -260,16 +233,11 @@ def linspace(
     work = inexact_type(kind)
     sizes = operators.broadcast_shapes([np.shape(start), np.shape(stop)], "linspace")
     place = operands.axis_of(axis, len(sizes) + 1, "linspace")
-    first, last = (
-        expand_dims(broadcast_to(convert(each, work), sizes), place) for each in (start, stop)
-    )
+    bounds = [mnp.broadcast_to(convert(each, work), sizes) for each in (start, stop)]
+    first, last = (mnp.expand_dims(each, place) for each in bounds)
     gaps = count - 1 if endpoint else count
-    points = _interpolated(first, last, count, gaps, place) if count else None
-    if points is None:
-        points = zeros((*sizes[:place], 0, *sizes[place:]), work)
-    if kind.is_integer:
-        points = ops.floor(points)
-    result = lifted(convert(points, kind))
+    points = _interpolated(first, last, count, gaps, place)
+    result = lifted(convert(ops.floor(points) if kind.is_integer else points, kind))
     if not retstep:
         return result
     if gaps > 0:
@@ -279,11 +247,11 @@ def linspace(
 
 def _interpolated(first: Any, last: Any, count: int, gaps: int, place: int) -> Any:
     """`count` points from `first` towards `last`, which is `gaps` steps away."""
-    if count == 1:
-        return first
+    if count < 2:
+        return ops.slice_in_dim(first, 0, count, place)
+    kind = operands.kind_of(first)
     spread = [gaps if at == place else 1 for at in range(first.ndim)]
-    parts = ops.iota(Shape(operands.kind_of(first).real, (gaps,)), 0) / gaps
-    parts = reshape(convert(parts, operands.kind_of(first)), spread)
+    parts = mnp.reshape(convert(ops.iota(Shape(kind.real, (gaps,)), 0) / gaps, kind), spread)
     points = first * (1 - parts) + last * parts
     # The last point is exact, whatever rounding does to the others.
     return ops.concat_in_dim([points, last], place) if count > gaps else points
@@ -299,8 +267,8 @@ def logspace(
     axis: int = 0,
 ) -> Any:
     """`base` to the power of `num` numbers evenly from `start` to `stop`."""
-    powers = elementwise.power(base, linspace(start, stop, num, endpoint, False, None, axis))
-    return powers if dtype is None else astype(powers, dtype)
+    powers = mnp.power(base, linspace(start, stop, num, endpoint, False, None, axis))
+    return powers if dtype is None else mnp.astype(powers, dtype)
 
 
 def geomspace(
@@ -308,38 +276,29 @@ def geomspace(
 ) -> Any:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
     kind = inexact_type(common_type("geomspace", start, stop))
-    signs = elementwise.sign(astype(start, kind))
-    first, last = (elementwise.log10(each / signs) for each in (start, stop))
-    result = moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
-    return result if dtype is None else astype(result, dtype)
+    signs = mnp.sign(mnp.astype(start, kind))
+    first, last = (mnp.log10(each / signs) for each in (start, stop))
+    result = mnp.moveaxis(signs * logspace(first, last, num, endpoint), 0, axis)
+    return result if dtype is None else mnp.astype(result, dtype)
 
 
 _NO_VECTOR = "an argument is not a vector"
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate arrays of a grid, one for each vector.
+    """Coordinate arrays of a grid, one for each vector (or scalar).
 
-    Args:
-        xi: vectors (or scalars).
-        copy: has no effect.
-        sparse: whether an array has size 1 in the dimensions of the others.
-        indexing: "ij" gives the vectors' dimensions in order, "xy" exchanges the first two.
-
-    Raises:
-        AttributeValueError: `indexing` is something else.
-        ShapeError: an array has more than one dimension.
+    Where `sparse`, each has size 1 in the dimensions of the others. With indexing "ij" the
+    dimensions are the vectors' in order; "xy" exchanges the first two. `copy` has no effect.
     """
     operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
-    vectors = [reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
-    counts = [
-        operands.shape_of_rank(x, (1,), "meshgrid", "Give vectors.", _NO_VECTOR).size
-        for x in vectors
-    ]
+    vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
+    for each in vectors:
+        operands.shape_of_rank(each, (1,), "meshgrid", "Give vectors.", _NO_VECTOR)
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
         places[:2] = 1, 0
-    sizes = [1 if sparse else counts[place] for place in places]
+    sizes = [1 if sparse else vectors[place].size for place in places]
     return [_along(x, place, sizes) for x, place in zip(vectors, places, strict=True)]
 
 
@@ -353,19 +312,17 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The index of each element along each dimension of an array of sizes `dimensions`.
 
-    Returns:
-        One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
-        that broadcast together.
+    They are one array of shape (number of dimensions, *dimensions); with `sparse` a tuple of
+    arrays that broadcast together.
     """
     sizes = static_sizes(tuple(dimensions), "indices")
     kind = requested_type(dtype, "indices", operands.default_int())
     if sparse:
-        vectors = [ops.iota(Shape(kind, (size,)), 0) for size in sizes]
-        return tuple([_along(v, at, [1] * len(sizes)) for at, v in enumerate(vectors)])
-    if not sizes:
-        return zeros((0,), kind)
-
-    return joining.stack([ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))])
+        return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
+    places = range(len(sizes))
+    return (
+        mnp.stack([ops.iota(Shape(kind, sizes), at) for at in places]) if sizes else zeros(0, kind)
+    )
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:

@@ -16,30 +16,16 @@ from minixla.core.tracing import weak_type_of
 from minixla.numpy import creation
 from minixla.numpy.operands import operand_shape
 
-pi = math.pi
-e = math.e
+pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
 euler_gamma = float(np.euler_gamma)
-inf = math.inf
-nan = math.nan
-newaxis = None
 
-dtype = np.dtype
-generic = np.generic
-number = np.number
-integer = np.integer
-signedinteger = np.signedinteger
-unsignedinteger = np.unsignedinteger
-inexact = np.inexact
-floating = np.floating
-complexfloating = np.complexfloating
+dtype, generic, number, integer, inexact = np.dtype, np.generic, np.number, np.integer, np.inexact
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+floating, complexfloating = np.floating, np.complexfloating
 
 
 class ScalarType:
-    """An element type under NumPy's name: takes the place of a dtype, and converts when called.
-
-    Attributes:
-        dtype: the NumPy dtype.
-    """
+    """An element type under NumPy's name: stands for its `dtype`, and converts when called."""
 
     __slots__ = ("__name__", "dtype")
 
@@ -62,35 +48,18 @@ class ScalarType:
 
 
 bool_ = ScalarType("bool")
-int2 = ScalarType("int2")
-int4 = ScalarType("int4")
-int8 = ScalarType("int8")
-int16 = ScalarType("int16")
-int32 = ScalarType("int32")
-int64 = ScalarType("int64")
-uint2 = ScalarType("uint2")
-uint4 = ScalarType("uint4")
-uint8 = ScalarType("uint8")
-uint16 = ScalarType("uint16")
-uint32 = ScalarType("uint32")
-uint64 = ScalarType("uint64")
-float4_e2m1fn = ScalarType("float4_e2m1fn")
-float6_e2m3fn = ScalarType("float6_e2m3fn")
-float6_e3m2fn = ScalarType("float6_e3m2fn")
-float8_e3m4 = ScalarType("float8_e3m4")
-float8_e4m3 = ScalarType("float8_e4m3")
-float8_e4m3b11fnuz = ScalarType("float8_e4m3b11fnuz")
-float8_e4m3fn = ScalarType("float8_e4m3fn")
-float8_e4m3fnuz = ScalarType("float8_e4m3fnuz")
-float8_e5m2 = ScalarType("float8_e5m2")
-float8_e5m2fnuz = ScalarType("float8_e5m2fnuz")
-float8_e8m0fnu = ScalarType("float8_e8m0fnu")
-bfloat16 = ScalarType("bfloat16")
-float16 = ScalarType("float16")
-float32 = ScalarType("float32")
-float64 = ScalarType("float64")
-complex64 = ScalarType("complex64")
-complex128 = ScalarType("complex128")
+int2, int4, int8 = map(ScalarType, ("int2", "int4", "int8"))
+int16, int32, int64 = map(ScalarType, ("int16", "int32", "int64"))
+uint2, uint4, uint8 = map(ScalarType, ("uint2", "uint4", "uint8"))
+uint16, uint32, uint64 = map(ScalarType, ("uint16", "uint32", "uint64"))
+float4_e2m1fn, float6_e2m3fn = map(ScalarType, ("float4_e2m1fn", "float6_e2m3fn"))
+float6_e3m2fn, float8_e3m4 = map(ScalarType, ("float6_e3m2fn", "float8_e3m4"))
+float8_e4m3, float8_e4m3b11fnuz = map(ScalarType, ("float8_e4m3", "float8_e4m3b11fnuz"))
+float8_e4m3fn, float8_e4m3fnuz = map(ScalarType, ("float8_e4m3fn", "float8_e4m3fnuz"))
+float8_e5m2, float8_e5m2fnuz = map(ScalarType, ("float8_e5m2", "float8_e5m2fnuz"))
+float8_e8m0fnu, bfloat16 = map(ScalarType, ("float8_e8m0fnu", "bfloat16"))
+float16, float32, float64 = map(ScalarType, ("float16", "float32", "float64"))
+complex64, complex128 = map(ScalarType, ("complex64", "complex128"))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 
@@ -108,11 +77,7 @@ def _type_of(value: Any) -> tuple[ElementType, bool]:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype that arrays, scalars and dtypes have in common, by JAX's rules.
-
-    Raises:
-        ShapeError: there is none, or no argument is given.
-    """
+    """The dtype that arrays, scalars and dtypes have in common, by JAX's rules."""
     if not arrays_and_dtypes:
         raise explain(ShapeError, "result_type", "no argument is given", advice="Give one or more.")
     kind, _ = promotion.result_type([_type_of(each) for each in arrays_and_dtypes])
@@ -124,10 +89,19 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
 
 
+_ARRAY_API_KINDS = {
+    "bool": ("pred",),
+    "signed integer": ("signed",),
+    "unsigned integer": ("unsigned",),
+    "integral": ("signed", "unsigned"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("signed", "unsigned", "float", "complex"),
+}
 _KINDS: dict[Any, tuple[str, ...]] = {
-    np.generic: ("pred", "signed", "unsigned", "float", "complex"),
-    np.number: ("signed", "unsigned", "float", "complex"),
-    np.integer: ("signed", "unsigned"),
+    np.generic: ("pred", *_ARRAY_API_KINDS["numeric"]),
+    np.number: _ARRAY_API_KINDS["numeric"],
+    np.integer: _ARRAY_API_KINDS["integral"],
     np.signedinteger: ("signed",),
     np.unsignedinteger: ("unsigned",),
     np.inexact: ("float", "complex"),
@@ -147,17 +121,6 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     if kinds is None:
         return np.dtype(arg1) == np.dtype(arg2)
     return _element_type(np.dtype(arg1)).kind in kinds
-
-
-_ARRAY_API_KINDS = {
-    "bool": ("pred",),
-    "signed integer": ("signed",),
-    "unsigned integer": ("unsigned",),
-    "integral": ("signed", "unsigned"),
-    "real floating": ("float",),
-    "complex floating": ("complex",),
-    "numeric": ("signed", "unsigned", "float", "complex"),
-}
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -7,20 +7,12 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.tracing import weak_type_of
-from minixla.numpy import matrices
-from minixla.numpy.manipulation import reshape, transpose
-from minixla.numpy.operands import (
-    common_type,
-    lifted,
-    marked,
-    operand_shape,
-    refuse_out,
-    requested_type,
-    widened,
-)
+from minixla.numpy import operands as parameters
+from minixla.numpy.operands import common_type, kind_of, lifted, marked, operand_shape, widened
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.computations import sum_over
 
@@ -49,27 +41,24 @@ def einsum(
         optimize: how the order of pairs is found; see opt_einsum.
         precision: see `minixla_ops.dot_general`.
         preferred_element_type: the type to accumulate in and return.
-
-    Raises:
-        AttributeValueError: the subscripts do not fit the operands.
     """
-    refuse_out("einsum", out)
+    parameters.refuse_out("einsum", out)
     text, arrays = _spelled_out(subscripts, operands)
     shapes = tuple([operand_shape(each, "einsum").dimensions for each in arrays])
     kind = common_type("einsum", *arrays)
     weak = all(map(weak_type_of, arrays)) and preferred_element_type is None
-    wanted = kind
-    if preferred_element_type is not None:
-        wanted = requested_type(preferred_element_type, "einsum")
+    wanted = parameters.requested_type(preferred_element_type, "einsum", kind)
     values = [lifted(convert(each, kind)) for each in arrays]
     for places, summed, step in _steps(text, shapes, _hashable(optimize)):
         inputs, output = step.split("->")
         taken = [values.pop(place) for place in places]
-        names = inputs.split(",")
+
         if len(taken) == 1:
-            values.append(_single(taken[0], names[0], output))
+            x, name = _without_repeats(taken[0], inputs)
+            x, name = _summed(x, name, set(name) - set(output))
+            values.append(_arranged(x, name, output))
         else:
-            values.append(_pair(taken, names, output, summed, precision, wanted))
+            values.append(_pair(taken, inputs.split(","), output, summed, precision, wanted))
     return marked(lifted(convert(values[0], wanted)), weak)
 
 
@@ -86,13 +75,14 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
     try:
         text, arrays = convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
-        raise explain(
-            AttributeValueError,
-            "einsum",
-            "the subscripts are no text, and not what stands between operands and lists of axes",
-            [f"subscripts of type {type(subscripts).__name__}", str(error)],
-            'Give "ij,jk->ik" and the operands, or each operand followed by a list of integers.',
-        ) from error
+        problem = (
+            "the subscripts are no text, and not what stands between operands and lists of axes"
+        )
+        given = [f"subscripts of type {type(subscripts).__name__}", str(error)]
+        advice = (
+            'Give "ij,jk->ik" and the operands, or each operand followed by a list of integers.'
+        )
+        raise explain(AttributeValueError, "einsum", problem, given, advice) from error
     return text, list(arrays)
 
 
@@ -108,12 +98,14 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
     # Late, for it takes some 30 ms to import.
     from opt_einsum import contract_path
 
-    if optimize is False:
-        optimize = [(0, 1)] * (len(shapes) - 1) or [(0,)]
+    optimize = _path(optimize, len(shapes))
+    how: Any = {
+        "shapes": True,
+        "optimize": "optimal" if optimize is True else optimize,
+        "einsum_call": True,
+    }
     try:
-        _, found = contract_path(
-            text, *shapes, shapes=True, optimize=_path(optimize), einsum_call=True
-        )
+        _, found = contract_path(text, *shapes, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
         operands = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
@@ -128,10 +120,11 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tup
     return steps
 
 
-def _path(optimize: Any) -> Any:
-    if optimize is True:
-        return "optimal"
-    return list(optimize) if isinstance(optimize, tuple) else optimize
+def _path(optimize: Any, count: int) -> Any:
+    """What opt_einsum calls a path for `count` operands."""
+    if optimize is False:
+        return [(0, 1)] * (count - 1) or [(0,)]
+    return "optimal" if optimize is True else optimize
 
 
 def einsum_path(
@@ -145,7 +138,9 @@ def einsum_path(
     shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
     if optimize is False:
         optimize = [(0, 1)] * (len(shapes) - 1)
-    return contract_path(text, *shapes, shapes=True, optimize=_path(optimize))
+    return contract_path(
+        text, *shapes, shapes=True, optimize="optimal" if optimize is True else optimize
+    )
 
 
 def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
@@ -153,8 +148,7 @@ def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
     places = [at for at, name in enumerate(names) if name in dropped]
     if not places:
         return x, names
-    kind = operand_shape(x, "einsum").element_type
-    total = convert(sum_over(convert(x, widened(kind)), places), kind)
+    total = convert(sum_over(convert(x, widened(kind_of(x))), places), kind_of(x))
     return total, "".join([name for name in names if name not in dropped])
 
 
@@ -163,47 +157,32 @@ def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
     for name, count in Counter(names).items():
         for _ in range(count - 1):
             first, second = [at for at, each in enumerate(names) if each == name][:2]
-            x = matrices.diagonal(x, 0, first, second)
+            x = mnp.diagonal(x, 0, first, second)
             names = "".join([each for at, each in enumerate(names) if at not in (first, second)])
             names += name
     return x, names
 
 
 def _arranged(x: Any, names: str, output: str) -> Any:
-    return transpose(x, [names.index(name) for name in output])
-
-
-def _single(x: Any, names: str, output: str) -> Any:
-    x, names = _without_repeats(x, names)
-    x, names = _summed(x, names, set(names) - set(output))
-    return _arranged(x, names, output)
+    return mnp.transpose(x, [names.index(name) for name in output])
 
 
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
     """`x` without axes of size 1 that the other operand has in full."""
-    dimensions = operand_shape(x, "einsum").dimensions
-    kept = [at for at, name in enumerate(names) if dimensions[at] != 1 or sizes.get(name, 1) == 1]
+    kept = [at for at, name in enumerate(names) if x.shape[at] != 1 or sizes.get(name, 1) == 1]
     if len(kept) == len(names):
         return x, names
-    return reshape(x, [dimensions[at] for at in kept]), "".join([names[at] for at in kept])
-
-
-def _sizes(x: Any, names: str) -> dict[str, int]:
-    return dict(zip(names, operand_shape(x, "einsum").dimensions, strict=True))
+    return mnp.reshape(x, [x.shape[at] for at in kept]), "".join([names[at] for at in kept])
 
 
 def _pair(
-    operands: Sequence[Any],
-    names: Sequence[str],
-    output: str,
-    summed: frozenset[str],
-    precision: Any,
-    wanted: Any,
+    operands: Sequence[Any], names: Any, output: str, summed: Any, precision: Any, wanted: Any
 ) -> Any:
     (lhs, lhs_names), (rhs, rhs_names) = map(_without_repeats, operands, names)
-    both = _sizes(lhs, lhs_names), _sizes(rhs, rhs_names)
-    lhs, lhs_names = _stretched_away(lhs, lhs_names, both[1])
-    rhs, rhs_names = _stretched_away(rhs, rhs_names, both[0])
+    lhs_sizes = dict(zip(lhs_names, lhs.shape, strict=True))
+    rhs_sizes = dict(zip(rhs_names, rhs.shape, strict=True))
+    lhs, lhs_names = _stretched_away(lhs, lhs_names, rhs_sizes)
+    rhs, rhs_names = _stretched_away(rhs, rhs_names, lhs_sizes)
     lhs, lhs_names = _summed(lhs, lhs_names, summed - set(rhs_names))
     rhs, rhs_names = _summed(rhs, rhs_names, summed - set(lhs_names))
     contracting = [name for name in lhs_names if name in summed]
@@ -219,11 +198,6 @@ def _pair(
         for each in (lhs_names, rhs_names)
     ]
     own = common_type("einsum", lhs, rhs)
-    product = ops.dot_general(
-        convert(lhs, own),
-        convert(rhs, own),
-        ops.DotDimensionNumbers(*numbers),
-        precision,
-        None if wanted is own else wanted,
-    )
+    lhs, rhs, kind = convert(lhs, own), convert(rhs, own), None if wanted is own else wanted
+    product = ops.dot_general(lhs, rhs, ops.DotDimensionNumbers(*numbers), precision, kind)
     return _arranged(product, "".join(batch) + "".join(free), output)

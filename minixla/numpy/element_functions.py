@@ -14,16 +14,8 @@ from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import ShapeError, explain
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
-from minixla.numpy.operands import (
-    inexact_operand,
-    keep_weak,
-    kind_of,
-    lifted,
-    marked,
-    operand_shape,
-    promoted,
-)
-from minixla_ops.elementwise.operators import Adjustment, convert
+from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
+from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.vocabulary.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
@@ -91,77 +83,67 @@ def family(
 def offered(
     namespace: dict[str, Any], also: Sequence[str] = (), hidden: Sequence[str] = ()
 ) -> list[str]:
-    """The names that a package offers, which stars have imported from its modules.
+    """The names that a package offers, which stars have imported from its modules, and `also`.
 
-    They begin with no underscore, and name what the modules define themselves, numbers, None or
-    dtypes. What the modules have imported is taken out of the namespace.
-
-    Args:
-        namespace: the package's.
-        also: names of what is defined elsewhere.
-        hidden: modules that hold nothing for users.
+    They begin with no underscore, and name what the modules define themselves (but the `hidden`
+    ones, which hold nothing for users), numbers, None or dtypes. What the modules have imported is
+    taken out of the namespace.
     """
     package = namespace["__name__"]
-    found = [
-        name
-        for name, value in namespace.items()
-        if name in also or (not name.startswith("_") and _is_of(package, value, hidden))
-    ]
-    for name in {*namespace} - {*found}:
+    helpers = [f"{package}.{each}" for each in hidden]
+
+    def is_own(value: Any) -> bool:
+        home = getattr(value, "__module__", "numpy") or ""
+        is_here = home in ("numpy", package) or home.startswith(f"{package}.")
+        return is_here and home not in helpers and not isinstance(value, ModuleType)
+
+    public = [(name, value) for name, value in namespace.items() if not name.startswith("_")]
+    found = [name for name, value in public if name in also or is_own(value)]
+    for name in {name for name, _ in public} - {*found}:
         # The import system put submodules there.
-        if not name.startswith("_") and f"{package}.{name}" not in sys.modules:
+        if f"{package}.{name}" not in sys.modules:
             del namespace[name]
     return found
 
 
-def _is_of(package: str, value: Any, hidden: Sequence[str]) -> bool:
-    home = None if isinstance(value, ModuleType) else getattr(value, "__module__", "numpy")
-    if home is None or home in ("numpy", package):
-        return home is not None
-    return home.startswith(f"{package}.") and home.removeprefix(f"{package}.") not in hidden
-
-
-def of_one_operand(name: str, function: Callable[[Any], Any], text: str) -> Any:
+def of_one(name: str, function: Callable[[Any], Any], text: str) -> Any:
     """The function of an array that gives any array or number to `function`."""
 
-    def of_one(x: Any, /) -> Any:
+    def public(x: Any, /) -> Any:
         operand_shape(x, name)
         return lifted(function(x))
 
-    return named(of_one, name, text)
+    return named(public, name, text)
 
 
-def of_two_operands(name: str, function: Callable[[Any, Any], Any], text: str) -> Any:
+def of_two(name: str, function: Callable[[Any, Any], Any], text: str) -> Any:
     """The function of two operands that an operator is."""
 
-    def of_two(x1: Any, x2: Any, /) -> Any:
+    def public(x1: Any, x2: Any, /) -> Any:
         try:
             return function(x1, x2)
         except Exception as error:
             hide_frames(error)
             raise
 
-    return named(of_two, name, text)
+    return named(public, name, text)
 
 
 def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[Function], Any]:
     """Makes a function of two arrays of one shape and element type one of any two operands.
 
-    Args:
-        adjust: makes of the operands' common type that of the arrays; None leaves it.
-        is_real: whether complex numbers are refused.
+    `adjust` makes of their common type that of the arrays; where `is_real`, it must not be complex.
     """
 
     def made(function: Function) -> Any:
         @wraps(function)
-        def of_two(x1: Any, x2: Any, /) -> Any:
-            name = function.__name__
-            operands, kind, weak = promoted(name, (x1, x2), adjust)
+        def public(x1: Any, x2: Any, /) -> Any:
+            operands, kind, weak = promoted(function.__name__, (x1, x2), adjust)
             if is_real:
-                refuse_complex(name, kind)
+                refuse_complex(function.__name__, kind)
             return marked(function(*operands), weak)
 
-        return of_two
+        return public
 
     return made
 
@@ -224,24 +206,21 @@ def transforms() -> Any:
 
 
 def with_derivatives(function: Function, *derivatives: Function) -> Function:
-    """`function` with derivatives of its own.
+    """`function` of arrays with derivatives of its own.
 
-    Args:
-        function: of one array or several.
-        derivatives: for each operand a function of the result and the operands.
+    There is one for each operand, a function of the result and the operands.
     """
+
+    def rule(derivative: Function) -> Function:
+        return lambda tangent, result, *operands: tangent * derivative(result, *operands)
 
     @cache
     def made() -> Any:
         custom = transforms().custom_jvp(function)
-        custom.defjvps(*[_rule(each) for each in derivatives])
+        custom.defjvps(*map(rule, derivatives))
         return custom
 
     return lambda *operands: made()(*operands)
-
-
-def _rule(derivative: Function) -> Function:
-    return lambda tangent, result, *operands: tangent * derivative(result, *operands)
 
 
 def root(x: Any) -> Any:

@@ -12,19 +12,20 @@ from typing import Any
 
 import ml_dtypes
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program
-from minixla.numpy import complex_functions, logic, operands
+from minixla.numpy import complex_functions, operands
 from minixla.numpy.element_functions import (
     by_parts,
     in_f32,
     named,
     of_inexact,
-    of_one_operand,
+    of_one,
     of_promoted,
-    of_two_operands,
+    of_two,
     refuse_complex,
     with_derivatives,
 )
@@ -35,38 +36,36 @@ from minixla_ops.vocabulary import shorthand
 
 # Operators.
 
-add = of_two_operands("add", operators.add, "The sum; of booleans, their or.")
-subtract = of_two_operands("subtract", operators.subtract, "The difference.")
-multiply = of_two_operands("multiply", operators.multiply, "The product; of booleans, their and.")
-divide = true_divide = of_two_operands(
-    "divide", operators.divide, "The quotient; of integers a float."
-)
-floor_divide = of_two_operands("floor_divide", operators.floor_divide, "The quotient rounded down.")
-remainder = mod = of_two_operands(
+add = of_two("add", operators.add, "The sum; of booleans, their or.")
+subtract = of_two("subtract", operators.subtract, "The difference.")
+multiply = of_two("multiply", operators.multiply, "The product; of booleans, their and.")
+divide = true_divide = of_two("divide", operators.divide, "The quotient; of integers a float.")
+floor_divide = of_two("floor_divide", operators.floor_divide, "The quotient rounded down.")
+remainder = mod = of_two(
     "remainder", operators.remainder, "What floor_divide leaves, with the sign of x2."
 )
-power = pow = of_two_operands(
+power = pow = of_two(
     "power", operators.power, "x1 to the power of x2; a known integer x2 means repeated products."
 )
-bitwise_and = of_two_operands("bitwise_and", operators.bitwise_and, "The and of each bit.")
-bitwise_or = of_two_operands("bitwise_or", operators.bitwise_or, "The or of each bit.")
-bitwise_xor = of_two_operands("bitwise_xor", operators.bitwise_xor, "The exclusive or of each bit.")
-left_shift = bitwise_left_shift = of_two_operands(
+bitwise_and = of_two("bitwise_and", operators.bitwise_and, "The and of each bit.")
+bitwise_or = of_two("bitwise_or", operators.bitwise_or, "The or of each bit.")
+bitwise_xor = of_two("bitwise_xor", operators.bitwise_xor, "The exclusive or of each bit.")
+left_shift = bitwise_left_shift = of_two(
     "left_shift", operators.left_shift, "The bits of x1 moved up by x2 places."
 )
-right_shift = bitwise_right_shift = of_two_operands(
+right_shift = bitwise_right_shift = of_two(
     "right_shift", operators.right_shift, "The bits of x1 moved down by x2 places; the sign stays."
 )
-maximum = of_two_operands("maximum", operators.promoting(binary.Max()), "The greater; NaN wins.")
-minimum = of_two_operands("minimum", operators.promoting(binary.Min()), "The smaller; NaN wins.")
-divmod = of_two_operands("divmod", operators.divmod, "The pair of `floor_divide` and `remainder`.")
+maximum = of_two("maximum", operators.promoting(binary.Max()), "The greater; NaN wins.")
+minimum = of_two("minimum", operators.promoting(binary.Min()), "The smaller; NaN wins.")
+divmod = of_two("divmod", operators.divmod, "The pair of `floor_divide` and `remainder`.")
 
-negative = of_one_operand("negative", operators.negative, "The number with the other sign.")
-positive = of_one_operand("positive", operators.positive, "The number itself.")
-absolute = abs = of_one_operand(
+negative = of_one("negative", operators.negative, "The number with the other sign.")
+positive = of_one("positive", operators.positive, "The number itself.")
+absolute = abs = of_one(
     "absolute", operators.absolute, "The absolute value, of complex numbers too."
 )
-bitwise_not = invert = bitwise_invert = of_one_operand(
+bitwise_not = invert = bitwise_invert = of_one(
     "bitwise_not", operators.bitwise_not, "Each bit the other way."
 )
 
@@ -109,20 +108,16 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 @one_program()
 @of_promoted(inexact_type, is_real=True)
 def hypot(x1: Any, x2: Any, /) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
+    """sqrt(x1**2 + x2**2) of reals, without overflow on the way; its derivative at 0, 0 is 0."""
     return _hypot(x1, x2)
 
 
 def _root_of_squares(x: Any, y: Any) -> Any:
     x, y = ops.abs(x), ops.abs(y)
-    is_infinite = (x == math.inf) | (y == math.inf)
     large, small = ops.max(x, y), ops.min(x, y)
     ratio = small / ops.select(large == 0, shorthand.ones_like(large), large)
     result = ops.select(large == 0, large, large * ops.sqrt(1 + ratio * ratio))
+    is_infinite = (x == math.inf) | (y == math.inf)
     return ops.select(is_infinite, shorthand.full_like(result, math.inf), result)
 
 
@@ -149,23 +144,16 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 @of_promoted(inexact_type, is_real=True)
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """x1 with the sign of x2.
-
-    Raises:
-        ShapeError: the operands are complex.
-    """
+    """x1 with the sign of x2, which are not complex."""
     size = ops.abs(x1)
-    return ops.select(logic.signbit(x2), -size, size)
+    return ops.select(mnp.signbit(x2), -size, size)
 
 
 def bitwise_count(x: Any, /) -> Any:
     """How many bits of the absolute value are 1, as u8."""
-    kind = numeric_type(kind_of(x, "bitwise_count"))
-    count = ops.population_count(operators.absolute(lifted(convert(x, kind))))
-    return ops.convert_element_type(count, "u8")
+    number = convert(x, numeric_type(kind_of(x, "bitwise_count")))
+    return ops.convert_element_type(ops.population_count(absolute(number)), "u8")
 
-
-# Exponentials.
 
 exp = of_inexact("exp", ops.exp, "e to the power of x.")
 expm1 = of_inexact("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
@@ -188,9 +176,9 @@ rad2deg = degrees = of_inexact(
 
 
 def _scaled_log(x: Any, factor: float) -> Any:
-    if kind_of(x).is_complex:
-        return complex_functions.scaled(ops.log(x), factor)
-    return in_f32(lambda x: ops.log(x) * factor, x)
+    is_complex = kind_of(x).is_complex
+    scaled = complex_functions.scaled if is_complex else lambda x, factor: x * factor
+    return in_f32(lambda x: scaled(ops.log(x), factor), x)
 
 
 log2 = of_inexact("log2", lambda x: _scaled_log(x, 1 / math.log(2)), "The logarithm to base 2.")
@@ -202,26 +190,22 @@ _complex_exp2 = with_derivatives(
 _complex_square = one_program()(with_derivatives(complex_functions.square, lambda result, z: z + z))
 
 
-def _exp2(x: Any) -> Any:
-    return _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x)
-
-
-exp2 = of_inexact("exp2", _exp2, "2 to the power of x.")
+exp2 = of_inexact(
+    "exp2",
+    lambda x: _complex_exp2(x) if kind_of(x).is_complex else ops.pow(shorthand.full_like(x, 2), x),
+    "2 to the power of x.",
+)
 
 
 def square(x: Any, /) -> Any:
-    """X * x."""
+    """The product x * x."""
     kind = numeric_type(kind_of(x, "square"))
     number = lifted(convert(x, kind))
     return keep_weak(_complex_square(number) if kind.is_complex else number * number, x)
 
 
 def fabs(x: Any, /) -> Any:
-    """The absolute value as a float.
-
-    Raises:
-        ShapeError: x is complex.
-    """
+    """The absolute value, as a float, of a number that is not complex."""
     refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
     return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
 
@@ -233,18 +217,14 @@ def sign(x: Any, /) -> Any:
     return keep_weak(ops.sign(lifted(x)), x)
 
 
-# Rounding.
-
-
 def _rounding(name: str, operation: Callable[[Any], Any], text: str) -> Any:
     """A function that leaves integers and booleans as they are."""
 
-    def of_one(x: Any, /) -> Any:
-        is_inexact = kind_of(x, name).is_inexact
-        x = lifted(x)
+    def public(x: Any, /) -> Any:
+        is_inexact, x = kind_of(x, name).is_inexact, lifted(x)
         return keep_weak(operation(x), x) if is_inexact else x
 
-    return named(of_one, name, text)
+    return named(public, name, text)
 
 
 floor = _rounding("floor", ops.floor, "The nearest integer that is not greater.")
@@ -266,13 +246,7 @@ def rint(x: Any, /) -> Any:
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` rounded to so many decimals, ties to even.
 
-    Args:
-        a: an array; integers stay as they are.
-        decimals: how many; negative ones round before the point.
-        out: not supported.
-
-    Raises:
-        AttributeValueError: integers with negative decimals.
+    Integers stay as they are. Negative decimals, which integers refuse, round before the point.
     """
     operands.refuse_out("round", out)
     kind = kind_of(a, "round")
@@ -300,8 +274,8 @@ def _rounded(x: Any, decimals: int) -> Any:
     scale, unscale = (ops.mul, ops.div) if decimals > 0 else (ops.div, ops.mul)
     scaled = scale(x, factor)
     # What overflows has no decimals.
-    is_whole = ops.abs(scaled) == math.inf
-    return ops.select(is_whole, x, unscale(ops.round_nearest_even(scaled), factor))
+    rounded = unscale(ops.round_nearest_even(scaled), factor)
+    return ops.select(ops.abs(scaled) == math.inf, x, rounded)
 
 
 def modf(x: Any, /) -> tuple[Any, Any]:
@@ -313,13 +287,10 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return keep_weak(fraction, x), keep_weak(trunc(number), x)
 
 
-# Parts of complex numbers.
-
-
 def real(val: Any, /) -> Any:
     """The real part."""
-    is_complex = kind_of(val, "real").is_complex
-    return keep_weak(ops.real(lifted(val)) if is_complex else lifted(val), val)
+    is_complex, number = kind_of(val, "real").is_complex, lifted(val)
+    return keep_weak(ops.real(number) if is_complex else number, val)
 
 
 def imag(val: Any, /) -> Any:
@@ -345,19 +316,11 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(result) if deg else result
 
 
-# Bounds.
-
-
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
-    """`arr` brought between `min` and `max`; None is no bound.
-
-    Raises:
-        ShapeError: an argument is complex.
-    """
-    for each in (arr, min, max):
-        if each is not None:
-            advice = "Clip the real and the imaginary part."
-            refuse_complex("clip", kind_of(each, "clip"), "complex numbers have no order", advice)
+    """`arr`, not complex, brought between `min` and `max`; None is no bound."""
+    advice = "Clip the real and the imaginary part."
+    for each in [each for each in (arr, min, max) if each is not None]:
+        refuse_complex("clip", kind_of(each, "clip"), "complex numbers have no order", advice)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 
@@ -365,17 +328,11 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """`x` with other numbers in place of NaN and infinities.
+    """`x` with other numbers in place of NaN and infinities; integers stay as they are.
 
-    Args:
-        x: an array; integers stay as they are.
-        copy: has no effect.
-        nan: in place of NaN.
-        posinf: in place of inf; default: the type's largest number.
-        neginf: in place of -inf; default: the type's least number.
+    `posinf` and `neginf` are the type's extreme numbers where not given; `copy` has no effect.
     """
-    kind = kind_of(x, "nan_to_num")
-    x = lifted(x)
+    kind, x = kind_of(x, "nan_to_num"), lifted(x)
     if not kind.is_inexact:
         return x
     limits = ml_dtypes.finfo(kind.real.dtype)
@@ -383,9 +340,9 @@ def nan_to_num(
     low = float(limits.min) if neginf is None else neginf
 
     def replaced(part: Any) -> Any:
-        rows = ((logic.isnan, nan), (logic.isposinf, high), (logic.isneginf, low))
+        rows = ((mnp.isnan, nan), (mnp.isposinf, high), (mnp.isneginf, low))
         for test, number in rows:
-            part = logic.where(test(part), convert(number, kind.real), part)
+            part = mnp.where(test(part), convert(number, kind.real), part)
         return part
 
     return keep_weak(by_parts(replaced, x), x)

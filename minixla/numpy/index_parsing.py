@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import minixla.numpy as mnp
 from minixla.core.errors import ConcretizationError, IndexingError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
-from minixla.numpy import creation
 from minixla.numpy.operands import concrete, operand_shape
 
 WHOLE = (None, None, None)
@@ -20,17 +20,13 @@ WHOLE = (None, None, None)
 
 def rejected(problem: str, index: Any, sizes: Sequence[int], advice: str) -> IndexingError:
     """The error for an index that does not fit an array of `sizes`."""
-    given = [f"the array has shape {tuple(sizes)}", f"index {_shown(index)}"]
-    return explain(IndexingError, "indexing", problem, given, advice)
+    return explain(IndexingError, "indexing", problem, _given(index, sizes), advice)
 
 
-def _shown(index: Any) -> str:
+def _given(index: Any, sizes: Sequence[int]) -> list[str]:
     members = index if isinstance(index, tuple) else (index,)
     texts = ["..." if each is Ellipsis else repr(each) for each in members]
-    return f"[{', '.join(texts)}]"[:200]
-
-
-# Static indices.
+    return [f"the array has shape {tuple(sizes)}", f"index [{', '.join(texts)}"[:205] + "]"]
 
 
 def static_key(index: Any) -> tuple[Any, ...] | None:
@@ -63,14 +59,13 @@ def _bound(value: Any) -> int | None:
     try:
         return operator.index(value)
     except (TypeError, ConcretizationError):
-        raise explain(
-            ConcretizationError,
-            "indexing",
-            "a bound of a slice is not an integer that is known when the function is traced",
-            [f"given {value!r}"],
+        problem = "a bound of a slice is not an integer that is known when the function is traced"
+        advice = (
             "The result's shape depends on it: use mx.ops.dynamic_slice, which takes a box of a "
-            "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask.",
-        ) from None
+            "fixed size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
+        )
+        given = [f"given {value!r}"]
+        raise explain(ConcretizationError, "indexing", problem, given, advice) from None
 
 
 class Box(NamedTuple):
@@ -87,11 +82,7 @@ class Box(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
-    """The box of an array of `sizes` that a `static_key` names.
-
-    Raises:
-        IndexingError: there are more indices than dimensions, or the dimension has size 0.
-    """
+    """The box of an array of `sizes` that a `static_key` names."""
     members = _expanded(key, sizes)
     boxes: list[tuple[int, int, int]] = []
     reversed_axes, result, clamped = [], [], False
@@ -101,8 +92,11 @@ def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
             continue
         size = sizes[len(boxes)]
         if isinstance(member, int):
-            at, is_inside = _clamped(member, size, key, sizes)
-            clamped |= not is_inside
+            if size == 0:
+                raise _nothing_to_take(key, sizes)
+            wanted = member + size if member < 0 else member
+            at = min(max(wanted, 0), size - 1)
+            clamped |= at != wanted
             boxes.append((at, at + 1, 1))
             continue
         if member[2] == 0:
@@ -124,24 +118,13 @@ def _nothing_to_take(index: Any, sizes: Sequence[int]) -> IndexingError:
     return rejected(problem, index, sizes, "Check for size 0 first.")
 
 
-def _clamped(index: int, size: int, key: Any, sizes: Sequence[int]) -> tuple[int, bool]:
-    if size == 0:
-        raise _nothing_to_take(key, sizes)
-    at = index + size if index < 0 else index
-    return min(max(at, 0), size - 1), 0 <= at < size
-
-
 def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """Index members with the ellipsis, and what is missing at the end, as whole slices."""
     consumed = sum(each is not None and each is not Ellipsis for each in members)
     missing = len(sizes) - consumed
     if missing < 0:
-        raise rejected(
-            f"there are {consumed} indices for {len(sizes)} dimensions",
-            tuple(members),
-            sizes,
-            "Give at most one index for each dimension.",
-        )
+        problem = f"there are {consumed} indices for {len(sizes)} dimensions"
+        raise rejected(problem, tuple(members), sizes, "Give at most one index for each dimension.")
     places = [at for at, each in enumerate(members) if each is Ellipsis]
     if len(places) > 1:
         raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")
@@ -153,31 +136,24 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
 
 
 class Entry(NamedTuple):
-    """One member of an index.
+    """One member of an index."""
 
-    Attributes:
-        kind: "new" (None), "slice", "scalar" (an integer or a value without dimensions) or
-            "array" (of integers).
-        value: (start, stop, step) of a slice, an int, or an array of integers.
-        axis: the operand's axis that it is for; None for "new".
-    """
-
+    #: "new" (None), "slice", "scalar" (an integer, or a value without dimensions) or "array".
     kind: str
+    #: (start, stop, step) of a slice, an int, or an array of integers.
     value: Any
-    axis: int | None
+    #: The operand's axis that it is for; -1 for "new".
+    axis: int
 
 
 class Parsed(NamedTuple):
-    """An index that holds values.
+    """An index that holds values."""
 
-    Attributes:
-        sizes: the shape to give the operand first: True and False index an axis of size 1 in it.
-        entries: one for each axis, and the new ones, in order.
-        is_contiguous: whether no slice, None or ... is between integers and arrays.
-    """
-
+    #: The shape to give the operand first: True and False index an axis of size 1 in it.
     sizes: tuple[int, ...]
+    #: One for each axis, and the new ones, in order.
     entries: list[Entry]
+    #: Whether no slice, None or ... is between integers and arrays.
     is_contiguous: bool
 
     @property
@@ -187,13 +163,9 @@ class Parsed(NamedTuple):
 
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
-    """The members of an index, one for each axis; masks become arrays of indices.
-
-    Raises:
-        IndexingError, ShapeError, ConcretizationError: it does not fit an array of `sizes`.
-    """
+    """The members of an index, one for each axis; masks become arrays of indices."""
     members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
-    shapes = [None if _is_basic(each) else _index_shape(each, index, sizes) for each in members]
+    shapes = [_index_shape(each, index, sizes) for each in members]
     plain: list[Any] = []
     for member, shape in zip(members, shapes, strict=True):
         is_axis = member is not None and member is not Ellipsis
@@ -207,7 +179,7 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
         count = missing if member is Ellipsis else 0 if member is None else _consumed(shape)
         taken, rest = rest[:count], rest[count:]
         if member is None:
-            entries.append(Entry("new", None, None))
+            entries.append(Entry("new", None, -1))
         elif shape is None:
             entries += [Entry("slice", _bounds(member), len(own) + at) for at in range(count)]
         else:
@@ -217,7 +189,9 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
             for at, (value, size) in enumerate(zip(values, taken, strict=True), len(own)):
                 if size == 0 and operand_shape(value, "indexing").size:
                     raise _nothing_to_take(index, sizes)
-                entries.append(_entry(value, at))
+                is_array = operand_shape(value, "indexing").rank
+                value = int(value) if isinstance(value, np.integer) else value
+                entries.append(Entry("array" if is_array else "scalar", value, at))
         own += taken
     places = [at for at, shape in enumerate(shapes) if shape is not None]
     is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
@@ -226,11 +200,8 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
 
 def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -> list[np.ndarray]:
     """Where a mask is true: an array of indices for each of its axes."""
-    advice = (
-        "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
-        "x * mask instead of x[mask]."
-    )
-    known = concrete(mask, "indexing", advice)
+    advice = "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
+    known = concrete(mask, "indexing", f"{advice}x * mask instead of x[mask].")
     if known.ndim == 0:
         return [np.zeros(int(known), np.int32)]
     if known.shape != tuple(taken):
@@ -238,16 +209,6 @@ def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -
         advice = "A mask must have the shape of the axes that it selects from."
         raise rejected(problem, index, sizes, advice)
     return list(np.nonzero(known))
-
-
-def _entry(value: Any, axis: int) -> Entry:
-    if operand_shape(value, "indexing").rank:
-        return Entry("array", value, axis)
-    return Entry("scalar", int(value) if isinstance(value, (int, np.integer)) else value, axis)
-
-
-def _is_basic(member: Any) -> bool:
-    return member is None or member is Ellipsis or isinstance(member, slice)
 
 
 def _consumed(shape: Shape | None) -> int:
@@ -260,7 +221,7 @@ def _as_array(member: Any) -> Any:
     if not isinstance(member, (list, tuple)):
         return member
     if _holds_values(member):
-        return creation.array(member)
+        return mnp.array(member)
     made = np.asarray(member)
     return made if made.size else made.astype(np.int32)
 
@@ -271,14 +232,16 @@ def _holds_values(members: Any) -> bool:
     return isinstance(members, Tracer) or hasattr(members, "aval")
 
 
-def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape:
+def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:
+    """The shape of a member that holds values; None of the others."""
+    if member is None or member is Ellipsis or isinstance(member, slice):
+        return None
     try:
         shape = operand_shape(member, "indexing")
     except ShapeError:
         shape = None
     if shape is None or shape.element_type.kind not in ("signed", "unsigned", "pred"):
         problem = f"{type(member).__name__ if shape is None else shape} is no index"
-        given = [f"the array has shape {tuple(sizes)}", f"index {_shown(index)}"]
         advice = "Indices are integers, slices, None, ..., and arrays of integers or booleans."
-        raise explain(ShapeError, "indexing", problem, given, advice)
+        raise explain(ShapeError, "indexing", problem, _given(index, sizes), advice)
     return shape

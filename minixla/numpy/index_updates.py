@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.numpy import creation, elementwise
+from minixla.numpy.element_functions import named
 from minixla.numpy.index_parsing import Box, box_of, parse_index, static_key
 from minixla.numpy.indexing import Plan, checked_mode, getitem, limits_of, plan_of
-from minixla.numpy.manipulation import broadcast_to, reshape
 from minixla.numpy.operands import common_type, keep_weak, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.indexing.index_numbers import ScatterDimensionNumbers
+from minixla_ops.vocabulary.shorthand import full_like
 
 Combine = Callable[[Any, Any], Any]
 
 
+@dataclass(slots=True, eq=False)
 class IndexUpdates:
     """`array.at`: indexing it gives an IndexUpdate."""
 
-    __slots__ = ("array",)
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    array: Any
 
     def __getitem__(self, index: Any) -> IndexUpdate:
         return IndexUpdate(self.array, index)
 
-    def __repr__(self) -> str:
-        return f"IndexUpdates({self.array!r})"
+
+def _replace(old: Any, new: Any) -> Any:
+    return new
 
 
+def _method(name: str, combine: Combine, text: str) -> Callable[..., Any]:
+    def update(self: IndexUpdate, values: Any, **options: Any) -> Any:
+        return _updated(self.array, self.index, values, combine, **options)
+
+    return named(update, name, text)
+
+
+@dataclass(slots=True, eq=False)
 class IndexUpdate:
     """`array.at[index]`: methods that return an updated array (JAX: jax.numpy.ndarray.at).
 
@@ -44,14 +53,8 @@ class IndexUpdate:
             takes the nearest element, "promise_in_bounds" says that there are none.
     """
 
-    __slots__ = ("array", "index")
-
-    def __init__(self, array: Any, index: Any) -> None:
-        self.array = array
-        self.index = index
-
-    def __repr__(self) -> str:
-        return f"IndexUpdate({self.array!r}, {self.index!r})"
+    array: Any
+    index: Any
 
     def get(
         self,
@@ -64,51 +67,27 @@ class IndexUpdate:
         """array[index]; mode "fill" gives `fill_value` (default NaN) for what is out of bounds."""
         return getitem(self.array, self.index, checked_mode(mode), fill_value)
 
-    def set(self, values: Any, **options: Any) -> Any:
-        """The array with `values`, which broadcast, at the index."""
-        return _updated(self.array, self.index, values, _replace, **options)
-
-    def add(self, values: Any, **options: Any) -> Any:
-        """The array with `values` added at the index, once for each time an element is named."""
-        return _updated(self.array, self.index, values, ops.add, **options)
-
-    def subtract(self, values: Any, **options: Any) -> Any:
-        """The array with `values` subtracted at the index."""
-        return _updated(self.array, self.index, values, ops.sub, **options)
-
-    def multiply(self, values: Any, **options: Any) -> Any:
-        """The array multiplied by `values` at the index."""
-        return _updated(self.array, self.index, values, ops.mul, **options)
-
-    mul = multiply
+    set = _method("set", _replace, "The array with `values`, which broadcast, at the index.")
+    add = _method("add", ops.add, "The array with `values` added, as often as an element is named.")
+    subtract = _method("subtract", ops.sub, "The array with `values` subtracted at the index.")
+    multiply = mul = _method("multiply", ops.mul, "The array multiplied by `values` at the index.")
+    min = _method("min", ops.min, "The smaller of the array and `values` at the index.")
+    max = _method("max", ops.max, "The greater of the array and `values` at the index.")
 
     def divide(self, values: Any, **options: Any) -> Any:
         """The array divided by `values` at the index."""
-        return self.array / self._of_ones(values, options)
+        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
+        return self.array / ones.multiply(values, **options)
 
     def power(self, values: Any, **options: Any) -> Any:
         """The array to the power of `values` at the index."""
-        return elementwise.power(self.array, self._of_ones(values, options))
-
-    def min(self, values: Any, **options: Any) -> Any:
-        """The smaller of the array and `values` at the index."""
-        return _updated(self.array, self.index, values, ops.min, **options)
-
-    def max(self, values: Any, **options: Any) -> Any:
-        """The greater of the array and `values` at the index."""
-        return _updated(self.array, self.index, values, ops.max, **options)
+        ones = IndexUpdate(mnp.ones_like(self.array), self.index)
+        return mnp.power(self.array, ones.multiply(values, **options))
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
         """The array with `func`, a function of arrays of any shape, applied at the index."""
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
         return _updated(self.array, self.index, zero, lambda old, _: func(old), **options)
-
-    def _of_ones(self, values: Any, options: dict[str, Any]) -> Any:
-        return IndexUpdate(creation.ones_like(self.array), self.index).multiply(values, **options)
-
-
-def _replace(old: Any, new: Any) -> Any:
-    return new
 
 
 def _updated(
@@ -135,10 +114,10 @@ def _updated(
         result = _box_updated(work, box, values, combine)
     else:
         parsed = parse_index(index, own.dimensions)
-        promises = (indices_are_sorted, unique_indices)
-        work = reshape(work, parsed.sizes)
-        result = _scattered(work, plan_of(parsed), values, combine, mode, promises)
-        result = reshape(result, own.dimensions)
+        work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
+        promises = indices_are_sorted, unique_indices
+        result = _scattered(work, plan, values, combine, mode, *promises)
+        result = mnp.reshape(result, own.dimensions)
     return keep_weak(convert(result, own.element_type), array)
 
 
@@ -147,12 +126,12 @@ def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
     counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
     if 0 in counts:
         return array
-    updates = broadcast_to(values, box.sizes)
+    updates = mnp.broadcast_to(values, box.sizes)
     updates = updates if box.sizes == counts else ops.reshape(updates, counts)
     is_whole = counts == array.shape
     if combine is not _replace:
         old = array if is_whole else ops.slice(array, box.starts, box.limits)
-        updates = broadcast_to(lifted(combine(old, updates)), counts)
+        updates = mnp.broadcast_to(lifted(combine(old, updates)), counts)
     if is_whole:
         return updates
     starts = [np.asarray(start, np.int32) for start in box.starts]
@@ -160,33 +139,17 @@ def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
 
 
 def _scattered(
-    array: Any,
-    plan: Plan,
-    values: Any,
-    combine: Combine,
-    mode: str | None,
-    promises: tuple[bool, bool],
+    array: Any, plan: Plan, values: Any, combine: Combine, mode: str | None, *promises: bool
 ) -> Any:
-    updates = broadcast_to(values, plan.result)
+    updates = mnp.broadcast_to(values, plan.result)
     if 0 in plan.result:
         return array
-    updates = reshape(updates, plan.sizes)
-    indices = _clipped(plan) if mode == "clip" else plan.indices
-    is_inside = mode in ("clip", "promise_in_bounds") or _are_known_inside(plan)
-    numbers = ScatterDimensionNumbers(*plan.numbers)
+    indices, is_inside = plan.indices, mode in ("clip", "promise_in_bounds")
+    if mode == "clip":
+        indices = ops.min(ops.max(indices, full_like(indices, 0)), limits_of(plan))
+    elif isinstance(indices, np.ndarray):
+        is_inside |= bool(np.all((indices >= 0) & (indices <= limits_of(plan))))
+    updates, numbers = mnp.reshape(updates, plan.sizes), ScatterDimensionNumbers(*plan.numbers)
     return ops.scatter(
         array, indices, updates, combine, numbers, *promises, indices_in_bounds=is_inside
     )
-
-
-def _are_known_inside(plan: Plan) -> bool:
-    indices = plan.indices
-    if not isinstance(indices, np.ndarray):
-        return False
-    return bool(np.all((indices >= 0) & (indices <= limits_of(plan))))
-
-
-def _clipped(plan: Plan) -> Any:
-    limits = limits_of(plan)
-    lowest = np.broadcast_to(np.zeros((), limits.dtype), limits.shape)
-    return ops.min(ops.max(plan.indices, lowest), limits)

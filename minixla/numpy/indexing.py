@@ -33,20 +33,14 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
         mode: what indices out of bounds give: None or "clip" the nearest element, "fill" what
             `fill_value` says (default: NaN, or an integer type's extreme value).
         fill_value: a number.
-
-    Raises:
-        IndexingError: it does not fit the array.
-        ConcretizationError: a mask, or a bound of a slice, is a staged value.
     """
     sizes = operand_shape(array, "indexing").dimensions
     key = static_key(index)
     if key is not None and mode != "fill":
         return keep_weak(_apply_box(lifted(array), sizes, box_of(sizes, key)), array)
-    parsed = _leading(index, sizes)
+    cut, parsed = lifted(array), _leading(index, sizes)
     if parsed is None:
-        cut, parsed = _without_slices(lifted(array), parse_index(index, sizes))
-    else:
-        cut = lifted(array)
+        cut, parsed = _without_slices(cut, parse_index(index, sizes))
     if mode != "fill" and not parsed.has_arrays:
         return keep_weak(_dynamic(cut, parsed), array)
     return keep_weak(_gathered(cut, parsed, mode, fill_value), array)
@@ -84,11 +78,11 @@ def wrapped(index: Any, size: int, dtype: np.dtype) -> Any:
     if isinstance(index, (int, np.integer, np.ndarray)):
         array = np.asarray(index).astype(np.int64)
         return np.where(array < 0, array + size, array).astype(dtype)
-    index = lifted(index)
-    declared = operand_shape(index, "indexing").element_type
-    if declared.bits < dtype.itemsize * 8 or declared.kind == "unsigned":
+    index, declared = lifted(index), kind_of(index, "indexing")
+    is_unsigned = declared.kind == "unsigned"
+    if is_unsigned or declared.bits < dtype.itemsize * 8:
         index = ops.convert_element_type(index, dtype)
-    if declared.kind != "unsigned":
+    if not is_unsigned:
         zero, whole = full_like(index, 0), full_like(index, size)
         index = ops.select(ops.lt(index, zero), ops.add(index, whole), index)
     return convert(index, element_type(dtype))
@@ -97,41 +91,33 @@ def wrapped(index: Any, size: int, dtype: np.dtype) -> Any:
 def _without_slices(array: Any, parsed: Parsed) -> tuple[Any, Parsed]:
     """The array cut by the slices of an index, and the index with whole slices in their place."""
     array = array if array.shape == parsed.sizes else ops.reshape(array, parsed.sizes)
-    entries = parsed.entries
-    key = [e.value if e.kind == "slice" else WHOLE for e in entries if e.axis is not None]
-    cut = _apply_box(array, parsed.sizes, box_of(parsed.sizes, tuple(key)))
-    whole = [each._replace(value=WHOLE) if each.kind == "slice" else each for each in entries]
+    slices = [each for each in parsed.entries if each.kind == "slice"]
+    values = {each.axis: each.value for each in slices}
+    key = tuple([values.get(axis, WHOLE) for axis in range(len(parsed.sizes))])
+    cut = _apply_box(array, parsed.sizes, box_of(parsed.sizes, key))
+    whole = [e._replace(value=WHOLE) if e.kind == "slice" else e for e in parsed.entries]
     return cut, Parsed(cut.shape, whole, parsed.is_contiguous)
 
 
 def _dynamic(array: Any, parsed: Parsed) -> Any:
     """An array indexed by scalars and whole slices."""
     dtype = index_dtype(parsed.sizes)
-    starts, counts, result = [], [], []
+    starts: list[Any] = [np.zeros((), dtype)] * len(parsed.sizes)
+    counts, result = list(parsed.sizes), []
     for kind, value, axis in parsed.entries:
-        if axis is None:
-            result.append(1)
-            continue
-        size = parsed.sizes[axis]
-        is_scalar = kind == "scalar"
-        starts.append(wrapped(value, size, dtype) if is_scalar else np.zeros((), dtype))
-        counts.append(1 if is_scalar else size)
-        result.extend([] if is_scalar else [size])
+        if kind == "scalar":
+            starts[axis], counts[axis] = wrapped(value, parsed.sizes[axis], dtype), 1
+        else:
+            result.append(1 if kind == "new" else parsed.sizes[axis])
     return ops.reshape(ops.dynamic_slice(array, starts, counts), result)
 
-
-# Indices that hold arrays.
 
 #: What `mode` may be: clip indices, fill or drop what is out of bounds, or promise that none is.
 MODES = (None, "clip", "fill", "promise_in_bounds")
 
 
 def checked_mode(mode: Any) -> str | None:
-    """One of MODES, by its name; members of JAX's GatherScatterMode are taken too.
-
-    Raises:
-        AttributeValueError: it is unknown.
-    """
+    """One of MODES, by its name; members of JAX's GatherScatterMode are taken too."""
     name = getattr(mode, "name", mode)
     name = name.lower() if isinstance(name, str) else name
     name = "fill" if name in ("drop", "fill_or_drop") else name
@@ -142,126 +128,87 @@ def checked_mode(mode: Any) -> str | None:
 
 
 class _Column(NamedTuple):
-    """One component of the index vectors.
+    """One component of the index vectors."""
 
-    Attributes:
-        value: indices, a host array or a value.
-        place: which of the outer dimensions is its first.
-        axis: the operand's axis that it is for.
-    """
-
+    #: Indices, a host array or a value.
     value: Any
+    #: Which of the outer dimensions is its first.
     place: int
+    #: The operand's axis that it is for.
     axis: int
 
 
 class Plan(NamedTuple):
-    """How the elements that an index names are gathered.
+    """How the elements that an index names are gathered."""
 
-    Attributes:
-        indices: the index vectors.
-        numbers: the dimension numbers of Gather; those of Scatter, field by field.
-        window: the slice's size in each dimension of the operand.
-        sizes: the shape of the gathered array.
-        result: the same with the new axes of size 1.
-        limits: for each component of the index vectors the largest start that is in bounds.
-    """
-
+    #: The index vectors.
     indices: Any
+    #: The dimension numbers of Gather; those of Scatter, field by field.
     numbers: GatherDimensionNumbers
+    #: The slice's size in each dimension of the operand.
     window: tuple[int, ...]
+    #: The shape of the gathered array.
     sizes: tuple[int, ...]
+    #: The same with the new axes of size 1.
     result: tuple[int, ...]
+    #: For each component of the index vectors the largest start that is in bounds.
     limits: tuple[int, ...]
 
 
-class _Planner:
-    """Goes over the entries of an index and collects what a Plan holds."""
+def plan_of(parsed: Parsed) -> Plan:
+    """The plan of an index that holds arrays."""
+    dtype = index_dtype(parsed.sizes)
+    columns: list[_Column] = []
+    window, collapsed, offset_dims = list(parsed.sizes), [], []
+    outer: list[int] = []  # of the index vectors
+    sizes: list[int] = []
+    result: list[int] = []
+    # All arrays and scalars, broadcast together; their dimensions come at one place.
+    block = [entry for entry in parsed.entries if entry.kind in ("array", "scalar")]
+    values = [wrapped(entry.value, parsed.sizes[entry.axis], dtype) for entry in block]
+    common = broadcast_shapes([value.shape for value in values], "indexing")
+    together: list[tuple[Any, int]] = []
+    for value, entry in zip(values, block, strict=True):
+        is_host = isinstance(value, np.ndarray)
+        spread = np.broadcast_to(value, common) if is_host else broadcast_to(value, common)
+        together.append((spread, entry.axis))
 
-    def __init__(self, parsed: Parsed) -> None:
-        self.parsed = parsed
-        self.dtype = index_dtype(parsed.sizes)
-        self.columns: list[_Column] = []
-        self.outer: list[int] = []
-        self.offset_dims: list[int] = []
-        self.window = list(parsed.sizes)
-        self.collapsed: list[int] = []
-        self.sizes: list[int] = []
-        self.result: list[int] = []
+    def add_columns(added: Sequence[tuple[Any, int]], dimensions: Sequence[int]) -> None:
+        """Indices, of `dimensions`, of axes that the result does not have."""
+        for value, axis in added:
+            columns.append(_Column(value, len(outer), axis))
+            collapsed.append(axis)
+            window[axis] = 1
+        for collected in (outer, sizes, result):
+            collected.extend(dimensions)
 
-    def plan(self) -> Plan:
-        """The plan."""
-        entries = self.parsed.entries
-        block: list[Entry] = []
-        if self.parsed.has_arrays:
-            block = [entry for entry in entries if entry.kind in ("array", "scalar")]
-        if block and not self.parsed.is_contiguous:
-            self._add_block(block)
-        for entry in entries:
-            if block and entry is block[0] and self.parsed.is_contiguous:
-                self._add_block(block)
-            if entry.kind == "new":
-                self.result.append(1)
-            elif entry.kind == "slice":
-                self._add_slice(entry)
-            elif not block:
-                self._add_column(wrapped(entry.value, self._size(entry), self.dtype), entry)
-        return self._finished()
-
-    def _size(self, entry: Entry) -> int:
-        assert entry.axis is not None
-        return self.parsed.sizes[entry.axis]
-
-    def _add_column(self, value: Any, entry: Entry) -> None:
-        """Indices of an axis that the result does not have."""
-        assert entry.axis is not None
-        self.columns.append(_Column(value, len(self.outer), entry.axis))
-        self.collapsed.append(entry.axis)
-        self.window[entry.axis] = 1
-
-    def _add_block(self, block: Sequence[Entry]) -> None:
-        """All arrays of indices, broadcast together; their dimensions come at this place."""
-        values = [wrapped(entry.value, self._size(entry), self.dtype) for entry in block]
-        sizes = broadcast_shapes([value.shape for value in values], "indexing")
-        for value, entry in zip(values, block, strict=True):
-            is_host = isinstance(value, np.ndarray)
-            spread = np.broadcast_to(value, sizes) if is_host else broadcast_to(value, sizes)
-            self._add_column(spread, entry)
-        self._add_outer(sizes)
-
-    def _add_outer(self, sizes: Sequence[int]) -> None:
-        for collected in (self.outer, self.sizes, self.result):
-            collected.extend(sizes)
-
-    def _add_slice(self, entry: Entry) -> None:
-        assert entry.axis is not None
-        size = self._size(entry)
-        positions = range(size)[slice(*entry.value)]
-        if positions.step != 1 and len(positions) > 1:
-            self._add_column(np.asarray(positions, self.dtype), entry)
-            self._add_outer([len(positions)])
-            return
-        if len(positions) != size:
-            start = np.asarray(positions[0] if positions else 0, self.dtype)
-            self.columns.append(_Column(start, len(self.outer), entry.axis))
-            self.window[entry.axis] = len(positions)
-        self.offset_dims.append(len(self.sizes))
-        self.sizes.append(len(positions))
-        self.result.append(len(positions))
-
-    def _finished(self) -> Plan:
-        indices, vector_dim = _joined(self.columns, self.outer, self.dtype)
-        numbers = GatherDimensionNumbers(
-            tuple(self.offset_dims),
-            tuple(sorted(self.collapsed)),
-            tuple([column.axis for column in self.columns]),
-            vector_dim,
-        )
-        sizes = self.parsed.sizes
-        limits = tuple([sizes[c.axis] - self.window[c.axis] for c in self.columns])
-        return Plan(
-            indices, numbers, tuple(self.window), tuple(self.sizes), tuple(self.result), limits
-        )
+    if block and not parsed.is_contiguous:
+        add_columns(together, common)
+    for entry in parsed.entries:
+        if block and entry is block[0] and parsed.is_contiguous:
+            add_columns(together, common)
+        if entry.kind == "new":
+            result.append(1)
+        if entry.kind != "slice":
+            continue
+        axis = entry.axis
+        positions = range(parsed.sizes[axis])[slice(*entry.value)]
+        count = len(positions)
+        if positions.step != 1 and count > 1:
+            add_columns([(np.asarray(positions, dtype), axis)], [count])
+            continue
+        if count != parsed.sizes[axis]:
+            start = np.asarray(positions[0] if positions else 0, dtype)
+            columns.append(_Column(start, len(outer), axis))
+            window[axis] = count
+        offset_dims.append(len(sizes))
+        sizes.append(count)
+        result.append(count)
+    indices, vector_dim = _joined(columns, outer, dtype)
+    axes = tuple([column.axis for column in columns])
+    numbers = GatherDimensionNumbers(tuple(offset_dims), tuple(sorted(collapsed)), axes, vector_dim)
+    limits = tuple([parsed.sizes[axis] - window[axis] for axis in axes])
+    return Plan(indices, numbers, tuple(window), tuple(sizes), tuple(result), limits)
 
 
 def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
@@ -284,27 +231,25 @@ def _joined(columns: Sequence[_Column], outer: Sequence[int], dtype: Any) -> tup
     return ops.concat_in_dim(spread, len(outer)), len(outer)
 
 
-def plan_of(parsed: Parsed) -> Plan:
-    """The plan of an index that holds arrays."""
-    return _Planner(parsed).plan()
-
-
 def _gathered(array: Any, parsed: Parsed, mode: str | None, fill_value: Any) -> Any:
     """The elements of an array, of the shape that `parsed` says, that an index names."""
     plan = plan_of(parsed)
     if 0 in plan.result:
         return lifted(zeros(Shape(kind_of(array), plan.result)))
     found = ops.gather(array, plan.indices, plan.numbers, plan.window)
-    if mode == "fill":
-        found = _filled(found, plan, fill_value)
+    found = _filled(found, plan, fill_value) if mode == "fill" else found
     return found if plan.sizes == plan.result else ops.reshape(found, plan.result)
 
 
 def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
-    kind = operand_shape(found, "indexing").element_type
+    """What was gathered, but a fill value where an index vector's window is out of bounds."""
+    indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
+    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
+    if vector_dim != len(indices.shape):
+        inside = ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
     outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
-    mask = ops.broadcast_in_dim(_in_bounds(plan), plan.sizes, outer)
-    value = fill_of(kind) if fill_value is None else fill_value
+    mask = ops.broadcast_in_dim(inside, plan.sizes, outer)
+    value = fill_of(kind_of(found)) if fill_value is None else fill_value
     return ops.select(mask, found, full_like(found, value))
 
 
@@ -314,15 +259,6 @@ def limits_of(plan: Plan) -> np.ndarray:
     has_vectors = plan.numbers.index_vector_dim < shape.rank
     limits = np.asarray(plan.limits if has_vectors else plan.limits[0], shape.dtype)
     return np.broadcast_to(limits, shape.dimensions)
-
-
-def _in_bounds(plan: Plan) -> Any:
-    """For each index vector whether its whole window is within the operand."""
-    indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
-    inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
-    if vector_dim == len(indices.shape):
-        return inside
-    return ops.reduce(inside, splat(True, Shape("pred")), ops.and_, [vector_dim])
 
 
 def fill_of(kind: ElementType) -> Any:

@@ -8,6 +8,7 @@ the derivative exists. Types narrower than f32 are computed in f32. Those of com
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import minixla_ops as ops
@@ -26,80 +27,27 @@ from minixla.numpy.operands import kind_of
 from minixla_ops.vocabulary import shorthand
 
 
-def _with_slope(function: Function, slope: Function) -> Function:
-    return with_derivatives(function, lambda result, x: slope(x))
-
-
 def _own(
-    name: str, real: tuple[Function, Function], complex: tuple[Function, Function], text: str
-) -> Any:
-    """A function by its formulas and slopes, of floats and of complex numbers."""
-    of_floats, of_complex = _with_slope(*real), _with_slope(*complex)
+    slope: Function, of_complex: Function, complex_slope: Function
+) -> Callable[[Function], Any]:
+    """Makes a function of floats that of any numbers, with derivatives of its own.
 
-    def own(x: Any) -> Any:
-        return of_complex(x) if kind_of(x).is_complex else in_f32(of_floats, x)
+    Args:
+        slope: the derivative.
+        of_complex: the function of complex numbers.
+        complex_slope: its derivative.
+    """
+    complex_function = with_derivatives(of_complex, lambda result, z: complex_slope(z))
 
-    return of_inexact(name, own, text)
+    def made(function: Function) -> Any:
+        of_floats = with_derivatives(function, lambda result, x: slope(x))
 
+        def own(x: Any) -> Any:
+            return complex_function(x) if kind_of(x).is_complex else in_f32(of_floats, x)
 
-def _is_huge(x: Any) -> Any:
-    """Whether x * x overflows."""
-    return x > complex_functions.square_limit(x)
+        return of_inexact(function.__name__, own, function.__doc__ or "")
 
-
-# Trigonometric.
-
-
-def _arcsin(x: Any) -> Any:
-    return ops.atan2(x, ops.sqrt((1 - x) * (1 + x)))
-
-
-def _arccos(x: Any) -> Any:
-    return ops.atan2(ops.sqrt((1 - x) * (1 + x)), x)
-
-
-def _arctan(x: Any) -> Any:
-    return ops.atan2(x, shorthand.ones_like(x))
-
-
-# Hyperbolic.
-
-
-def _sinh(x: Any) -> Any:
-    # 2 sinh(x / 2) cosh(x / 2) neither cancels near 0 nor overflows early.
-    half = x * 0.5
-    growing, falling = ops.expm1(half), ops.expm1(-half)
-    result = (growing - falling) * (0.5 * (growing + falling) + 1)
-    # Half of the least normal number may count as 0.
-    return ops.select(ops.abs(x) < 1e-20, x, result)
-
-
-def _complex_sinh(z: Any) -> Any:
-    return complex_functions.minus_i_times(ops.sin(complex_functions.i_times(z)))
-
-
-def _arcsinh(x: Any) -> Any:
-    size = ops.abs(x)
-    near = ops.log1p(size + size * size / (1 + ops.sqrt(1 + size * size)))
-    far = ops.log(size) + math.log(2)
-    result = ops.select(_is_huge(size), far, near)
-    # At 0 the sign of zero is kept.
-    return ops.select(x == 0, x, ops.sign(x) * result)
-
-
-def _arccosh(x: Any) -> Any:
-    above = x - 1
-    near = ops.log1p(above + ops.sqrt(above * (above + 2)))
-    result = ops.select(_is_huge(x), ops.log(x) + math.log(2), near)
-    # The root has a value again below -1.
-    return ops.select(x < 1, shorthand.full_like(x, math.nan), result)
-
-
-def _arctanh(x: Any) -> Any:
-    # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
-    size = ops.abs(x)
-    result = 0.5 * ops.log1p(2 * size / (1 - size))
-    return ops.select(x == 0, x, ops.sign(x) * result)
+    return made
 
 
 # Slopes at +-1 are infinite. Their own derivatives are given, too: in those of the formulas 0 would
@@ -124,47 +72,78 @@ _complex_slope_of_arccosh = with_derivatives(
 )
 
 
-arcsin = asin = _own(
-    "arcsin",
-    (_arcsin, _slope_of_arcsin),
-    (complex_functions.arcsin, _complex_slope_of_arcsin),
-    "The angle in [-pi/2, pi/2] whose sine is x.",
-)
-arccos = acos = _own(
-    "arccos",
-    (_arccos, lambda x: -_slope_of_arcsin(x)),
-    (complex_functions.arccos, lambda z: -_complex_slope_of_arcsin(z)),
-    "The angle in [0, pi] whose cosine is x.",
-)
-arctan = atan = _own(
-    "arctan",
-    (_arctan, lambda x: 1 / (1 + x * x)),
-    (complex_functions.arctan, lambda z: 1 / (1 + z * z)),
-    "The angle in [-pi/2, pi/2] whose tangent is x.",
-)
-sinh = _own("sinh", (_sinh, ops.cosh), (_complex_sinh, ops.cosh), "The hyperbolic sine.")
-arcsinh = asinh = _own(
-    "arcsinh",
-    (_arcsinh, lambda x: ops.rsqrt(1 + x * x)),
-    (complex_functions.arcsinh, lambda z: _complex_slope_of_arcsin(complex_functions.i_times(z))),
-    "The number whose hyperbolic sine is x.",
-)
-arccosh = acosh = _own(
-    "arccosh",
-    (_arccosh, _slope_of_arccosh),
-    (complex_functions.arccosh, _complex_slope_of_arccosh),
-    "The number >= 0 whose hyperbolic cosine is x.",
-)
-arctanh = atanh = _own(
-    "arctanh",
-    (_arctanh, _slope_of_arctanh),
-    (complex_functions.arctanh, _slope_of_arctanh),
-    "The number whose hyperbolic tangent is x.",
-)
+@_own(_slope_of_arcsin, complex_functions.arcsin, _complex_slope_of_arcsin)
+def arcsin(x: Any) -> Any:
+    """The angle in [-pi/2, pi/2] whose sine is x."""
+    return ops.atan2(x, ops.sqrt((1 - x) * (1 + x)))
 
+
+@_own(
+    lambda x: -_slope_of_arcsin(x),
+    complex_functions.arccos,
+    lambda z: -_complex_slope_of_arcsin(z),
+)
+def arccos(x: Any) -> Any:
+    """The angle in [0, pi] whose cosine is x."""
+    return ops.atan2(ops.sqrt((1 - x) * (1 + x)), x)
+
+
+@_own(lambda x: 1 / (1 + x * x), complex_functions.arctan, lambda z: 1 / (1 + z * z))
+def arctan(x: Any) -> Any:
+    """The angle in [-pi/2, pi/2] whose tangent is x."""
+    return ops.atan2(x, shorthand.ones_like(x))
+
+
+@_own(ops.cosh, complex_functions.sinh, ops.cosh)
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine."""
+    # 2 sinh(x / 2) cosh(x / 2) neither cancels near 0 nor overflows early.
+    half = x * 0.5
+    growing, falling = ops.expm1(half), ops.expm1(-half)
+    result = (growing - falling) * (0.5 * (growing + falling) + 1)
+    # Half of the least normal number may count as 0.
+    return ops.select(ops.abs(x) < 1e-20, x, result)
+
+
+@_own(
+    lambda x: ops.rsqrt(1 + x * x),
+    complex_functions.arcsinh,
+    lambda z: _complex_slope_of_arcsin(complex_functions.i_times(z)),
+)
+def arcsinh(x: Any) -> Any:
+    """The number whose hyperbolic sine is x."""
+    size = ops.abs(x)
+    near = ops.log1p(size + size * size / (1 + ops.sqrt(1 + size * size)))
+    far = ops.log(size) + math.log(2)
+    result = ops.select(size > complex_functions.square_limit(x), far, near)
+    # At 0 the sign of zero is kept.
+    return ops.select(x == 0, x, ops.sign(x) * result)
+
+
+@_own(_slope_of_arccosh, complex_functions.arccosh, _complex_slope_of_arccosh)
+def arccosh(x: Any) -> Any:
+    """The number >= 0 whose hyperbolic cosine is x."""
+    above = x - 1
+    near = ops.log1p(above + ops.sqrt(above * (above + 2)))
+    is_far = x > complex_functions.square_limit(x)
+    result = ops.select(is_far, ops.log(x) + math.log(2), near)
+    # The root has a value again below -1.
+    return ops.select(x < 1, shorthand.full_like(x, math.nan), result)
+
+
+@_own(_slope_of_arctanh, complex_functions.arctanh, _slope_of_arctanh)
+def arctanh(x: Any) -> Any:
+    """The number whose hyperbolic tangent is x."""
+    # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
+    size = ops.abs(x)
+    result = 0.5 * ops.log1p(2 * size / (1 - size))
+    return ops.select(x == 0, x, ops.sign(x) * result)
+
+
+asin, acos, atan = arcsin, arccos, arctan
+asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
 # Others.
-
 
 # The series of sin(x) / x in x * x, enough of it for eight derivatives in f64 where it is used.
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
@@ -197,12 +176,7 @@ def _sine_of_half_turns(x: Any) -> Any:
 sinc = of_inexact("sinc", lambda x: in_f32(_sinc, x), "sin(pi x) / (pi x), 1 at 0.")
 
 
-def _finite(x: Any) -> Any:
-    """`x` with 0 in place of inf, so that inf - inf is 0."""
-    return ops.select(x == math.inf, shorthand.full_like(x, 0), x)
-
-
-def _log_of_sum(base: float) -> Function:
+def _of_two_logarithms(name: str, base: float, text: str) -> Any:
     """The logarithm of the sum of two powers of `base`."""
     ratio = math.log(base)
 
@@ -213,27 +187,26 @@ def _log_of_sum(base: float) -> Function:
         # Equal infinities have no difference; their sum is the result.
         return ops.select(apart != apart, x + y, sum_of_both)
 
-    def share(result: Any, x: Any) -> Any:
-        return ops.exp((_finite(x) - _finite(result)) * ratio)
+    def share(x: Any, result: Any) -> Any:
+        # 0 in place of inf, so that inf - inf is 0.
+        x, result = (
+            ops.select(each == math.inf, shorthand.full_like(each, 0), each) for each in (x, result)
+        )
+        return ops.exp((x - result) * ratio)
 
-    return with_derivatives(
-        value, lambda result, x, y: share(result, x), lambda result, x, y: share(result, y)
+    log_of_sum = with_derivatives(
+        value, lambda result, x, y: share(x, result), lambda result, x, y: share(y, result)
     )
-
-
-def _of_two_logarithms(name: str, base: float, text: str) -> Any:
-    log_of_sum = _log_of_sum(base)
 
     def of_two(x1: Any, x2: Any, /) -> Any:
         return in_f32(log_of_sum, x1, x2)
 
-    text = f"{text}\n\nRaises:\n    ShapeError: the operands are complex."
     return one_program()(of_promoted(inexact_type, is_real=True)(named(of_two, name, text)))
 
 
-logaddexp: Any = _of_two_logarithms(
-    "logaddexp", math.e, "log(exp(x1) + exp(x2)), without overflow on the way."
+logaddexp = _of_two_logarithms(
+    "logaddexp", math.e, "log(exp(x1) + exp(x2)) of reals, without overflow on the way."
 )
 logaddexp2 = _of_two_logarithms(
-    "logaddexp2", 2, "log2(2**x1 + 2**x2), without overflow on the way."
+    "logaddexp2", 2, "log2(2**x1 + 2**x2) of reals, without overflow on the way."
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import (
     AttributeValueError,
@@ -19,48 +20,26 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.tracing import weak_type_of
-from minixla.numpy import creation, elementwise, operands, reductions, taking
-from minixla.numpy.manipulation import (
-    astype,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_to,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from minixla.numpy import operands
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
 
 
 def _members(arrays: Any, subject: str) -> list[Any]:
     """The arrays of a sequence; an array's members are those along its first axis."""
-    if isinstance(arrays, (list, tuple)):
-        members = list(arrays)
-    else:
+    if not isinstance(arrays, (list, tuple)):
         operand_shape(arrays, subject)
-        members = list(unstack(arrays))
-    if not members:
+        arrays = unstack(arrays)
+    if not arrays:
         advice = "Give one array or more."
         raise explain(AttributeValueError, subject, "no array is given", advice=advice)
-    return members
+    return list(arrays)
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """Arrays joined along an axis; None joins their elements in row-major order.
-
-    Args:
-        arrays: a sequence of arrays, of equal sizes but for the axis.
-        axis: the axis.
-        dtype: the result's; default: the type that they have in common.
-
-    Raises:
-        ShapeError: an array is a scalar, or sizes differ.
-    """
+    """Arrays of equal sizes but for an axis joined along it; None joins them as vectors."""
     members = _members(arrays, "concatenate")
     if axis is None:
-        members, axis = [ravel(each) for each in members], 0
+        members, axis = [mnp.ravel(each) for each in members], 0
     shapes = [operand_shape(each, "concatenate") for each in members]
     if any(shape.rank != shapes[0].rank or not shape.rank for shape in shapes):
         problem = "the arrays have different ranks, or are scalars"
@@ -79,11 +58,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new axis.
-
-    Raises:
-        ShapeError: their shapes differ.
-    """
+    """Arrays of one shape joined along a new axis."""
     operands.refuse_out("stack", out)
     members = _members(arrays, "stack")
     shapes = [operand_shape(each, "stack") for each in members]
@@ -92,7 +67,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         advice = "They must have one shape."
         raise explain(ShapeError, "stack", "the arrays have different shapes", given, advice)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
-    return concatenate([expand_dims(each, place) for each in members], place, dtype)
+    return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
@@ -106,52 +81,48 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along the first axis; vectors are rows."""
-    return concatenate([atleast_2d(each) for each in _members(tup, "vstack")], 0, dtype)
+    return concatenate([mnp.atleast_2d(each) for each in _members(tup, "vstack")], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along the second axis, vectors along their only one."""
-    members = [atleast_1d(each) for each in _members(tup, "hstack")]
-    return concatenate(members, 0 if operand_shape(members[0], "hstack").rank == 1 else 1, dtype)
+    members = [mnp.atleast_1d(each) for each in _members(tup, "hstack")]
+    return concatenate(members, 0 if members[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined along the third axis."""
-    return concatenate([atleast_3d(each) for each in _members(tup, "dstack")], 2, dtype)
+    return concatenate([mnp.atleast_3d(each) for each in _members(tup, "dstack")], 2, dtype)
 
 
 def column_stack(tup: Any) -> Any:
     """Arrays joined along the second axis; vectors are columns."""
     members = _members(tup, "column_stack")
     ranks = [operand_shape(each, "column_stack").rank for each in members]
-    columns = [
-        reshape(each, (-1, 1)) if rank < 2 else each
-        for each, rank in zip(members, ranks, strict=True)
-    ]
-    return concatenate(columns, 1)
+    pairs = zip(members, ranks, strict=True)
+    return concatenate(
+        [each if rank > 1 else mnp.reshape(each, (-1, 1)) for each, rank in pairs], 1
+    )
 
 
 def block(arrays: Any) -> Any:
     """An array put together from nested lists of blocks: the innermost along the last axis."""
-    if not isinstance(arrays, list):
-        operand_shape(arrays, "block")
-        return lifted(arrays)
-    return _block(arrays)[0]
+    if isinstance(arrays, list):
+        return _block(arrays)[0]
+    operand_shape(arrays, "block")
+    return lifted(arrays)
 
 
 def _block(arrays: Any) -> tuple[Any, int]:
     if not isinstance(arrays, list):
-        return atleast_1d(arrays), 1
+        return mnp.atleast_1d(arrays), 1
     if not arrays:
         advice = "Give one block or more."
         raise explain(AttributeValueError, "block", "a list is empty", advice=advice)
     parts, depths = zip(*[_block(each) for each in arrays], strict=True)
     depth = depths[0]
-    rank = max(depth, *(operand_shape(part, "block").rank for part in parts))
-    padded = []
-    for part in parts:
-        sizes = operand_shape(part, "block").dimensions
-        padded.append(reshape(part, (1,) * (rank - len(sizes)) + sizes))
+    rank = max(depth, *(part.ndim for part in parts))
+    padded = [mnp.reshape(part, (1,) * (rank - part.ndim) + part.shape) for part in parts]
     return concatenate(padded, -depth), depth + 1
 
 
@@ -163,12 +134,10 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
     sizes = operand_shape(ary, subject).dimensions
     place = axis_of(axis, len(sizes), subject)
-    bounds = _bounds(subject, sizes[place], indices_or_sections, equal)
+    bounds = pairwise(_bounds(subject, sizes[place], indices_or_sections, equal))
     ary = lifted(ary)
-    return [
-        keep_weak(ops.slice_in_dim(ary, start, max(start, limit), place), ary)
-        for start, limit in pairwise(bounds)
-    ]
+    cuts = [ops.slice_in_dim(ary, start, max(start, limit), place) for start, limit in bounds]
+    return [keep_weak(cut, ary) for cut in cuts]
 
 
 def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> list[int]:
@@ -185,11 +154,7 @@ def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> l
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """An array cut along an axis: into equal sections, or before each of the given indices.
-
-    Raises:
-        AttributeValueError: the number of sections does not divide the size.
-    """
+    """An array cut along an axis: into equal sections, or before each of the given indices."""
     return _split("split", ary, indices_or_sections, axis, equal=True)
 
 
@@ -215,40 +180,27 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 
 def tile(A: Any, reps: Any) -> Any:
-    """`A` repeated as a whole, `reps` times along each axis.
-
-    Args:
-        A: an array.
-        reps: a count, or one for each axis; the shorter side gets ones in front.
-    """
+    """`A` repeated as a whole: a count, or one for each axis; where there are fewer, 1 in front."""
     counts = [operands.static_int(each, "tile", "reps") for each in listed(reps)]
     own = operand_shape(A, "tile").dimensions
     rank = max(len(counts), len(own))
     counts = [1] * (rank - len(counts)) + counts
     sizes = (1,) * (rank - len(own)) + own
     # Each axis becomes (count, size), of which the first is new.
-    spread = [each for pair in zip(counts, sizes, strict=True) for each in pair]
-    kept = [2 * at + 1 for at in range(rank)]
-    repeated = ops.broadcast_in_dim(reshape(A, sizes), spread, kept)
-    joined = [count * size for count, size in zip(counts, sizes, strict=True)]
-    return keep_weak(reshape(repeated, joined), A)
+    pairs = list(zip(counts, sizes, strict=True))
+    A, spread = mnp.reshape(A, sizes), list(chain(*pairs))
+    repeated = ops.broadcast_in_dim(A, spread, range(1, 2 * rank, 2))
+    return keep_weak(mnp.reshape(repeated, [count * size for count, size in pairs]), A)
 
 
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Any:
-    """Each element of `a` repeated along an axis; default: of the elements in row-major order.
+    """Each element of `a` repeated along an axis as often as one count says, or one for each.
 
-    Args:
-        a: an array.
-        repeats: a count, or one for each index of the axis.
-        axis: the axis.
-        total_repeat_length: the result's size along the axis, which must be given where `repeats`
-            is a traced value; what is beyond is cut off, what is missing repeats the last element.
-
-    Raises:
-        ConcretizationError: `repeats` is traced and `total_repeat_length` is not given.
-        ShapeError: there is not one count for each index.
+    The default is an axis of the elements in row-major order. Where the counts are traced,
+    `total_repeat_length` must be given, the result's size along the axis: what is beyond is cut
+    off, what is missing repeats the last element.
     """
     a, sizes, place = along(a, axis, "repeat")
     count = _static_count(repeats)
@@ -256,8 +208,8 @@ def repeat(
         kept = [at for at in range(len(sizes) + 1) if at != place + 1]
         spread = resized(sizes, place, sizes[place], count)
         repeated = ops.broadcast_in_dim(lifted(a), spread, kept)
-        return keep_weak(reshape(repeated, resized(sizes, place, sizes[place] * count)), a)
-    return taking.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
+        return keep_weak(mnp.reshape(repeated, resized(sizes, place, sizes[place] * count)), a)
+    return mnp.take(a, _repeated_indices(repeats, sizes[place], total_repeat_length), place)
 
 
 def _static_count(repeats: Any) -> int | None:
@@ -284,21 +236,23 @@ def _repeated_indices(repeats: Any, size: int, total: int | None) -> Any:
             problem, given = "a count is negative or no integer", [f"repeats = {repeats}"]
             raise explain(AttributeValueError, "repeat", problem, given, "Give integers >= 0.")
         return np.repeat(np.arange(size, dtype=np.int32), counts)
-    ends = reductions.cumsum(broadcast_to(repeats, (size,)))
+    ends = mnp.cumsum(mnp.broadcast_to(repeats, (size,)))
     at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total,)), 0)
-    passed = ops.convert_element_type(expand_dims(at, 1) >= expand_dims(ends, 0), np.int32)
-    return elementwise.minimum(reductions.sum(passed, 1), max(size - 1, 0))
+    return mnp.minimum(mnp.searchsorted(ends, at, "right"), max(size - 1, 0))
 
 
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements of `a`, over and over, in an array of another shape."""
     sizes = tuple(listed(new_shape))
-    flat, wanted = ravel(a), math.prod(sizes)
+    flat, wanted = mnp.ravel(a), math.prod(sizes)
     have = operand_shape(flat, "resize").size
     if not have or not wanted:
-        return creation.zeros_like(flat, shape=sizes)
+        return mnp.zeros_like(flat, shape=sizes)
     repeated = tile(flat, -(-wanted // have))
-    return reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
+    return mnp.reshape(ops.slice_in_dim(repeated, 0, wanted, 0), sizes)
+
+
+_KNOWN = "Give indices that are known when the function is traced."
 
 
 def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: Any) -> np.ndarray:
@@ -315,50 +269,31 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """`arr` without some indices of an axis; default: of the elements in row-major order.
 
-    Args:
-        arr: an array.
-        obj: an index, a slice, or an array of indices or of booleans; known when traced.
-        axis: the axis.
-
-    Raises:
-        IndexError: an index is out of bounds.
+    They are one, a slice, or an array of indices or booleans that is known when traced.
     """
     arr, sizes, place = along(arr, axis, "delete")
     if not isinstance(obj, slice):
-        obj = operands.concrete(
-            obj, "delete", "Give indices that are known when the function is traced."
-        )
-    return taking.take(arr, _changed(np.delete, sizes[place], obj), place)
+        obj = operands.concrete(obj, "delete", _KNOWN)
+    return mnp.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with values put before some indices of an axis.
+    """`arr` with values, which broadcast, put before some indices of an axis.
 
-    Args:
-        arr: an array.
-        obj: an index, a slice, or an array of indices; known when traced.
-        values: an array that broadcasts to what is put in.
-        axis: the axis; default: of the elements in row-major order.
-
-    Raises:
-        IndexError: an index is out of bounds.
+    They are one, a slice, or an array of indices that is known when traced. The default is an axis
+    of the elements in row-major order.
     """
     arr, sizes, place = along(arr, axis, "insert")
     size = sizes[place]
-    if isinstance(obj, slice):
-        index = np.arange(*obj.indices(size))
-    else:
-        index = operands.concrete(
-            obj, "insert", "Give indices that are known when the function is traced."
-        )
-    values = astype(values, operands.kind_of(arr))
-    missing = len(sizes) - operand_shape(values, "insert").rank
-    values = expand_dims(values, tuple(range(missing))) if missing > 0 else values
+    obj = np.arange(*obj.indices(size)) if isinstance(obj, slice) else obj
+    index = operands.concrete(obj, "insert", _KNOWN)
+    values = mnp.astype(values, operands.kind_of(arr))
+    values = mnp.expand_dims(values, tuple(range(len(sizes) - values.ndim)))
     if index.ndim == 0:
-        values = moveaxis(values, 0, place)
-    count = operand_shape(values, "insert").dimensions[place] if index.size == 1 else index.size
-    values = broadcast_to(values, resized(sizes, place, count))
+        values = mnp.moveaxis(values, 0, place)
+    count = values.shape[place] if index.size == 1 else index.size
+    values = mnp.broadcast_to(values, resized(sizes, place, count))
     new = size + np.arange(count, dtype=np.int32)
     before = index.item() if index.size == 1 else index
     order = _changed(np.insert, size, before, new)
-    return taking.take(concatenate([arr, values], place), order, place)
+    return mnp.take(concatenate([arr, values], place), order, place)

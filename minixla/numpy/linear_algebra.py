@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy import elementwise, joining, operands
-from minixla.numpy.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, transpose
+from minixla.numpy import operands
 from minixla.numpy.operands import axes_of, axis_of, lifted, listed, marked, operand_shape
 from minixla_ops.elementwise.operators import convert
 
@@ -39,15 +39,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         b: an array; where one of the two is a scalar, this is the product.
         precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
         preferred_element_type: the type to accumulate in and return.
-
-    Raises:
-        ShapeError: the sizes of these axes differ.
     """
     ranks = [operand_shape(each, "dot").rank for each in (a, b)]
-    if 0 in ranks:
-        contracting: tuple[Any, Any] = ((), ())
-    else:
-        contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),))
+    contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),)) if all(ranks) else ((), ())
     numbers = (contracting, ((), ()))
     return _product("dot", a, b, numbers, precision, preferred_element_type)
 
@@ -62,11 +56,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     Args:
         a: an array [..., m, k], or a vector [k].
         b: an array [..., k, n], or a vector [k].
-        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
-        preferred_element_type: the type to accumulate in and return.
-
-    Raises:
-        ShapeError: an operand is a scalar, or sizes do not fit.
+        precision: see `dot`.
+        preferred_element_type: see `dot`.
     """
     left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
     if left.rank == right.rank == 2:
@@ -75,94 +66,76 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         problem = "an operand is a scalar"
         raise explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], "Use multiply.")
     plan = _batch_plan(left, right)
-    lhs, rhs = reshape(a, plan.a_sizes), reshape(b, plan.b_sizes)
+    lhs, rhs = mnp.reshape(a, plan.a_sizes), mnp.reshape(b, plan.b_sizes)
     product = _product("matmul", lhs, rhs, plan.numbers, precision, preferred_element_type)
-    return product if plan.order is None else transpose(product, plan.order)
+    return product if plan.order is None else mnp.transpose(product, plan.order)
 
 
-class _BatchPlan:
+class _BatchPlan(NamedTuple):
     """How the leading axes of matmul's operands become batch and free axes of a DotGeneral.
 
     Axes that only one operand has, or has in full, are free axes of that operand: nothing is
     repeated in memory.
     """
 
-    def __init__(self, left: Shape, right: Shape) -> None:
-        a_outer, b_outer = left.dimensions[:-2], right.dimensions[:-2]
-        rank = max(len(a_outer), len(b_outer))
-        a_kept: list[Any] = []
-        b_kept: list[Any] = []
-        a_batch: list[int] = []
-        b_batch: list[int] = []
-        batch: list[int] = []
-        a_free: list[int] = []
-        b_free: list[int] = []
-        for at in range(rank):
-            a_size = _at(a_outer, at - rank + len(a_outer))
-            b_size = _at(b_outer, at - rank + len(b_outer))
-            if a_size == b_size:
-                a_batch.append(len(a_kept))
-                b_batch.append(len(b_kept))
-                batch.append(at)
-            elif b_size in (None, 1):
-                a_free.append(at)
-            elif a_size in (None, 1):
-                b_free.append(at)
-            else:
-                raise _unequal(left, right)
-            if at in batch or at in a_free:
-                a_kept.append(a_size)
-            if at in batch or at in b_free:
-                b_kept.append(b_size)
-        self.a_sizes = (*a_kept, *left.dimensions[-2:])
-        self.b_sizes = (*b_kept, *right.dimensions[-2:])
-        # DotGeneral gives batch axes, then the free ones of a, then those of b.
-        made = [*batch, *a_free, *([rank] if left.rank > 1 else [])]
-        made += [*b_free, *([rank + 1] if right.rank > 1 else [])]
-        order = sorted(range(len(made)), key=lambda place: made[place])
-        self.order = None if order == list(range(len(made))) else order
+    a_sizes: tuple[int, ...]
+    b_sizes: tuple[int, ...]
+    numbers: ops.DotDimensionNumbers
+    order: Sequence[int] | None
+
+
+@lru_cache(maxsize=1024)
+def _batch_plan(left: Shape, right: Shape) -> _BatchPlan:
+    a_outer, b_outer = left.dimensions[:-2], right.dimensions[:-2]
+    rank = max(len(a_outer), len(b_outer))
+    # The places, counted in the result, of axes that both have, and of those of one alone.
+    batch: list[int] = []
+    a_free: list[int] = []
+    b_free: list[int] = []
+    # -1 where there is no axis.
+    sizes = [(*[-1] * (rank - len(each)), *each) for each in (a_outer, b_outer)]
+    for at, (a_size, b_size) in enumerate(zip(*sizes, strict=True)):
+        if a_size == b_size:
+            batch.append(at)
+        elif b_size in (-1, 1):
+            a_free.append(at)
+        elif a_size in (-1, 1):
+            b_free.append(at)
+        else:
+            problem = "the leading axes do not broadcast together"
+            given = [f"a {left}", f"b {right}"]
+            advice = "Aligned from the right, all but the last two sizes must be equal or one of "
+            raise explain(ShapeError, "matmul", problem, given, f"{advice}them 1.")
+    a_kept, b_kept = sorted([*batch, *a_free]), sorted([*batch, *b_free])
+    a_sizes = (*[sizes[0][at] for at in a_kept], *left.dimensions[-2:])
+    b_sizes = (*[sizes[1][at] for at in b_kept], *right.dimensions[-2:])
+    # DotGeneral gives batch axes, then the free ones of a, then those of b.
+    made = [*batch, *a_free, *([rank] if left.rank > 1 else [])]
+    made += [*b_free, *([rank + 1] if right.rank > 1 else [])]
+    order = sorted(range(len(made)), key=lambda place: made[place])
+    numbers = ops.DotDimensionNumbers(
+        (len(a_sizes) - 1,),
         # b's contracted axis is its last but one, or its only one.
-        b_axis = len(self.b_sizes) - (2 if right.rank > 1 else 1)
-        a_axis = len(self.a_sizes) - 1
-        self.numbers = ops.DotDimensionNumbers((a_axis,), (b_axis,), tuple(a_batch), tuple(b_batch))
-
-
-_batch_plan = lru_cache(maxsize=1024)(_BatchPlan)
-
-
-def _at(sizes: Sequence[int], index: int) -> int | None:
-    return sizes[index] if index >= 0 else None
-
-
-def _unequal(left: Shape, right: Shape) -> ShapeError:
-    problem = "the leading axes do not broadcast together"
-    advice = "Aligned from the right, all but the last two sizes must be equal or one of them 1."
-    return explain(ShapeError, "matmul", problem, [f"a {left}", f"b {right}"], advice)
+        (len(b_sizes) - (2 if right.rank > 1 else 1),),
+        tuple([a_kept.index(at) for at in batch]),
+        tuple([b_kept.index(at) for at in batch]),
+    )
+    return _BatchPlan(a_sizes, b_sizes, numbers, None if order == sorted(order) else order)
 
 
 @one_program("a", "b")
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """The sum of products over pairs of axes.
+    """The sum of products over pairs of axes; the keywords are those of `dot`.
 
-    Args:
-        a: an array.
-        b: an array.
-        axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
-            axes of `b` that they are paired with.
-        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
-        preferred_element_type: the type to accumulate in and return.
-
-    Raises:
-        ShapeError: paired axes differ in size.
-        AttributeValueError: `axes` is something else.
+    Axes are a count of the last ones of `a` and the first of `b`; or a pair: axes of `a` and the
+    axes of `b` that they are paired with.
     """
     ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
-        pairs = [
-            axes_of(listed(own), rank, "tensordot") for own, rank in zip(axes, ranks, strict=True)
-        ]
+        both = zip(axes, ranks, strict=True)
+        pairs = [axes_of(listed(own), rank, "tensordot") for own, rank in both]
     elif isinstance(axes, int) and 0 <= axes <= min(ranks):
         pairs = [tuple(range(ranks[0] - axes, ranks[0])), tuple(range(axes))]
     else:
@@ -188,14 +161,14 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """The products of each element of `a` with each of `b`, in row-major order."""
     operands.refuse_out("outer", out)
-    return elementwise.multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+    return mnp.multiply(mnp.expand_dims(mnp.ravel(a), 1), mnp.expand_dims(mnp.ravel(b), 0))
 
 
 @one_program("a", "b")
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products of all elements, those of `a` conjugated."""
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
-    return dot(ravel(elementwise.conjugate(a)), ravel(b), **how)
+    return dot(mnp.ravel(mnp.conjugate(a)), mnp.ravel(b), **how)
 
 
 @one_program("x1", "x2")
@@ -209,20 +182,20 @@ def vecdot(
     preferred_element_type: Any = None,
 ) -> Any:
     """The sum of products along an axis, x1 conjugated; the other axes broadcast."""
-    row = expand_dims(moveaxis(elementwise.conjugate(x1), axis, -1), -2)
-    column = expand_dims(moveaxis(x2, axis, -1), -1)
+    row = mnp.expand_dims(mnp.moveaxis(mnp.conjugate(x1), axis, -1), -2)
+    column = mnp.expand_dims(mnp.moveaxis(x2, axis, -1), -1)
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
-    return squeeze(matmul(row, column, **how), (-2, -1))
+    return mnp.squeeze(matmul(row, column, **how), (-2, -1))
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices [..., m, k] and vectors [..., k]."""
-    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+    return mnp.squeeze(matmul(x1, mnp.expand_dims(x2, -1)), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
-    return squeeze(matmul(expand_dims(elementwise.conjugate(x1), -2), x2), -2)
+    return mnp.squeeze(matmul(mnp.expand_dims(mnp.conjugate(x1), -2), x2), -2)
 
 
 def kron(a: Any, b: Any) -> Any:
@@ -231,12 +204,10 @@ def kron(a: Any, b: Any) -> Any:
     rank = max(len(a_sizes), len(b_sizes))
     a_sizes = (1,) * (rank - len(a_sizes)) + a_sizes
     b_sizes = (1,) * (rank - len(b_sizes)) + b_sizes
-    spread = [
-        [each for size in a_sizes for each in (size, 1)],
-        [each for size in b_sizes for each in (1, size)],
-    ]
-    product = elementwise.multiply(reshape(a, spread[0]), reshape(b, spread[1]))
-    return reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
+    a_spread = [each for size in a_sizes for each in (size, 1)]
+    b_spread = [each for size in b_sizes for each in (1, size)]
+    product = mnp.multiply(mnp.reshape(a, a_spread), mnp.reshape(b, b_spread))
+    return mnp.reshape(product, [x * y for x, y in zip(a_sizes, b_sizes, strict=True)])
 
 
 def cross(
@@ -244,29 +215,20 @@ def cross(
 ) -> Any:
     """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
 
-    Args:
-        a: an array.
-        b: an array; the other axes broadcast.
-        axisa: where the vectors are in `a`.
-        axisb: where the vectors are in `b`.
-        axisc: where the vectors are in the result.
-        axis: all three.
-
-    Raises:
-        ShapeError: the vectors have another size.
+    The vectors are in `axisa` of `a`, `axisb` of `b` and `axisc` of the result, or in `axis` of
+    all; the other axes broadcast.
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    parts = [_components(*each) for each in ((a, axisa), (b, axisb))]
-    (a0, a1, a2), (b0, b1, b2) = parts
+    (a0, a1, a2), (b0, b1, b2) = _components(a, axisa), _components(b, axisb)
     last = a0 * b1 - a1 * b0
     if a2 is None and b2 is None:
         return last
     # A vector of size 2 has 0 as its third component.
     first = (0 if b2 is None else a1 * b2) - (0 if a2 is None else a2 * b1)
     second = (0 if a2 is None else a2 * b0) - (0 if b2 is None else a0 * b2)
-    joined = joining.stack([first, second, last], -1)
-    return moveaxis(joined, -1, axis_of(axisc, operand_shape(joined, "cross").rank, "cross"))
+    joined = mnp.stack([first, second, last], -1)
+    return mnp.moveaxis(joined, -1, axis_of(axisc, joined.ndim, "cross"))
 
 
 def _components(x: Any, axis: int) -> list[Any]:
@@ -276,4 +238,4 @@ def _components(x: Any, axis: int) -> list[Any]:
         problem = f"vectors of size {size} have no vector product"
         advice = "They must have two or three components."
         raise explain(ShapeError, "cross", problem, [f"given {shape}, axis {axis}"], advice)
-    return [*joining.unstack(x, axis=axis), *([None] if size == 2 else [])]
+    return [*mnp.unstack(x, axis=axis), *([None] if size == 2 else [])]

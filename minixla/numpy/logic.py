@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy import creation, elementwise, operands, reductions, taking
-from minixla.numpy.element_functions import named, of_two_operands, refuse_complex
-from minixla.numpy.manipulation import expand_dims, ravel
+from minixla.numpy import operands
+from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
 from minixla.numpy.operands import as_bool, lifted, listed, marked, operand_shape, promoted
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
-equal = of_two_operands("equal", operators.equal, "Whether x1 == x2.")
-not_equal = of_two_operands("not_equal", operators.not_equal, "Whether x1 != x2.")
-greater = of_two_operands(
-    "greater", operators.greater, "Whether x1 > x2; complex by real part first."
-)
-greater_equal = of_two_operands(
+equal = of_two("equal", operators.equal, "Whether x1 == x2.")
+not_equal = of_two("not_equal", operators.not_equal, "Whether x1 != x2.")
+greater = of_two("greater", operators.greater, "Whether x1 > x2; complex by real part first.")
+greater_equal = of_two(
     "greater_equal", operators.greater_equal, "Whether x1 >= x2; complex by real part first."
 )
-less = of_two_operands("less", operators.less, "Whether x1 < x2; complex by real part first.")
-less_equal = of_two_operands(
+less = of_two("less", operators.less, "Whether x1 < x2; complex by real part first.")
+less_equal = of_two(
     "less_equal", operators.less_equal, "Whether x1 <= x2; complex by real part first."
 )
 
 
-def _logical(name: str, operation: Callable[[Any, Any], Any], text: str) -> Any:
-    def of_two(x1: Any, x2: Any) -> Any:
-        sizes = operators.broadcast_shapes(
-            [operand_shape(x, name).dimensions for x in (x1, x2)], name
-        )
+def _logical(name: str, operation: Function, text: str) -> Any:
+    def both(x1: Any, x2: Any) -> Any:
+        shapes = [operand_shape(x, name).dimensions for x in (x1, x2)]
+        sizes = operators.broadcast_shapes(shapes, name)
         return operation(*[operators.broadcast_to(as_bool(x, name), sizes) for x in (x1, x2)])
 
-    return of_two_operands(name, of_two, text)
+    return of_two(name, both, text)
 
 
 logical_and = _logical("logical_and", ops.and_, "Whether both are not zero.")
@@ -58,11 +55,7 @@ def _everywhere(answer: bool, shape: Shape) -> Any:
 
 
 def _test_of_parts(
-    name: str,
-    test: Callable[[Any], Any],
-    text: str,
-    join: Callable[[Any, Any], Any] | None = ops.or_,
-    of_integers: bool = False,
+    name: str, test: Function, text: str, join: Function | None = ops.or_, of_integers: bool = False
 ) -> Any:
     """A test of floats, and of both parts of complex numbers; integers have one answer."""
 
@@ -75,9 +68,7 @@ def _test_of_parts(
             return join(test(ops.real(x)), test(ops.imag(x)))
         return test(lifted(x)) if kind.is_float else _everywhere(of_integers, shape)
 
-    return named(
-        tested, name, text if join else f"{text}\n\nRaises:\n    ShapeError: x is complex."
-    )
+    return named(tested, name, text)
 
 
 _NO_SIGN = ("complex numbers have no sign", "Take the real part first.")
@@ -88,29 +79,24 @@ isinf = _test_of_parts(
     "isinf", lambda part: operators.absolute(part) == math.inf, "Whether x is infinite."
 )
 isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
-isposinf = _test_of_parts("isposinf", lambda x: x == math.inf, "Whether x is inf.", None)
-isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether x is -inf.", None)
+isposinf = _test_of_parts("isposinf", lambda x: x == math.inf, "Whether a real x is inf.", None)
+isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether a real x is -inf.", None)
 
 
 def signbit(x: Any, /) -> Any:
-    """Whether the sign bit of x is set: of -0.0 too.
-
-    Raises:
-        ShapeError: x is complex.
-    """
+    """Whether the sign bit of x, which is not complex, is set: of -0.0 too."""
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
     refuse_complex("signbit", kind, *_NO_SIGN)
-    if kind.is_float:
-        x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}")
-    elif kind.kind != "signed":
+    if not kind.is_float and kind.kind != "signed":
         return _everywhere(False, shape)
+    x = ops.bitcast_convert_type(lifted(x), f"s{kind.bits}") if kind.is_float else x
     return ops.lt(x, shorthand.full_like(x, 0))
 
 
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part of x is not zero."""
-    return not_equal(elementwise.imag(x), 0)
+    return not_equal(mnp.imag(x), 0)
 
 
 def isreal(x: Any) -> Any:
@@ -119,28 +105,15 @@ def isreal(x: Any) -> Any:
 
 
 def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
-    /,
-    *,
-    size: int | None = None,
-    fill_value: Any = None,
+    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
 ) -> Any:
-    """X where the condition is true and y elsewhere; with the condition alone, `nonzero`.
+    """The elements of x where the condition is true (not zero), those of y elsewhere.
 
-    Args:
-        condition: an array of booleans (or numbers: true where not zero).
-        x: an array.
-        y: an array; all three broadcast together.
-        size: see `nonzero`.
-        fill_value: see `nonzero`.
-
-    Raises:
-        AttributeValueError: only one of x and y is given.
+    All three broadcast together. With the condition alone it is `nonzero`, which takes the
+    keywords, too.
     """
     if x is None and y is None:
-        return taking.nonzero(condition, size=size, fill_value=fill_value)
+        return mnp.nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None or size is not None or fill_value is not None:
         problem = "its arguments do not go together"
         advice = "Give the condition, x and y; or the condition, with size if it is traced."
@@ -152,10 +125,9 @@ def where(
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
     mask = as_bool(condition, "where")
     (x, y), _, weak = promoted("where", (x, y))
-    own = operand_shape(x, "where").dimensions
-    sizes = operators.broadcast_shapes([operand_shape(mask, "where").dimensions, own], "where")
+    sizes = operators.broadcast_shapes([mask.shape, x.shape], "where")
     # A scalar condition chooses for all.
-    if sizes != own or mask.ndim:
+    if sizes != x.shape or mask.ndim:
         mask, x, y = (operators.broadcast_to(each, sizes) for each in (mask, x, y))
     return marked(ops.select(mask, x, y), weak)
 
@@ -164,9 +136,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """From the first choice whose condition is true, element by element; else the default.
 
     An array in place of a list is taken apart along its first axis.
-
-    Raises:
-        AttributeValueError: there are not as many conditions as choices, or none.
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
@@ -191,30 +160,30 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close; see `isclose`."""
-    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+    return mnp.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements."""
-    a1, a2 = creation.asarray(a1), creation.asarray(a2)
+    a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
     if a1.shape != a2.shape:
         return _everywhere(False, Shape("pred"))
     same = equal(a1, a2)
-    return reductions.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
+    return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast together and are equal then."""
-    a1, a2 = creation.asarray(a1), creation.asarray(a2)
+    a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
     try:
         operators.broadcast_shapes([a1.shape, a2.shape], "array_equiv")
     except ShapeError:
         return _everywhere(False, Shape("pred"))
-    return reductions.all(equal(a1, a2))
+    return mnp.all(equal(a1, a2))
 
 
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Any:
     """Whether each element is one of `test_elements`; compares all pairs."""
-    elements = expand_dims(creation.asarray(element), -1)
-    found = reductions.any(equal(elements, ravel(creation.asarray(test_elements))), -1)
+    elements = mnp.expand_dims(mnp.asarray(element), -1)
+    found = mnp.any(equal(elements, mnp.ravel(mnp.asarray(test_elements))), -1)
     return ops.not_(found) if invert else found

@@ -36,9 +36,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """`x` with its elements converted to `dtype` (None: the default float type).
 
     Complex numbers become pred by comparing with 0, and real by dropping the imaginary part.
-
-    Raises:
-        ShapeError: `x` is no array or `dtype` no element type.
     """
     kind = operands.requested_type(float if dtype is None else dtype, "astype")
     given = operands.kind_of(x, "astype")
@@ -64,7 +61,6 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
 
     Raises:
         ShapeError: the number of elements differs.
-        AttributeValueError: `order` is something else.
     """
     own = operand_shape(a, "reshape").dimensions
     sizes = _target_sizes(own, shape)
@@ -102,11 +98,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """`a` with its dimensions in the order `axes`; default: reversed.
-
-    Raises:
-        AttributeValueError: `axes` is not a permutation.
-    """
+    """`a` with its dimensions in the order `axes`, which names each once; default: reversed."""
     rank = operand_shape(a, "transpose").rank
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
     if len(order) != rank:
@@ -128,18 +120,13 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """`x` with its last two dimensions exchanged.
-
-    Raises:
-        AttributeValueError: it has fewer than two.
-    """
-    rank = operand_shape(x, "matrix_transpose").rank
-    if rank < 2:
-        problem = f"x has {rank} dimensions"
-        given = [f"x has shape {operand_shape(x, 'matrix_transpose').dimensions}"]
+    """`x`, of two dimensions or more, with its last two exchanged."""
+    shape = operand_shape(x, "matrix_transpose")
+    if shape.rank < 2:
+        problem, given = f"x has {shape.rank} dimensions", [f"x has shape {shape.dimensions}"]
         advice = "It must have two or more."
         raise explain(AttributeValueError, "matrix_transpose", problem, given, advice)
-    return _permuted(x, (*range(rank - 2), rank - 1, rank - 2))
+    return swapaxes(x, -2, -1)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
@@ -152,11 +139,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
-    """`a` with dimensions `source` moved to `destination`, the others in their order.
-
-    Raises:
-        AttributeValueError: the two differ in length, or name an axis twice.
-    """
+    """`a` with dimensions `source` moved to as many of `destination`, the others in their order."""
     rank = operand_shape(a, "moveaxis").rank
     sources = axes_of(source, rank, "moveaxis")
     destinations = axes_of(destination, rank, "moveaxis")
@@ -175,7 +158,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """`a` with dimension `axis` moved to before the one that is at `start`."""
     rank = operand_shape(a, "rollaxis").rank
     axis = axis_of(axis, rank, "rollaxis")
-    place = axis_of(start, rank + 1, "rollaxis") if start >= 0 else axis_of(start, rank, "rollaxis")
+    place = axis_of(start, rank + (start >= 0), "rollaxis")
     return moveaxis(a, axis, place - (place > axis))
 
 
@@ -190,15 +173,10 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
 
 
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`a` without its dimensions of size 1, or without those named.
-
-    Raises:
-        ShapeError: a named one has another size.
-    """
+    """`a` without its dimensions of size 1, or without those named."""
     own = operand_shape(a, "squeeze").dimensions
-    if axis is None:
-        places: Sequence[int] = [at for at, size in enumerate(own) if size == 1]
-    else:
+    places: Sequence[int] = [at for at, size in enumerate(own) if size == 1]
+    if axis is not None:
         places = axes_of(axis, len(own), "squeeze")
     if any(own[at] != 1 for at in places):
         problem = "an axis that is not of size 1 cannot be left out"
@@ -210,11 +188,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """`array` repeated to `shape` by NumPy's rule.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-    """
+    """`array` repeated to `shape` by NumPy's rule."""
     own = operand_shape(array, "broadcast_to").dimensions
     sizes = operands.static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
@@ -233,12 +207,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to.
-
-    Raises:
-        AttributeValueError: a size is negative or no integer.
-        ShapeError: there is none.
-    """
+    """The shape that arrays of these shapes broadcast to."""
     sizes = [operands.static_sizes(shape, "broadcast_shapes") for shape in shapes]
     return operators.broadcast_shapes(sizes, "broadcast_shapes")
 
@@ -262,9 +231,7 @@ def atleast_3d(*arys: Any) -> Any:
     """The arrays with dimensions added until there are three: vectors become (1, n, 1)."""
 
     def sizes(own: tuple[int, ...]) -> tuple[int, ...]:
-        if len(own) < 2:
-            return (1, *(own or (1,)), 1)
-        return (*own, 1) if len(own) == 2 else own
+        return ((1, 1, 1), (1, *own, 1), (*own, 1), own)[min(len(own), 3)]
 
     return _at_least(arys, sizes, "atleast_3d")
 
@@ -286,11 +253,7 @@ def flipud(m: Any) -> Any:
 
 
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
-
-    Raises:
-        AttributeValueError: the two axes are one.
-    """
+    """`m` turned `k` times by 90 degrees, from the first of two axes towards the second."""
     rank = operand_shape(m, "rot90").rank
     first, second = axes_of(axes, rank, "rot90")
     turns = operands.static_int(k, "rot90", "k") % 4
@@ -306,10 +269,8 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     """`a` with its elements moved along axes by `shift` places; what falls off comes in again.
 
-    Args:
-        a: an array.
-        shift: an integer, or one for each axis; may be a traced integer or vector of them.
-        axis: axes; default: over the elements in row-major order.
+    The shift is an integer, or one for each axis, and may be a traced integer or vector of them.
+    The default axis is that of the elements in row-major order.
     """
     own = operand_shape(a, "roll").dimensions
     if axis is None:
@@ -321,7 +282,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     return keep_weak(result, a)
 
 
-def _pairs(axes: Sequence[int], shift: Any) -> list[tuple[int, Any]]:
+def _pairs(axes: list[int], shift: Any) -> list[tuple[int, Any]]:
     """The axis and the amount of each shift, one of the two repeated where it is single."""
     if isinstance(shift, (Sequence, np.ndarray)) and np.ndim(shift):
         shifts = list(shift)
@@ -333,26 +294,21 @@ def _pairs(axes: Sequence[int], shift: Any) -> list[tuple[int, Any]]:
         given = [f"{len(shifts)} shifts, {len(axes)} axes"]
         advice = "Give one shift for each axis, or one for all."
         raise explain(ShapeError, "roll", "there are not as many shifts as axes", given, advice)
-    axes = list(axes) * (count // len(axes))
-    return list(zip(axes, shifts * (count // len(shifts)), strict=True))
+    axes, shifts = axes * (count // len(axes)), shifts * (count // len(shifts))
+    return list(zip(axes, shifts, strict=True))
 
 
 def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:
     if size == 0:
         return a
     try:
-        start = -operator.index(amount) % size
+        start: Any = -operator.index(amount) % size
     except (ConcretizationError, TypeError):
-        return _rolled_by_traced(a, size, amount, axis)
-    if start == 0:
+        start = astype(size - amount % size, np.int32)
+    if isinstance(start, int) and start == 0:
         return a
-    front = ops.slice_in_dim(a, start, size, axis)
-    return ops.concat_in_dim([front, ops.slice_in_dim(a, 0, start, axis)], axis)
-
-
-def _rolled_by_traced(a: Any, size: int, amount: Any, axis: int) -> Any:
-    sizes = operand_shape(a, "roll").dimensions
-    start = astype(size - amount % size, np.int32)
-    zero = lifted(np.int32(0))
-    starts: list[Any] = [start if at == axis else zero for at in range(len(sizes))]
-    return ops.dynamic_slice(ops.concat_in_dim([a, a], axis), starts, sizes)
+    if isinstance(start, int):
+        front = ops.slice_in_dim(a, start, size, axis)
+        return ops.concat_in_dim([front, ops.slice_in_dim(a, 0, start, axis)], axis)
+    starts = [start if at == axis else lifted(np.int32(0)) for at in range(a.ndim)]
+    return ops.dynamic_slice(ops.concat_in_dim([a, a], axis), starts, a.shape)

@@ -7,48 +7,33 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
-from minixla.numpy import creation, elementwise, joining, operands, reductions, taking
+from minixla.numpy import operands
 from minixla.numpy.index_updates import IndexUpdate
-from minixla.numpy.manipulation import broadcast_to, expand_dims, moveaxis, ravel, reshape
 from minixla.numpy.operands import keep_weak, lifted, operand_shape, shape_of_rank, static_size
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 from minixla_ops.vocabulary.shorthand import splat
 
 
-def _compared(
-    name: str,
-    compare: Callable[[Any, Any], Any],
-    rows: Any,
-    columns: Any,
-    k: Any,
-    kind: ElementType,
-) -> Any:
+def _compared(name: str, compare: Callable[..., Any], sizes: Any, k: Any, kind: ElementType) -> Any:
     """Where the number of a row, plus k, compares with that of the column."""
-    sizes = [static_size(rows, name, "N")]
-    sizes.append(sizes[0] if columns is None else static_size(columns, name, "M"))
-    shape = Shape("s32", tuple(sizes))
+    rows = static_size(sizes[0], name, "N")
+    columns = rows if sizes[1] is None else static_size(sizes[1], name, "M")
+    shape = Shape("s32", (rows, columns))
     if isinstance(k, int):  # farther away there are no elements
-        k = min(max(k, -sizes[0]), sizes[1])
+        k = min(max(k, -rows), columns)
     return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on a diagonal and zeros elsewhere.
-
-    Args:
-        N: how many rows.
-        M: how many columns; default: as many.
-        k: how far above the main diagonal the ones are.
-        dtype: default: the default float type.
-    """
-    return _compared(
-        "eye", ops.eq, N, M, k, operands.requested_type(dtype, "eye", operands.default_float())
-    )
+    """A matrix of N rows and M columns with ones on the diagonal `k` above the main one."""
+    kind = operands.requested_type(dtype, "eye", operands.default_float())
+    return _compared("eye", ops.eq, (N, M), k, kind)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -58,14 +43,14 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
-    return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
+    return _compared("tri", ops.ge, (N, M), k, operands.requested_type(dtype, "tri", F32))
 
 
 def _triangle(m: Any, k: int, subject: str, is_lower: bool) -> Any:
     advice = "It must have two dimensions or more."
     shape = shape_of_rank(m, range(2, 1 << 16), subject, advice)
     mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
-    mask = broadcast_to(mask, shape.dimensions)
+    mask = mnp.broadcast_to(mask, shape.dimensions)
     m = lifted(m)
     kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
     return keep_weak(ops.select(mask, *kept), m)
@@ -82,32 +67,24 @@ def triu(m: Any, k: int = 0) -> Any:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of matrices, as the last axis.
+    """The diagonal of matrices, `offset` above the main one, as the last axis.
 
-    Args:
-        a: an array.
-        offset: how far above the main diagonal it is.
-        axis1: the axis of the matrices' rows.
-        axis2: the axis of their columns.
-
-    Raises:
-        AttributeValueError: the array has fewer than two dimensions, or the axes are one.
+    The rows of the matrices are along `axis1` of `a`, their columns along `axis2`.
     """
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        problem = "axis1 and axis2 are one axis"
-        given = [f"axis1 = {axis1}", f"axis2 = {axis2}"]
+        problem, given = "axis1 and axis2 are one axis", [f"axis1 = {axis1}", f"axis2 = {axis2}"]
         raise explain(AttributeValueError, "diagonal", problem, given, "Give two.")
-    a = moveaxis(a, axes, (-2, -1))
+    a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
     offset = operands.static_int(offset, "diagonal", "offset")
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not count:
-        return creation.zeros((*outer, 0), operands.kind_of(a))
+        return mnp.zeros((*outer, 0), operands.kind_of(a))
     # In row-major order the elements of a diagonal are columns + 1 apart.
     start = offset if offset >= 0 else -offset * columns
-    flat = reshape(a, (*outer, rows * columns))
+    flat = mnp.reshape(a, (*outer, rows * columns))
     limit = start + (count - 1) * (columns + 1) + 1
     return keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
 
@@ -117,26 +94,18 @@ def trace(
 ) -> Any:
     """The sum of a diagonal of matrices; arguments as for `diagonal`."""
     operands.refuse_out("trace", out)
-    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+    return mnp.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with the vector `v` on a diagonal; of a matrix `v`, that diagonal.
-
-    Args:
-        v: a vector or a matrix.
-        k: how far above the main diagonal it is.
-
-    Raises:
-        ShapeError: `v` has another rank.
-    """
+    """A matrix with the vector `v` on the diagonal `k` above the main one; of a matrix, that."""
     shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
     offset = operands.static_int(k, "diag", "k")
     if shape.rank == 2:
         return diagonal(v, offset)
     size = shape.size + abs(offset)
     if not shape.size:
-        return creation.zeros((size, size), shape.element_type)
+        return mnp.zeros((size, size), shape.element_type)
     # Between neighbours on a diagonal there is one row of the matrix.
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
@@ -146,7 +115,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with the elements of `v`, in row-major order, on a diagonal."""
-    return diag(ravel(v), k)
+    return diag(mnp.ravel(v), k)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
@@ -155,11 +124,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array.
-
-    Raises:
-        ShapeError: its sizes differ.
-    """
+    """The indices of the main diagonal of an array whose sizes are equal."""
     shape = operand_shape(arr, "diag_indices_from")
     if shape.rank < 2 or len(set(shape.dimensions)) != 1:
         advice = "It must have two dimensions or more, all of one size."
@@ -191,7 +156,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0) -> tuple[Any, ...]:
     """The row and column indices of where `mask_func` (such as tril) of ones is not zero."""
-    return taking.nonzero(mask_func(creation.ones((n, n)), k))
+    return mnp.nonzero(mask_func(mnp.ones((n, n)), k))
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
@@ -204,10 +169,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     shape = operand_shape(a, "fill_diagonal")
     count = min(shape.dimensions)
     values = lifted(val)
-    if operand_shape(val, "fill_diagonal").rank:
-        values = joining.resize(values, (count,))
     index = (np.arange(count, dtype=np.int32),) * shape.rank
-    return IndexUpdate(a, index).set(values)
+    return IndexUpdate(a, index).set(mnp.resize(values, (count,)) if values.ndim else values)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
@@ -216,6 +179,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     count = shape.size if N is None else static_size(N, "vander", "N")
     Shape(shape.element_type, (shape.size, count))  # refuses what no memory has room for
     exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    powers = elementwise.power(expand_dims(x, 1), exponents.astype(np.int32)[None, :])
+    powers = mnp.power(mnp.expand_dims(x, 1), exponents.astype(np.int32)[None, :])
     kind = shape.element_type
     return powers if kind.kind == "pred" else lifted(convert(powers, kind))

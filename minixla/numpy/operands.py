@@ -17,13 +17,8 @@ from minixla.core.errors import AttributeValueError, ConcretizationError, ShapeE
 from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer, current_trace, weak_type_of
-from minixla_ops.elementwise.operators import (
-    Adjustment,
-    convert,
-    operand_shape,
-    promote,
-    weakly_typed,
-)
+from minixla_ops.elementwise import operators
+from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.programs.computations import neutral_element
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
@@ -48,10 +43,7 @@ def keep_weak(result: Any, source: Any) -> Any:
 
 def marked(result: Any, weak: bool) -> Any:
     """`result`, which nobody else knows yet, weakly typed where `weak` says so."""
-    return weakly_typed(result) if weak else result
-
-
-# Element types.
+    return operators.weakly_typed(result) if weak else result
 
 
 def default_float() -> ElementType:
@@ -78,13 +70,7 @@ def widened(kind: ElementType) -> ElementType:
 
 
 def requested_type(dtype: Any, subject: str, default: ElementType | None = None) -> ElementType:
-    """The element type of arrays of a dtype that a user asked for; warns where it narrows.
-
-    None stands for `default`, where there is one.
-
-    Raises:
-        ShapeError: XLA has no such type.
-    """
+    """The element type that a dtype asks for (None: `default`); warns where it has fewer bits."""
     if dtype is None and default is not None:
         return default
     if isinstance(dtype, ElementType) and canonical_element_type(dtype) is dtype:
@@ -92,39 +78,24 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
     try:
         declared = element_types.element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
     except TypeError as error:
-        problem = "dtype is not an element type"
+        problem, given = "dtype is not an element type", [f"dtype = {dtype!r}"]
         advice = "Give a dtype such as mx.numpy.float32."
-        raise explain(ShapeError, subject, problem, [f"dtype = {dtype!r}"], advice) from error
+        raise explain(ShapeError, subject, problem, given, advice) from error
     kind = canonical_element_type(declared)
     if kind is not declared:
-        warnings.warn(
-            f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}; "
-            "set jax_enable_x64 for 64-bit types.",
-            stacklevel=3,
-        )
+        narrowed = f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}"
+        warnings.warn(f"{narrowed}; set jax_enable_x64 for 64-bit types.", stacklevel=3)
     return kind
-
-
-# Promotion.
 
 
 def promoted(
     subject: str, operands: Sequence[Any], adjust: Adjustment | None = None
 ) -> tuple[list[Any], ElementType, bool]:
-    """Operands broadcast to one shape and converted to one element type.
+    """Operands broadcast to one shape and converted to one type, this type, if all are weak.
 
-    Args:
-        subject: the function's name, for errors.
-        operands: arrays and numbers.
-        adjust: makes another type of their common one: `inexact_type` a float or complex type.
-
-    Returns:
-        The operands, their element type, and whether all were weakly typed.
-
-    Raises:
-        ShapeError: they do not broadcast, or have no common type.
+    `adjust` makes another type of their common one: `inexact_type` a float or complex type.
     """
-    found, weak = promote(subject, *operands, adjust=adjust)
+    found, weak = operators.promote(subject, *operands, adjust=adjust)
     return [lifted(each) for each in found], array_shape(found[0]).element_type, weak
 
 
@@ -143,16 +114,16 @@ def inexact_operand(x: Any, subject: str) -> Any:
 
 def as_bool(x: Any, subject: str) -> Any:
     """Where `x` is not zero, as pred."""
-    kind = operand_shape(x, subject).element_type
-    x = lifted(x)
+    kind, x = kind_of(x, subject), lifted(x)
     return x if kind.kind == "pred" else ops.ne(x, full_like(x, 0))
 
 
-def without_nan(a: Any, subject: str, number: float) -> Any:
-    """`a` with a number in place of NaN."""
-    is_inexact = kind_of(a, subject).is_inexact
+def without_nan(a: Any, subject: str, number: float | None) -> Any:
+    """`a` with a number in place of NaN; None leaves it."""
+    if number is None or not kind_of(a, subject).is_inexact:
+        return a
     a = lifted(a)
-    return ops.select(ops.ne(a, a), full_like(a, number), a) if is_inexact else a
+    return ops.select(ops.ne(a, a), full_like(a, number), a)
 
 
 def neutral(monoid: str, kind: ElementType) -> Any:
@@ -165,15 +136,10 @@ def neutral(monoid: str, kind: ElementType) -> Any:
 
 
 def checked_mask(where: Any, subject: str) -> Any:
-    """A mask of which elements count, or None.
-
-    Raises:
-        ShapeError: it is not of booleans.
-    """
+    """`where`, which must be None or an array of booleans: which elements count."""
     if where is not None and kind_of(where, subject).kind != "pred":
-        given = [f"where {operand_shape(where, subject)}"]
-        advice = "Give a comparison's result."
-        raise explain(ShapeError, subject, "where is not an array of booleans", given, advice)
+        problem, given = "where is not an array of booleans", [f"where {operand_shape(where)}"]
+        raise explain(ShapeError, subject, problem, given, "Give a comparison's result.")
     return where
 
 
@@ -183,9 +149,6 @@ def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> lis
         operand_shape(each, subject)
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(each, kind) for each in operands]
-
-
-# Axes and other static arguments.
 
 
 def listed(value: Any) -> list[Any]:
@@ -198,11 +161,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def axis_of(axis: Any, rank: int, subject: str) -> int:
-    """An axis counted from the front.
-
-    Raises:
-        AttributeValueError: it is not an integer in [-rank, rank).
-    """
+    """An axis counted from the front, which must be an integer in [-rank, rank)."""
     number = axis if type(axis) is int else static_int(axis, subject, "axis")
     if not -rank <= number < rank:
         problem = f"axis {number} is out of bounds for an array of {rank} dimensions"
@@ -212,11 +171,7 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
 
 
 def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
-    """Axes counted from the front; None stands for all.
-
-    Raises:
-        AttributeValueError: one is out of range or named twice.
-    """
+    """Axes counted from the front, none of them twice; None stands for all."""
     if axis is None:
         return tuple(range(rank))
     if type(axis) is int:
@@ -250,7 +205,7 @@ def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
 
 
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
-    """Raises AttributeValueError where an array shall change."""
+    """Raises an error where an array shall change."""
     if inplace:
         problem = f"arrays do not change in place{also}"
         advice = "Give inplace=False and use the result."
@@ -258,11 +213,7 @@ def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
 
 
 def one_of(value: Any, allowed: Collection[Any], subject: str, name: str) -> Any:
-    """`value`, which must be one of some.
-
-    Raises:
-        AttributeValueError: it is not.
-    """
+    """`value`, which must be one of some."""
     if value in allowed:
         return value
     known = " or ".join([f'"{each}"' for each in allowed if each is not None])
@@ -273,11 +224,7 @@ def one_of(value: Any, allowed: Collection[Any], subject: str, name: str) -> Any
 def shape_of_rank(
     value: Any, ranks: Container[int], subject: str, advice: str, problem: str = ""
 ) -> Shape:
-    """The shape of an array that must have so many dimensions.
-
-    Raises:
-        ShapeError: it has more or fewer.
-    """
+    """The shape of an array that must have so many dimensions."""
     shape = operand_shape(value, subject)
     if shape.rank not in ranks:
         given = [f"given {shape}"] if problem else []
@@ -286,36 +233,22 @@ def shape_of_rank(
 
 
 def static_int(value: Any, subject: str, name: str) -> int:
-    """A Python integer that must be known when the program is traced.
-
-    Raises:
-        ConcretizationError: it is a staged value.
-        AttributeValueError: it is no integer.
-    """
+    """A Python integer that must be known when the program is traced."""
     try:
         return operator.index(value)
     except ConcretizationError:
-        raise explain(
-            ConcretizationError,
-            subject,
-            f"{name} must be known when the function is traced",
-            [f"{name} = {value!r}"],
-            "It decides about shapes: give a Python integer, or mark the argument static "
-            "(static_argnums).",
-        ) from None
-    except TypeError:
-        problem = f"{name} is not an integer"
+        problem = f"{name} must be known when the function is traced"
         given = [f"{name} = {value!r}"]
+        advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
+        raise explain(ConcretizationError, subject, problem, given, advice) from None
+    except TypeError:
+        problem, given = f"{name} is not an integer", [f"{name} = {value!r}"]
         advice = "Give a Python integer."
         raise explain(AttributeValueError, subject, problem, given, advice) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
-    """A `static_int` that is not negative.
-
-    Raises:
-        AttributeValueError: it is.
-    """
+    """A `static_int` that is not negative."""
     size = static_int(value, subject, name)
     if size < 0:
         given = [f"{name} = {size}"]
@@ -324,16 +257,11 @@ def static_size(value: Any, subject: str, name: str) -> int:
 
 
 def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
-    """The sizes in a shape, which may be one size.
-
-    Raises:
-        AttributeValueError: one is negative or no integer.
-    """
+    """The sizes in a shape, which may be one size."""
     sizes = tuple([static_int(each, subject, "shape") for each in listed(shape)])
     if any(size < 0 for size in sizes):
-        problem = "a size is negative"
-        advice = "Sizes must be >= 0."
-        raise explain(AttributeValueError, subject, problem, [f"shape = {sizes}"], advice)
+        problem, given = "a size is negative", [f"shape = {sizes}"]
+        raise explain(AttributeValueError, subject, problem, given, "Sizes must be >= 0.")
     return sizes
 
 
@@ -343,11 +271,7 @@ def host_indices(indices: Any) -> Any:
 
 
 def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
-    """The elements of a value that must be known when the program is traced.
-
-    Raises:
-        ConcretizationError: they are not.
-    """
+    """The elements of a value that must be known when the program is traced."""
     try:
         return np.asarray(value)
     except TypeError as error:
@@ -359,7 +283,7 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
 
 
 def refuse_out(subject: str, out: Any) -> None:
-    """Raises AttributeValueError where a place for the result was given."""
+    """Raises an error where a place for the result was given."""
     if out is not None:
         advice = "Arrays do not change: use the function's result."
         raise explain(AttributeValueError, subject, "out is not supported", advice=advice)

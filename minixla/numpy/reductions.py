@@ -10,26 +10,22 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
-from minixla.numpy import elementwise, logic, operands
+from minixla.numpy import operands
 from minixla.numpy.element_functions import family, transforms
-from minixla.numpy.manipulation import broadcast_to, expand_dims, ravel
 from minixla.numpy.operands import Axis, as_bool, kind_of, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import shorthand
 
-_COMPUTATIONS: dict[str, Callable[..., Any]] = {
-    "add": ops.add,
-    "mul": ops.mul,
-    "max": ops.max,
-    "min": ops.min,
-    "and": ops.and_,
-    "or": ops.or_,
-}
+_COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
+_COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
+#: Of functions that are rows: the monoid, and what stands in place of NaN, if anything.
+Row = tuple[str, float | None]
 
 
 def _folded(
@@ -37,7 +33,7 @@ def _folded(
     monoid: str,
     a: Any,
     axis: Axis,
-    keepdims: bool | None,
+    keepdims: Any,
     initial: Any = None,
     where: Any = None,
 ) -> Any:
@@ -47,29 +43,28 @@ def _folded(
     axes = operands.axes_of(axis, shape.rank, name)
     start = operands.neutral(monoid, kind)
     if where is not None:
-        a = logic.where(operands.checked_mask(where, name), a, start)
+        a = mnp.where(operands.checked_mask(where, name), a, start)
     computation = _COMPUTATIONS[monoid]
     result = ops.reduce(a, start, computation, axes) if axes else lifted(a)
     if initial is not None:
         first = convert(initial, kind)
         if operand_shape(first, name).rank:
             raise explain(ShapeError, name, "initial is not a scalar", advice="Give one number.")
-        sizes = operand_shape(result, name).dimensions
-        result = computation(broadcast_to(first, sizes), result)
-    return expand_dims(result, axes) if keepdims and axes else result
+        first = mnp.broadcast_to(first, operand_shape(result, name).dimensions)
+        result = computation(first, result)
+    return mnp.expand_dims(result, axes) if keepdims and axes else result
 
 
-_OF_TOTALS = {
-    "raises": "AttributeValueError: an axis is out of range or named twice.",
-    "dtype": "the type to sum in and return; default: that of `a`, integers at least the default.",
-    "initial": "a number to begin with.",
-}
-
-
-@family("a", "where", **_OF_TOTALS)
+@family(
+    "a",
+    "where",
+    raises="AttributeValueError: an axis is out of range or named twice.",
+    dtype="the type to sum in and return; default: that of `a`, integers at least the default.",
+    initial="a number to begin with.",
+)
 def _total(
     name: str,
-    monoid: str,
+    row: Row,
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -79,58 +74,24 @@ def _total(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
+    monoid, in_place_of_nan = row
     refuse_out(name, out)
-    own = numeric_type(operand_shape(a, name).element_type)
+    own = numeric_type(kind_of(a, name))
     kind = operands.sum_type(own) if promote_integers else own
     # f16 and bf16 are summed in f32, unless the user names a type.
     work = operands.widened(kind)
     if dtype is not None:
         kind = work = operands.requested_type(dtype, name)
         monoid = {"add": "or", "mul": "and"}[monoid] if kind.kind == "pred" else monoid
-    converted = as_bool(a, name) if kind.kind == "pred" else convert(a, work)
+    x = operands.without_nan(a, name, in_place_of_nan)
+    converted = as_bool(x, name) if kind.kind == "pred" else convert(x, work)
     return lifted(convert(_folded(name, monoid, converted, axis, keepdims, initial, where), kind))
 
 
-@family("a", "where", **_OF_TOTALS)
-def _nan_total(
-    name: str,
-    row: tuple[Callable[..., Any], int],
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    function, number = row
-    operands.axes_of(axis, operand_shape(a, name).rank, name)  # its errors name this function
-    return function(
-        operands.without_nan(a, name, number), axis, dtype, out, keepdims, initial, where
-    )
-
-
-sum = _total("sum", "add", "The sum over axes.")
-prod = _total("prod", "mul", "The product over axes.")
-nansum = _nan_total("nansum", (sum, 0), "The sum over axes of what is not NaN.")
-nanprod = _nan_total("nanprod", (prod, 1), "The product over axes of what is not NaN.")
-
-
-def _best(
-    name: str, monoid: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any
-) -> Any:
-    shape = operand_shape(a, name)
-    is_empty = 0 in [shape.dimensions[each] for each in operands.axes_of(axis, shape.rank, name)]
-    if initial is None and (is_empty or where is not None):
-        problem = f"there may be no element to take the {name} of"
-        given = [f"the array has shape {shape.dimensions}", f"axis = {axis}"]
-        advice = "Give initial, the result where there is none."
-        raise explain(AttributeValueError, name, problem, given, advice)
-    return _folded(name, monoid, lifted(a), axis, keepdims, initial, where)
-
-
-def _worst(monoid: str) -> float:
-    return math.inf if monoid == "min" else -math.inf
+sum = _total("sum", ("add", None), "The sum over axes.")
+prod = _total("prod", ("mul", None), "The product over axes.")
+nansum = _total("nansum", ("add", 0), "The sum over axes of what is not NaN.")
+nanprod = _total("nanprod", ("mul", 1), "The product over axes of what is not NaN.")
 
 
 @family(
@@ -141,7 +102,7 @@ def _worst(monoid: str) -> float:
 )
 def _extreme(
     name: str,
-    row: tuple[str, bool],
+    row: Row,
     a: Any,
     axis: Axis = None,
     out: None = None,
@@ -149,24 +110,27 @@ def _extreme(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    monoid, skips_nan = row
+    monoid, in_place_of_nan = row
     refuse_out(name, out)
-    x = operands.without_nan(a, name, _worst(monoid)) if skips_nan else a
-    found = _best(name, monoid, x, axis, keepdims, initial, where)
-    if not skips_nan or initial is not None or not kind_of(a).is_inexact:
+    sizes = operand_shape(a, name).dimensions
+    is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
+    if initial is None and (is_empty or where is not None):
+        problem = f"there may be no element to take the {name} of"
+        given = [f"the array has shape {sizes}", f"axis = {axis}"]
+        advice = "Give initial, the result where there is none."
+        raise explain(AttributeValueError, name, problem, given, advice)
+    x = lifted(operands.without_nan(a, name, in_place_of_nan))
+    found = _folded(name, monoid, x, axis, keepdims, initial, where)
+    if in_place_of_nan is None or initial is not None or not kind_of(a).is_inexact:
         return found
-    is_missing = all(logic.isnan(a), axis, None, keepdims)
-    return logic.where(is_missing, shorthand.full_like(found, math.nan), found)
+    is_missing = all(mnp.isnan(a), axis, None, keepdims)
+    return mnp.where(is_missing, shorthand.full_like(found, math.nan), found)
 
 
-max = amax = _extreme(
-    "max", ("max", False), "The greatest element over axes; NaN where there is one."
-)
-min = amin = _extreme("min", ("min", False), "The least element over axes; NaN where there is one.")
-nanmax = _extreme(
-    "nanmax", ("max", True), "The greatest element over axes that is not NaN, else NaN."
-)
-nanmin = _extreme("nanmin", ("min", True), "The least element over axes that is not NaN, else NaN.")
+max = amax = _extreme("max", ("max", None), "The greatest element over axes, or NaN.")
+min = amin = _extreme("min", ("min", None), "The least element over axes, or NaN.")
+nanmax = _extreme("nanmax", ("max", -math.inf), "The greatest number over axes, else NaN.")
+nanmin = _extreme("nanmin", ("min", math.inf), "The least number over axes, else NaN.")
 
 
 @one_program("a")
@@ -188,7 +152,7 @@ def _truth(
     where: Any = None,
 ) -> Any:
     refuse_out(name, out)
-    return _folded(name, monoid, as_bool(a, name), axis, keepdims, None, where)
+    return _folded(name, monoid, as_bool(a, name), axis, keepdims, where=where)
 
 
 all = _truth("all", "and", "Whether all elements over axes are not zero.")
@@ -208,7 +172,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 )
 def _index(
     name: str,
-    row: tuple[str, bool],
+    row: Row,
     a: Any,
     axis: int | None = None,
     out: None = None,
@@ -218,57 +182,45 @@ def _index(
 
     Two passes of vectorised reductions; XLA:CPU runs a Reduce of pairs element by element.
     """
-    monoid, skips_nan = row
+    monoid, in_place_of_nan = row
     refuse_out(name, out)
-    x = operands.without_nan(a, name, _worst(monoid)) if skips_nan else a
     shape = operand_shape(a, name)
-    x = transforms().stop_gradient(lifted(x))
+    x = transforms().stop_gradient(lifted(operands.without_nan(a, name, in_place_of_nan)))
     place = 0 if axis is None else operands.axis_of(axis, shape.rank, name)
     dropped = range(shape.rank) if axis is None else (place,)
     x = x if axis is not None else ops.reshape(x, (shape.size,))
     sizes = operand_shape(x, name).dimensions
     if sizes[place] == 0:
-        given = [f"the array has shape {shape.dimensions}"]
-        advice = "Check for size 0 first."
-        raise explain(AttributeValueError, name, "there is no element", given, advice)
-    best = _best(name, monoid, x, place, True, None, None)
-    is_best = ops.eq(x, broadcast_to(best, sizes))
+        problem, given = "there is no element", [f"the array has shape {shape.dimensions}"]
+        raise explain(AttributeValueError, name, problem, given, "Check for size 0 first.")
+    best = _folded(name, monoid, x, place, True)
+    is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
     if shape.element_type.is_inexact:
         is_best = ops.or_(is_best, ops.ne(x, x))
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
     found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
     found = ops.reduce(found, operands.neutral("min", operands.default_int()), ops.min, [place])
-    found = expand_dims(found, dropped) if keepdims else found
-    if not skips_nan or not shape.element_type.is_inexact:
+    found = mnp.expand_dims(found, dropped) if keepdims else found
+    if in_place_of_nan is None or not shape.element_type.is_inexact:
         return found
-    is_missing = all(logic.isnan(a), axis, None, bool(keepdims))
-    return logic.where(is_missing, shorthand.full_like(found, -1), found)
+    is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
+    return mnp.where(is_missing, shorthand.full_like(found, -1), found)
 
 
-argmax = _index(
-    "argmax",
-    ("max", False),
-    "The index of the first greatest element along an axis; of the first NaN where there is one.",
-)
-argmin = _index(
-    "argmin",
-    ("min", False),
-    "The index of the first least element along an axis; of the first NaN where there is one.",
-)
+argmax = _index("argmax", ("max", None), "The first index of the greatest element, or of NaN.")
+argmin = _index("argmin", ("min", None), "The first index of the least element, or of NaN.")
 nanargmax = _index(
-    "nanargmax",
-    ("max", True),
-    "The index of the first greatest element that is not NaN; -1 where all are NaN.",
+    "nanargmax", ("max", -math.inf), "The first index of the greatest number; -1 if all are NaN."
 )
 nanargmin = _index(
-    "nanargmin",
-    ("min", True),
-    "The index of the first least element that is not NaN; -1 where all are NaN.",
+    "nanargmin", ("min", math.inf), "The first index of the least number; -1 if all are NaN."
 )
 
 
 # Running along an axis.
 
+#: Running results of an array along an axis.
+Run = Callable[[Any, int], Any]
 # Up to this size the doubling scan passes over the whole array; longer axes are cut into blocks.
 _BLOCK = 256
 
@@ -286,15 +238,20 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
 def _scan(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
     """Running results of an associative function, by doubling; differentiable step by step."""
     sizes = operand_shape(x, "scan").dimensions
-    size, rank = sizes[axis], len(sizes)
-    if size > _BLOCK:
+    if sizes[axis] > _BLOCK:
         return _scan_blocks(x, axis, combine, start)
     distance = 1
-    while distance < size:
-        padding = [(distance, -distance, 0) if at == axis else (0, 0, 0) for at in range(rank)]
-        x = combine(ops.pad(x, start, padding), x)
+    while distance < sizes[axis]:
+        x = combine(_moved(x, axis, distance, start), x)
         distance *= 2
     return x
+
+
+def _moved(x: Any, axis: int, distance: int, start: Any) -> Any:
+    """`x` moved along an axis, with `start` where nothing comes in."""
+    rank = operand_shape(x, "scan").rank
+    padding = [(distance, -distance, 0) if at == axis else (0, 0, 0) for at in range(rank)]
+    return ops.pad(x, start, padding)
 
 
 def _scan_blocks(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: Any) -> Any:
@@ -303,29 +260,22 @@ def _scan_blocks(x: Any, axis: int, combine: Callable[[Any, Any], Any], start: A
     size, rank = sizes[axis], len(sizes)
     count = -(-size // _BLOCK)
     padding = [(0, count * _BLOCK - size if at == axis else 0, 0) for at in range(rank)]
-    blocks = (*sizes[:axis], count, _BLOCK, *sizes[axis + 1 :])
+    blocks = operands.resized(sizes, axis, count, _BLOCK)
     inner = _scan(ops.reshape(ops.pad(x, start, padding), blocks), axis + 1, combine, start)
     totals = ops.slice_in_dim(inner, _BLOCK - 1, _BLOCK, axis + 1)
-    before = _scan(totals, axis, combine, start)
-    shift = [(1, -1, 0) if at == axis else (0, 0, 0) for at in range(rank + 1)]
-    before = ops.pad(before, start, shift)
+    before = _moved(_scan(totals, axis, combine, start), axis, 1, start)
     spread = ops.broadcast_in_dim(before, blocks, range(rank + 1))
-    joined = (*sizes[:axis], count * _BLOCK, *sizes[axis + 1 :])
+    joined = operands.resized(sizes, axis, count * _BLOCK)
     return ops.slice_in_dim(ops.reshape(combine(spread, inner), joined), 0, size, axis)
 
 
 def _cumulative(
-    name: str,
-    a: Any,
-    axis: int | None,
-    dtype: Any,
-    run: Callable[[Any, int], Any],
-    promote_integers: bool = False,
+    name: str, a: Any, axis: int | None, dtype: Any, run: Run, promote_integers: bool = False
 ) -> Any:
     shape = operand_shape(a, name)
     if axis is None or not shape.rank:
         # A scalar is a vector of one element.
-        a, shape = ravel(a), shape.with_dimensions((shape.size,))
+        a, shape = mnp.ravel(a), shape.with_dimensions((shape.size,))
     place = operands.axis_of(0 if axis is None else axis, shape.rank, name)
     own = shape.element_type
     default = operands.sum_type(own) if promote_integers or own.kind == "pred" else own
@@ -333,7 +283,7 @@ def _cumulative(
     if kind.kind == "pred":
         a, work = as_bool(a, name), operands.sum_type(kind)
     a = lifted(convert(a, work))
-    result = run(a, place) if operand_shape(a, name).size else a
+    result = run(a, place) if shape.size else a
     return lifted(as_bool(result, name) if kind.kind == "pred" else convert(result, kind))
 
 
@@ -366,22 +316,19 @@ _NONE, _ZERO, _INFINITE = map(np.uint8, (0, 1, 2))
 def _products(x: Any, axis: int) -> Any:
     result = _window(x, axis, "mul")
     # Products of later factors may overflow; 0 times them is 0 where no factor is infinite or NaN.
-    is_finite = logic.isfinite(x)
-    flags = ops.or_(logic.where(x == 0, _ZERO, _NONE), logic.where(is_finite, _NONE, _INFINITE))
+    is_finite = mnp.isfinite(x)
+    flags = ops.or_(mnp.where(x == 0, _ZERO, _NONE), mnp.where(is_finite, _NONE, _INFINITE))
     is_zero = _window(flags, axis, "or") == _ZERO
-    return logic.where(is_zero & logic.isnan(result), 0, result)
+    return mnp.where(is_zero & mnp.isnan(result), 0, result)
 
 
 def _factors(x: Any, y: Any) -> Any:
     """The product of x and y; beside 0 one that has overflowed counts as finite."""
-    return _finite_beside(y, x) * _finite_beside(x, y)
-
-
-def _finite_beside(other: Any, x: Any) -> Any:
     if kind_of(x).is_complex:
-        return x
-    largest = float(ml_dtypes.finfo(kind_of(x).dtype).max)
-    return ops.select(other == 0, elementwise.clip(x, -largest, largest), x)
+        return x * y
+    most = float(ml_dtypes.finfo(kind_of(x).dtype).max)
+    beside_y = ops.select(y == 0, mnp.clip(x, -most, most), x)
+    return beside_y * ops.select(x == 0, mnp.clip(y, -most, most), y)
 
 
 _RUNNING = {
@@ -393,7 +340,7 @@ _RUNNING = {
 @family("a", **_RUNNING)
 def _running(
     name: str,
-    row: tuple[Callable[[Any, int], Any], int | None],
+    row: tuple[Run, int | None],
     a: Any,
     axis: int | None = None,
     dtype: Any = None,
@@ -401,16 +348,13 @@ def _running(
 ) -> Any:
     refuse_out(name, out)
     run, in_place_of_nan = row
-    a = a if in_place_of_nan is None else operands.without_nan(a, name, in_place_of_nan)
-    return _cumulative(name, a, axis, dtype, run)
+    return _cumulative(name, operands.without_nan(a, name, in_place_of_nan), axis, dtype, run)
 
 
 cumsum = _running("cumsum", (_sum, None), "The running sum along an axis.")
 cumprod = _running("cumprod", (_product, None), "The running product along an axis.")
-nancumsum = _running("nancumsum", (_sum, 0), "The running sum along an axis of what is not NaN.")
-nancumprod = _running(
-    "nancumprod", (_product, 1), "The running product along an axis of what is not NaN."
-)
+nancumsum = _running("nancumsum", (_sum, 0), "The running sum of what is not NaN.")
+nancumprod = _running("nancumprod", (_product, 1), "The running product of what is not NaN.")
 
 
 @family("a", **_RUNNING)
@@ -435,7 +379,7 @@ cummin = _running_extreme("cummin", "min", "The least element so far along an ax
 )
 def _running_from(
     name: str,
-    row: tuple[Callable[[Any, int], Any], int],
+    row: tuple[Run, int],
     x: Any,
     /,
     *,
@@ -451,15 +395,10 @@ def _running_from(
         raise explain(AttributeValueError, name, problem, advice=advice)
     place = operands.axis_of(0 if axis is None else axis, rank, name)
     result = _cumulative(name, x, place, dtype, run, promote_integers=initial == 0)
-    if not include_initial:
-        return result
-    padding = [(1 if at == place else 0, 0, 0) for at in range(rank)]
-    return ops.pad(result, shorthand.splat(initial, Shape(kind_of(result))), padding)
+    padding = [(int(include_initial and at == place), 0, 0) for at in range(rank)]
+    first = shorthand.splat(initial, Shape(kind_of(result)))
+    return ops.pad(result, first, padding) if include_initial else result
 
 
-cumulative_sum = _running_from(
-    "cumulative_sum", (_sum, 0), "The running sum along an axis; the array API's cumsum."
-)
-cumulative_prod = _running_from(
-    "cumulative_prod", (_product, 1), "The running product along an axis; the array API's cumprod."
-)
+cumulative_sum = _running_from("cumulative_sum", (_sum, 0), "The array API's name of cumsum.")
+cumulative_prod = _running_from("cumulative_prod", (_product, 1), "The array API's cumprod.")

@@ -8,22 +8,15 @@ from typing import Any
 
 import numpy as np
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import S64
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array
-from minixla.numpy import creation, elementwise, joining, logic, operands, reductions
+from minixla.numpy import operands
 from minixla.numpy.index_updates import IndexUpdate
 from minixla.numpy.indexing import checked_mode, fill_of, getitem, index_dtype, wrapped
-from minixla.numpy.manipulation import (
-    atleast_1d,
-    broadcast_to,
-    expand_dims,
-    ravel,
-    reshape,
-    transpose,
-)
 from minixla.numpy.operands import along, concrete, default_int, lifted, operand_shape, refuse_out
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
@@ -32,12 +25,7 @@ from minixla_ops.vocabulary import shorthand
 
 
 def _integers(indices: Any, subject: str) -> Any:
-    """Indices as an array of integers; lists are taken too.
-
-    Raises:
-        ShapeError: they are of another type.
-        IntegerRangeError: a Python int has more than 64 bits.
-    """
+    """Indices as an array of integers; lists are taken too."""
     if isinstance(indices, (list, tuple)):
         indices = np.asarray(indices)
     elif isinstance(indices, int):
@@ -59,21 +47,11 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of `a` at some indices of an axis.
+    """The elements of `a` at some indices of an axis; None for those in row-major order.
 
-    Args:
-        a: an array.
-        indices: integers; negative ones count from the end.
-        axis: the axis; None for the elements in row-major order.
-        out: not supported.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "wrap" the element of the remainder.
-        unique_indices: a promise, which has no effect.
-        indices_are_sorted: a promise, which has no effect.
-        fill_value: default: NaN, or an integer type's extreme value.
-
-    Raises:
-        AttributeValueError: the mode is unknown.
+    Of indices out of bounds mode "fill" (the default) gives `fill_value`, by default NaN or an
+    integer type's extreme value, "clip" the nearest element, "wrap" the element of the remainder.
+    The promises `unique_indices` and `indices_are_sorted` have no effect.
     """
     refuse_out("take", out)
     a, sizes, place = along(a, axis, "take")
@@ -90,30 +68,28 @@ def take_along_axis(
 ) -> Any:
     """For each place of `indices` the element of `arr` at that place, but for the axis.
 
-    Args:
-        arr: an array.
-        indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
-        axis: the axis; None for the elements in row-major order.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "promise_in_bounds" that there are none.
-        fill_value: default: NaN, or an integer type's extreme value.
-
-    Raises:
-        ShapeError: the ranks differ, or the indices are no integers.
+    All sizes but that of the axis broadcast. The other arguments are those of `take`; the mode may
+    be "promise_in_bounds", too.
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = along(arr, axis, "take_along_axis")
     given = operand_shape(indices, "take_along_axis").dimensions
-    if len(own) != len(given):
-        problem = "arr and indices have different ranks"
+    rank = len(own)
+    if rank != len(given):
         shown = [f"arr has shape {own}", f"indices have shape {given}"]
+        problem = "arr and indices have different ranks"
         advice = "Give indices with as many dimensions as arr."
         raise explain(ShapeError, "take_along_axis", problem, shown, advice)
     sizes = operators.broadcast_shapes([operands.resized(own, place, 1), given], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
-        return creation.zeros(sizes, kind)
-    found, chosen = _gathered_along(lifted(arr), indices, place, sizes)
+        return mnp.zeros(sizes, kind)
+    chosen = mnp.broadcast_to(wrapped(indices, own[place], index_dtype(own)), sizes)
+    # Every axis but one is a batch of both.
+    batch = tuple([each for each in range(rank) if each != place])
+    whole = mnp.broadcast_to(arr, operands.resized(sizes, place, own[place]))
+    numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
+    found = ops.gather(whole, chosen, numbers, (1,) * rank)
     if (checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
         missing = fill_of(kind) if fill_value is None else fill_value
@@ -121,31 +97,14 @@ def take_along_axis(
     return operands.keep_weak(found, arr)
 
 
-def _gathered_along(arr: Any, indices: Any, place: int, sizes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The elements, and the indices in their shape; every axis but one is a batch of both."""
-    rank = len(sizes)
-    dtype = index_dtype(arr.shape)
-    chosen = broadcast_to(wrapped(indices, arr.shape[place], dtype), sizes)
-    whole = operands.resized(sizes, place, arr.shape[place])
-    batch = tuple([axis for axis in range(rank) if axis != place])
-    numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
-    return ops.gather(broadcast_to(arr, whole), chosen, numbers, (1,) * rank), chosen
-
-
-def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True
-) -> Any:
-    """`arr` with `values` at the places that `take_along_axis` takes.
-
-    Raises:
-        AttributeValueError: `inplace` is not False, for arrays do not change.
-    """
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool = True) -> Any:
+    """`arr` with `values` at the places that `take_along_axis` takes; `inplace` must be False."""
     operands.refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
     arr, sizes, place = along(arr, axis, "put_along_axis")
     grid = list(np.indices(sizes, np.int32, sparse=True))
     grid[place] = _integers(indices, "put_along_axis")
-    return reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
+    return mnp.reshape(IndexUpdate(arr, tuple(grid)).set(values), own)
 
 
 # Where elements are.
@@ -154,14 +113,8 @@ def put_along_axis(
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """The indices of the elements that are not zero: an array for each axis, in row-major order.
 
-    Args:
-        a: an array of one dimension or more.
-        size: how many indices to return, which must be given where `a` is a traced value; what is
-            beyond is cut off, what is missing is filled.
-        fill_value: an index, or one for each axis, to fill with; default 0.
-
-    Raises:
-        ConcretizationError: `a` is traced and `size` is not given.
+    Where `a` is traced, the `size` must be given, how many indices to return: what is beyond is cut
+    off, what is missing is filled with `fill_value`, an index, or one for each axis; default 0.
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
@@ -176,105 +129,84 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 def _first_nonzero(mask: Any, count: int, fills: Sequence[Any]) -> tuple[Any, ...]:
     """The indices of the first `count` true elements, then `fills`."""
-    sizes = mask.shape
-    flat = ops.reshape(mask, (math.prod(sizes),))
-    kind = default_int()
-    place = reductions.cumsum(flat, dtype=kind) - 1
+    sizes, flat, kind = mask.shape, mnp.ravel(mask), default_int()
     # What is not wanted goes to a place that is out of bounds.
-    place = logic.where(flat, place, count)
-    positions = ops.iota(Shape(kind, flat.shape), 0)
+    place = mnp.where(flat, mnp.cumsum(flat, dtype=kind) - 1, count)
     empty = lifted(np.full(count, -1, kind.dtype))
+    positions = ops.iota(Shape(kind, flat.shape), 0)
     flat_index = IndexUpdate(empty, place).set(positions, mode="drop")
     is_filled = flat_index < 0
     found = []
     for at, fill in enumerate(fills):
         index = flat_index // max(math.prod(sizes[at + 1 :]), 1) % max(sizes[at], 1)
-        found.append(logic.where(is_filled, convert(fill, kind), index))
+        found.append(mnp.where(is_filled, convert(fill, kind), index))
     return tuple(found)
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The indices, in row-major order, of the elements that are not zero; see `nonzero`."""
-    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+    return nonzero(mnp.ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The index vectors of the elements that are not zero, one a row; see `nonzero`."""
     rank = operand_shape(a, "argwhere").rank
-    places = nonzero(a if rank else atleast_1d(a), size=size, fill_value=fill_value)
-    found = transpose(joining.stack(places))
+    places = nonzero(a if rank else mnp.atleast_1d(a), size=size, fill_value=fill_value)
+    found = mnp.transpose(mnp.stack(places))
     return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
 def extract(condition: Any, arr: Any) -> Any:
     """The elements, in row-major order, where the condition, which must be known, is true."""
-    return _where_true("extract", condition, arr, None)
+    mask = concrete(condition, "extract", _WHERE)
+    return take(arr, np.flatnonzero(mask).astype(np.int32))
 
 
 def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
     """The indices of an axis where the condition, which must be known, is true."""
     refuse_out("compress", out)
-    return _where_true("compress", condition, a, axis)
-
-
-def _where_true(subject: str, condition: Any, a: Any, axis: int | None) -> Any:
-    mask = concrete(condition, subject, "Use mx.numpy.where(condition, x, y).")
+    mask = concrete(condition, "compress", _WHERE)
     return take(a, np.flatnonzero(mask).astype(np.int32), axis)
 
 
-def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str, rule: str) -> Any:
+_WHERE = "Use mx.numpy.where(condition, x, y)."
+
+
+def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str) -> Any:
     """Integers brought into [0, size) as `mode` says: "raise", "wrap" or "clip"."""
     numbers = _integers(numbers, subject)
     if mode == "wrap":
         return lifted(numbers) % size
     if mode == "clip":
-        return elementwise.clip(numbers, 0, size - 1)
+        return mnp.clip(numbers, 0, size - 1)
     known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
     if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
         problem = f"{what} is out of range, or the mode is unknown"
         given = [f"given {numbers!r}", f"mode = {mode!r}"]
-        raise explain(
-            AttributeValueError, subject, problem, given, f"{rule} must be in [0, {size})."
-        )
+        raise explain(AttributeValueError, subject, problem, given, f"It must be in [0, {size}).")
     return lifted(numbers)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Each element from the choice whose number is in `a`.
+    """Each element from the choice whose number is in `a`; the choices broadcast with `a`.
 
-    Args:
-        a: integers.
-        choices: a sequence of arrays, which broadcast with `a`.
-        out: not supported.
-        mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
-            "raise" needs known numbers.
-
-    Raises:
-        AttributeValueError: a number is out of range, or the mode is unknown.
+    Of numbers out of range mode "clip" takes the nearest choice, "wrap" the remainder's; "raise"
+    needs known numbers.
     """
     refuse_out("choose", out)
     count = len(choices)
-    numbers = _brought_inside("choose", a, count, mode, "a number", "Numbers")
+    numbers = _brought_inside("choose", a, count, mode, "a number")
     result = choices[count - 1]
     for at in reversed(range(count - 1)):
-        result = logic.where(numbers == at, choices[at], result)
-    return result if count > 1 else logic.where(numbers == 0, result, result)
-
-
-# Numbers of indices.
+        result = mnp.where(numbers == at, choices[at], result)
+    return result if count > 1 else mnp.where(numbers == 0, result, result)
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each number from 0 occurs, or the sum of the weights where it does.
+    """How often each number from 0 occurs in a vector, or the sum of the weights where it does.
 
-    Args:
-        x: a vector of integers; negative ones count as 0.
-        weights: a number for each.
-        minlength: how long the result is at least.
-        length: how long the result is, which must be given where `x` is a traced value.
-
-    Raises:
-        ConcretizationError: `x` is traced and `length` is not given.
+    Negative numbers count as 0. The result is at least as long as `minlength`, or just as long as
+    `length`, which must be given where `x` is traced.
     """
     x = _integers(x, "bincount")
     if length is None:
@@ -282,26 +214,20 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
     kind = operand_shape(amounts, "bincount").element_type
-    return IndexUpdate(creation.zeros((length,), kind), elementwise.maximum(x, 0)).add(
-        amounts, mode="drop"
-    )
+    return IndexUpdate(mnp.zeros((length,), kind), mnp.maximum(x, 0)).add(amounts, mode="drop")
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The index along each axis of elements given by their number in row-major order."""
     sizes = operands.static_sizes(shape, "unravel_index")
-    for size in sizes:
-        host_array(size, Shape(default_int()), "unravel_index", "a size")
-    rest = lifted(_integers(indices, "unravel_index"))
-    found = []
+    rest, found = lifted(_integers(indices, "unravel_index")), []
     for size in reversed(sizes):
-        found.append(rest % size)
+        host_array(size, Shape(default_int()), "unravel_index", "a size")
+        found.append((size, rest % size))
         rest = rest // size
     beyond, before = rest > 0, rest < -1
-    return tuple(
-        logic.where(beyond, size - 1, logic.where(before, 0, index))
-        for size, index in zip(sizes, reversed(found), strict=True)
-    )
+    inside = [(size, mnp.where(before, 0, index)) for size, index in reversed(found)]
+    return tuple([mnp.where(beyond, size - 1, index) for size, index in inside])
 
 
 def ravel_multi_index(
@@ -309,40 +235,23 @@ def ravel_multi_index(
 ) -> Any:
     """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
 
-    Args:
-        multi_index: an array of integers for each axis.
-        dims: the sizes of the axes.
-        mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
-            needs known indices.
-        order: "C" or "F".
-
-    Raises:
-        AttributeValueError: an index is out of range, or the mode is unknown.
+    There is an array of integers for each axis. Of those out of range mode "clip" takes the
+    nearest index, "wrap" the remainder; "raise" needs known indices.
     """
-    indices = [_integers(each, "ravel_multi_index") for each in multi_index]
-    arrays = [
-        _brought_inside("ravel_multi_index", each, size, mode, "an index", "Indices")
-        for each, size in zip(indices, dims, strict=True)
-    ]
-    axes = range(len(dims)) if order == "C" else reversed(range(len(dims)))
+    pairs = list(zip(multi_index, dims, strict=True))
     total: Any = None
-    for at in axes:
-        total = arrays[at] if total is None else total * dims[at] + arrays[at]
+    for indices, size in pairs if order == "C" else reversed(pairs):
+        inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")
+        total = inside if total is None else total * size + inside
     return total
 
 
 def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     """Where in the ascending vector `a` the values `v` would be put in; compares all pairs.
 
-    Args:
-        a: a vector in ascending order.
-        v: an array.
-        side: "left" before equal elements, "right" after them.
-
-    Raises:
-        AttributeValueError: `side` is something else.
+    The `side` is "left" for places before equal elements, "right" for those after them.
     """
     operands.one_of(side, ("left", "right"), "searchsorted", "side")
-    (elements, values), _, _ = operands.promoted("searchsorted", (a, expand_dims(v, -1)))
+    (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
     is_before = elements < values if side == "left" else elements <= values
-    return reductions.sum(is_before, -1, np.int32)
+    return mnp.sum(is_before, -1, np.int32)

@@ -1,40 +1,37 @@
-"""Norms and powers of matrices, and what the array API calls by other arguments there."""
+"""`mx.numpy.linalg`: norms, and the products that NumPy and the array API list there."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
+import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError, explain
-from minixla.numpy import creation, elementwise, linear_algebra, logic, matrices, reductions
-from minixla.numpy.einsum import einsum
 from minixla.numpy.element_functions import root
-from minixla.numpy.manipulation import broadcast_to, expand_dims, ravel, squeeze
+from minixla.numpy.linear_algebra import cross, matmul, outer, tensordot, vecdot
+from minixla.numpy.manipulation import matrix_transpose
 from minixla.numpy.operands import axes_of, inexact_operand, listed, operand_shape, static_int
+
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
+__all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 
 
 def norm(
     x: Any, ord: Any = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Any:
-    """The norm of vectors or matrices.
+    """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another.
 
-    Args:
-        x: an array.
-        ord: which: None the root of the sum of squares; of vectors inf, -inf, 0 or a number p; of
-            matrices "fro", 1, -1, inf or -inf.
-        axis: an axis for vectors, two for matrices; None for all elements (at most a matrix, where
-            `ord` is given).
-        keepdims: whether the axes stay, with size 1.
-
-    Raises:
-        AttributeValueError: there is no such norm; those by singular values are not supported.
+    Others are inf, -inf, 0 or a number p for vectors, and "fro", 1, -1, inf or -inf for matrices.
+    One axis is for vectors, two are for matrices, None stands for all elements (at most a matrix,
+    where `ord` is given).
     """
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:
-        total = _root_of_squares(ravel(x), (0,), False)
-        return broadcast_to(total, (1,) * x.ndim) if keepdims else total
+        total = _root_of_squares(mnp.ravel(x), (0,), False)
+        return mnp.broadcast_to(total, (1,) * x.ndim) if keepdims else total
     axes = axes_of(None if axis is None else listed(axis), x.ndim, "norm")
     if len(axes) == 1:
         return _vector_norm(x, ord, axes, keepdims)
@@ -44,33 +41,27 @@ def norm(
 
 
 def _no_norm(ord: Any, what: str) -> AttributeValueError:
-    return explain(
-        AttributeValueError,
-        "norm",
-        f"there is no norm ord={ord!r} of {what} here",
-        advice="Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 1, -1, inf "
-        "or -inf. Norms by singular values are not supported.",
-    )
+    problem = f"there is no norm ord={ord!r} of {what} here"
+    advice = "Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 1, -1, inf "
+    advice += "or -inf. Norms by singular values are not supported."
+    return explain(AttributeValueError, "norm", problem, advice=advice)
 
 
 def _root_of_squares(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return root(
-        reductions.sum(elementwise.real(x * elementwise.conjugate(x)), axes, None, None, keepdims)
-    )
+    squares = mnp.real(x * mnp.conjugate(x))
+    return root(mnp.sum(squares, axes, keepdims=keepdims))
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord is None or ord == 2:
         return _root_of_squares(x, axes, keepdims)
-    size = elementwise.absolute(x)
-    if ord == math.inf:
-        return reductions.max(size, axes, None, keepdims)
-    if ord == -math.inf:
-        return reductions.min(size, axes, None, keepdims)
+    size = mnp.absolute(x)
+    if ord in (math.inf, -math.inf):
+        return (mnp.max if ord > 0 else mnp.min)(size, axes, keepdims=keepdims)
     if ord == 0:
-        return reductions.sum(x != 0, axes, size.dtype, None, keepdims)
+        return mnp.sum(x != 0, axes, size.dtype, None, keepdims)
     if ord == 1:
-        return reductions.sum(size, axes, None, None, keepdims)
+        return mnp.sum(size, axes, keepdims=keepdims)
     if isinstance(ord, str):
         raise _no_norm(ord, "vectors")
     return _root_of_powers(size, ord, axes, keepdims)
@@ -78,13 +69,13 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
 
 def _root_of_powers(size: Any, order: float, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The norm of an order; its derivative where it is 0 is 0."""
-    total = reductions.sum(size**order, axes, None, None, True)
+    total = mnp.sum(size**order, axes, keepdims=True)
     is_zero = total == (0 if order > 0 else math.inf)
     if order < 1 or order % 1:  # the power is infinite at 0, or a derivative of it is
-        size = logic.where(is_zero, 1, size)
-        total = reductions.sum(size**order, axes, None, None, True)
-    result = logic.where(is_zero, 0, logic.where(is_zero, 1, total) ** (1 / order))
-    return result if keepdims else squeeze(result, axes)
+        size = mnp.where(is_zero, 1, size)
+        total = mnp.sum(size**order, axes, keepdims=True)
+    result = mnp.where(is_zero, 0, mnp.where(is_zero, 1, total) ** (1 / order))
+    return result if keepdims else mnp.squeeze(result, axes)
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -93,8 +84,8 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord not in (1, -1, math.inf, -math.inf):
         raise _no_norm(ord, "matrices")
     summed, compared = axes if ord in (1, -1) else axes[::-1]
-    sums = reductions.sum(elementwise.absolute(x), summed, None, None, True)
-    function = reductions.max if ord > 0 else reductions.min
+    sums = mnp.sum(mnp.absolute(x), summed, keepdims=True)
+    function = mnp.max if ord > 0 else mnp.min
     extreme = function(sums, compared, None, True)
     if keepdims:
         return extreme
@@ -117,27 +108,16 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices in the last two axes, `offset` above the main ones."""
-    return matrices.diagonal(x, offset, -2, -1)
+    return mnp.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sums of the diagonals of matrices in the last two axes; see `diagonal`.
-
-    Args:
-        x: an array.
-        offset: how far above the main diagonal they are.
-        dtype: the type to sum in and return; default: that of `x`, integers at least the default.
-    """
-    return matrices.trace(x, offset, -2, -1, dtype)
+    """The sums of the diagonals of matrices in the last two axes; see `diagonal`."""
+    return mnp.trace(x, offset, -2, -1, dtype)
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """Matrices to the power of an integer n >= 0, by repeated squaring.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        AttributeValueError: n is negative.
-    """
+    """Square matrices to the power of an integer n >= 0, by repeated squaring."""
     shape = operand_shape(a, "matrix_power")
     if shape.rank < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
         raise explain(ShapeError, "matrix_power", f"a is {shape}", advice="Give square matrices.")
@@ -145,35 +125,33 @@ def matrix_power(a: Any, n: int) -> Any:
     if exponent < 0:
         advice = "Inverses are not supported: give n >= 0."
         raise explain(AttributeValueError, "matrix_power", f"n is {exponent}", advice=advice)
-    result, square = None, creation.asarray(a)
+    result, square = None, mnp.asarray(a)
     while exponent:
         if exponent & 1:
-            result = square if result is None else linear_algebra.matmul(result, square)
+            result = square if result is None else matmul(result, square)
         exponent >>= 1
-        square = linear_algebra.matmul(square, square) if exponent else square
-    if result is None:
-        return broadcast_to(
-            matrices.eye(shape.dimensions[-1], dtype=shape.element_type), shape.dimensions
-        )
-    return result
+        square = matmul(square, square) if exponent else square
+    if result is not None:
+        return result
+    return mnp.broadcast_to(
+        mnp.identity(shape.dimensions[-1], shape.element_type), shape.dimensions
+    )
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
-    """The matrix product of several matrices, in the order that costs least.
+    """The matrix product of two matrices or more, in the order that costs least.
 
-    Args:
-        arrays: two matrices or more; the first and the last may be vectors.
+    The first and the last may be vectors.
     """
     first, *middle, last = arrays
     if not middle:
-        return linear_algebra.dot(first, last)
+        return mnp.dot(first, last)
     ranks = operand_shape(first, "multi_dot").rank, operand_shape(last, "multi_dot").rank
-    first = expand_dims(first, 0) if ranks[0] == 1 else first
-    last = expand_dims(last, 1) if ranks[1] == 1 else last
-    chain = [first, *middle, last]
-    letters = [chr(ord("a") + at) for at in range(len(chain) + 1)]
-    terms = [letters[at] + letters[at + 1] for at in range(len(chain))]
-
-    product = einsum(f"{','.join(terms)}->{letters[0]}{letters[-1]}", *chain, optimize="optimal")
+    first = mnp.expand_dims(first, 0) if ranks[0] == 1 else first
+    last = mnp.expand_dims(last, 1) if ranks[1] == 1 else last
+    letters = [chr(ord("a") + at) for at in range(len(arrays) + 1)]
+    terms = ",".join([one + other for one, other in pairwise(letters)])
+    path = f"{terms}->{letters[0]}{letters[-1]}"
+    product = mnp.einsum(path, first, *middle, last, optimize="optimal")
     kept = [size for size, rank in zip(product.shape, ranks, strict=True) if rank == 2]
     return ops.reshape(product, kept)
