@@ -149,7 +149,9 @@ def _negative_part(x: Any) -> Any:
 def gelu(x: Any, approximate: bool = True) -> Any:
     """The Gaussian error linear unit, x * Phi(x) (JAX: nn.gelu).
 
-    Where `approximate`, Phi is the tanh approximation of Hendrycks and Gimpel (2016).
+    Args:
+        x: an array; integers become floats.
+        approximate: whether Phi is the tanh approximation of Hendrycks and Gimpel (2016).
     """
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
@@ -174,7 +176,11 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 @_of_floats
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu)."""
+    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu).
+
+    Raises:
+        ShapeError: the dimension has an odd size.
+    """
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
         problem = "the dimension cannot be cut into halves"

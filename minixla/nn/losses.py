@@ -24,6 +24,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         num_classes: the size of the new dimension.
         dtype: of the result; default: the default float type.
         axis: where the new dimension stands in the result.
+
+    Raises:
+        ShapeError: x has other elements than integers.
+        AttributeValueError: the axis is out of range, or num_classes negative.
     """
     kind = requested_type(dtype, "one_hot", default_float())
     return convert(_is_class(x, num_classes, axis, "one_hot"), kind)
@@ -55,6 +59,10 @@ def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
         labels: integers without that dimension (those that name no class give 0), or probabilities
             shaped like `logits`.
         axis: the dimension of the classes.
+
+    Raises:
+        ShapeError: the labels fit neither form.
+        AttributeValueError: the axis is out of range.
     """
     logits = operands.inexact_operand(logits, "cross_entropy")
     sizes = operand_shape(logits, "cross_entropy").dimensions

@@ -29,6 +29,10 @@ def batch_norm(
 
     Returns:
         The normalised inputs, and the mean and (biased) variance of each feature.
+
+    Raises:
+        AttributeValueError: the axis is out of range.
+        ShapeError: see `minixla_ops.batch_norm_training`.
     """
     given, feature = _batches("batch_norm", axis, inputs, scale, offset)
     return ops.batch_norm_training(*given, epsilon=epsilon, feature_index=feature)
@@ -75,6 +79,10 @@ def layer_norm(
 
     Returns:
         An array of the shape of `inputs`, of the common type of all three.
+
+    Raises:
+        AttributeValueError: an axis is out of range or named twice.
+        ShapeError: scale or offset has other sizes.
 
     Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
     """

@@ -46,6 +46,10 @@ def conv(
 
     Returns:
         `[batch, spatial..., output features]`.
+
+    Raises:
+        ShapeError: there are fewer than two dimensions.
+        ShapeError, AttributeValueError: see `minixla_ops.conv_general_dilated`.
     """
     inputs, kernel = convert_all("conv", [inputs, kernel])
     shapes = operand_shape(inputs, "conv"), operand_shape(kernel, "conv")
@@ -89,6 +93,10 @@ def max_pool(
         window_shape: the window's size in each spatial dimension.
         strides: of the window; default: 1.
         padding: "SAME", "VALID", or (low, high) for each spatial dimension.
+
+    Raises:
+        ShapeError: the inputs have no dimension for the features, or no such spatial dimensions.
+        ShapeError, AttributeValueError: see `minixla_ops.reduce_window`.
     """
     return _pool("max_pool", "max", lifted(inputs), window_shape, strides, padding)
 
@@ -100,9 +108,17 @@ def avg_pool(
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Any:
-    """The mean of each window; arguments as for `max_pool`.
+    """The mean of each window.
 
-    Integers become floats. Padding counts as elements, unless `count_include_pad` is False.
+    Args:
+        inputs: `[batch..., spatial..., features]`; integers become floats.
+        window_shape: the window's size in each spatial dimension.
+        strides: of the window; default: 1.
+        padding: "SAME", "VALID", or (low, high) for each spatial dimension.
+        count_include_pad: whether padding counts as elements.
+
+    Raises:
+        ShapeError, AttributeValueError: as `max_pool`.
     """
     inputs = inexact_operand(inputs, "avg_pool")
     options = (window_shape, strides, padding)

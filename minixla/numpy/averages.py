@@ -151,9 +151,17 @@ nanstd = _spread("nanstd", (root, True), "The square root of `nanvar`; its deriv
 def average(
     a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
-    """The mean over axes, each element counted with a weight; with `returned` their sum, too.
+    """The mean over axes, each element counted with a weight.
 
-    The weights have the shape of `a`, or of its axes.
+    Args:
+        a: an array.
+        axis: an axis or several; None for all.
+        weights: of the shape of `a`, or of its axes; default: ones.
+        returned: whether to return the sum of weights too.
+        keepdims: whether the axes stay, with size 1.
+
+    Raises:
+        ShapeError: the weights have another shape.
     """
     if weights is None:
         result = mean(operands.inexact_operand(a, "average"), axis, None, None, keepdims)
@@ -188,10 +196,17 @@ def _aligned_weights(a: Any, weights: Any, axis: Axis) -> Any:
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Any:
-    """The covariance matrix of variables, in two arrays or one.
+    """The covariance matrix of variables.
 
-    Their rows are variables, unless `rowvar` is False, and their columns observations. The sum of
-    products is divided by the number of observations less `ddof`: by default 1, or 0 where `bias`.
+    Args:
+        m: a matrix whose rows are variables and whose columns are observations; or a vector.
+        y: more variables, in the same form.
+        rowvar: False where variables are columns.
+        bias: whether to divide by the number of observations instead of one less.
+        ddof: the number to subtract from it, whatever `bias` says.
+
+    Raises:
+        ShapeError: an array has more than two dimensions.
     """
     given = [m] if y is None else [m, y]
     kind = inexact_type(operands.common_type("cov", *given))

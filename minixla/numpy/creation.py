@@ -27,11 +27,15 @@ def array(
 ) -> Any:
     """An array made of an array, a number, or nested lists of these.
 
-    Its dtype is by default what the members have in common. It has at least `ndmin` dimensions; new
-    ones come first. `copy` and `order` have no effect, for arrays do not change.
+    Args:
+        object: what it is made of.
+        dtype: the result's; default: that of `object`, or what its members have in common.
+        copy: has no effect, for arrays do not change.
+        order: has no effect.
+        ndmin: how many dimensions the result has at least; new ones come first.
 
     Raises:
-        ShapeError: it is made of something else, or the lists are ragged.
+        ShapeError: it is something else, or the lists are ragged.
         IntegerRangeError: a Python number does not fit `dtype`.
     """
     kind = None if dtype is None else requested_type(dtype, "array")
@@ -224,8 +228,17 @@ def linspace(
 ) -> Any:
     """`num` numbers evenly from `start` to `stop`, which is the last unless `endpoint` is False.
 
-    Arrays in their place broadcast, and the numbers are along the new `axis`. With `retstep` the
-    distance is returned, too.
+    Args:
+        start: an array.
+        stop: an array, which broadcasts with `start`.
+        num: how many.
+        endpoint: whether `stop` is included.
+        retstep: whether to return the distance too.
+        dtype: the result's; default: the inputs', at least float.
+        axis: where the new axis is in the result.
+
+    Raises:
+        AttributeValueError: `num` is negative.
     """
     count = operands.static_size(num, "linspace", "num")
     default = inexact_type(common_type("linspace", start, stop))
@@ -286,10 +299,17 @@ _NO_VECTOR = "an argument is not a vector"
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate arrays of a grid, one for each vector (or scalar).
+    """Coordinate arrays of a grid, one for each vector.
 
-    Where `sparse`, each has size 1 in the dimensions of the others. With indexing "ij" the
-    dimensions are the vectors' in order; "xy" exchanges the first two. `copy` has no effect.
+    Args:
+        xi: vectors (or scalars).
+        copy: has no effect.
+        sparse: whether an array has size 1 in the dimensions of the others.
+        indexing: "ij" gives the vectors' dimensions in order, "xy" exchanges the first two.
+
+    Raises:
+        AttributeValueError: `indexing` is something else.
+        ShapeError: an array has more than one dimension.
     """
     operands.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [mnp.reshape(x, (-1,)) if np.ndim(x) == 0 else lifted(x) for x in xi]
@@ -312,8 +332,9 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """The index of each element along each dimension of an array of sizes `dimensions`.
 
-    They are one array of shape (number of dimensions, *dimensions); with `sparse` a tuple of
-    arrays that broadcast together.
+    Returns:
+        One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
+        that broadcast together.
     """
     sizes = static_sizes(tuple(dimensions), "indices")
     kind = requested_type(dtype, "indices", operands.default_int())

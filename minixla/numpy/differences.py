@@ -23,7 +23,15 @@ def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The difference of each element and the one before, `n` times; of booleans if they differ.
 
-    Before and after `a`, what is prepended and appended counts, too; scalars are repeated.
+    Args:
+        a: an array.
+        n: how often.
+        axis: along which axis.
+        prepend: what to put before `a` first; a scalar is repeated.
+        append: what to put after it.
+
+    Raises:
+        AttributeValueError: `n` is negative.
     """
     shape = operand_shape(a, "diff")
     times = operands.static_size(n, "diff", "n")
@@ -50,9 +58,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral of `y` along an axis by the trapezoidal rule.
+    """The integral along an axis by the trapezoidal rule.
 
-    Values are at `x`, a vector or an array like `y`, or else `dx` apart.
+    Args:
+        y: the values.
+        x: where they are: a vector, or an array like `y`; default: `dx` apart.
+        dx: the distance.
+        axis: the axis.
     """
     if x is not None:
         y, x = (inexact_operand(each, "trapezoid") for each in convert_all("trapezoid", [y, x]))
@@ -65,9 +77,19 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(
     f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> Any:
-    """Central differences along axes, one-sided at the ends; a list of them for several axes.
+    """Central differences along axes, one-sided at the ends.
 
-    Elements are 1 apart, or by one number, or one for each axis; `edge_order` must be 1.
+    Args:
+        f: an array.
+        varargs: the distance of neighbours: none (1), one number, or one for each axis.
+        axis: an axis or several; None for all.
+        edge_order: only 1.
+
+    Returns:
+        An array like `f`, or a list of one for each axis.
+
+    Raises:
+        AttributeValueError: an axis has fewer than two elements, or the distances are not numbers.
     """
     values = inexact_operand(convert_all("gradient", [f, *varargs])[0], "gradient")
     axes = operands.axes_of(axis, values.ndim, "gradient")
@@ -93,10 +115,19 @@ def gradient(
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    """Linear interpolation at `x` between points: values `fp` at places `xp`, an ascending vector.
+    """Linear interpolation between points.
 
-    Before the first and after the last point are `left` and `right`, by default the values there.
-    The `period` is not supported.
+    Args:
+        x: where values are wanted.
+        xp: the points' places, an ascending vector.
+        fp: the points' values.
+        left: the value before the first point; default: the point's.
+        right: the value after the last point; default: the point's.
+        period: not supported.
+
+    Raises:
+        ShapeError: `xp` and `fp` are not vectors of one size.
+        AttributeValueError: `period` is given.
     """
     points = [operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:

@@ -77,7 +77,11 @@ def _type_of(value: Any) -> tuple[ElementType, bool]:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype that arrays, scalars and dtypes have in common, by JAX's rules."""
+    """The dtype that arrays, scalars and dtypes have in common, by JAX's rules.
+
+    Raises:
+        ShapeError: there is none, or no argument is given.
+    """
     if not arrays_and_dtypes:
         raise explain(ShapeError, "result_type", "no argument is given", advice="Give one or more.")
     kind, _ = promotion.result_type([_type_of(each) for each in arrays_and_dtypes])

@@ -41,6 +41,9 @@ def einsum(
         optimize: how the order of pairs is found; see opt_einsum.
         precision: see `minixla_ops.dot_general`.
         preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        AttributeValueError: the subscripts do not fit the operands.
     """
     parameters.refuse_out("einsum", out)
     text, arrays = _spelled_out(subscripts, operands)

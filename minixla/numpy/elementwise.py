@@ -108,7 +108,11 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 @one_program()
 @of_promoted(inexact_type, is_real=True)
 def hypot(x1: Any, x2: Any, /) -> Any:
-    """sqrt(x1**2 + x2**2) of reals, without overflow on the way; its derivative at 0, 0 is 0."""
+    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0.
+
+    Raises:
+        ShapeError: the operands are complex.
+    """
     return _hypot(x1, x2)
 
 
@@ -144,7 +148,11 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 @of_promoted(inexact_type, is_real=True)
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """x1 with the sign of x2, which are not complex."""
+    """x1 with the sign of x2.
+
+    Raises:
+        ShapeError: the operands are complex.
+    """
     size = ops.abs(x1)
     return ops.select(mnp.signbit(x2), -size, size)
 
@@ -205,7 +213,11 @@ def square(x: Any, /) -> Any:
 
 
 def fabs(x: Any, /) -> Any:
-    """The absolute value, as a float, of a number that is not complex."""
+    """The absolute value as a float.
+
+    Raises:
+        ShapeError: x is complex.
+    """
     refuse_complex("fabs", kind_of(x, "fabs"), "x is complex", "Use absolute.")
     return keep_weak(ops.abs(inexact_operand(x, "fabs")), x)
 
@@ -246,7 +258,13 @@ def rint(x: Any, /) -> Any:
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` rounded to so many decimals, ties to even.
 
-    Integers stay as they are. Negative decimals, which integers refuse, round before the point.
+    Args:
+        a: an array; integers stay as they are.
+        decimals: how many; negative ones round before the point.
+        out: not supported.
+
+    Raises:
+        AttributeValueError: integers with negative decimals.
     """
     operands.refuse_out("round", out)
     kind = kind_of(a, "round")
@@ -317,7 +335,11 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
-    """`arr`, not complex, brought between `min` and `max`; None is no bound."""
+    """`arr` brought between `min` and `max`; None is no bound.
+
+    Raises:
+        ShapeError: an argument is complex.
+    """
     advice = "Clip the real and the imaginary part."
     for each in [each for each in (arr, min, max) if each is not None]:
         refuse_complex("clip", kind_of(each, "clip"), "complex numbers have no order", advice)
@@ -328,9 +350,14 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """`x` with other numbers in place of NaN and infinities; integers stay as they are.
+    """`x` with other numbers in place of NaN and infinities.
 
-    `posinf` and `neginf` are the type's extreme numbers where not given; `copy` has no effect.
+    Args:
+        x: an array; integers stay as they are.
+        copy: has no effect.
+        nan: in place of NaN.
+        posinf: in place of inf; default: the type's largest number.
+        neginf: in place of -inf; default: the type's least number.
     """
     kind, x = kind_of(x, "nan_to_num"), lifted(x)
     if not kind.is_inexact:

@@ -36,7 +36,16 @@ def _members(arrays: Any, subject: str) -> list[Any]:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """Arrays of equal sizes but for an axis joined along it; None joins them as vectors."""
+    """Arrays joined along an axis; None joins their elements in row-major order.
+
+    Args:
+        arrays: a sequence of arrays, of equal sizes but for the axis.
+        axis: the axis.
+        dtype: the result's; default: the type that they have in common.
+
+    Raises:
+        ShapeError: an array is a scalar, or sizes differ.
+    """
     members = _members(arrays, "concatenate")
     if axis is None:
         members, axis = [mnp.ravel(each) for each in members], 0
@@ -58,7 +67,11 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new axis."""
+    """Arrays of one shape joined along a new axis.
+
+    Raises:
+        ShapeError: their shapes differ.
+    """
     operands.refuse_out("stack", out)
     members = _members(arrays, "stack")
     shapes = [operand_shape(each, "stack") for each in members]
@@ -154,7 +167,11 @@ def _bounds(subject: str, size: int, indices_or_sections: Any, equal: bool) -> l
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """An array cut along an axis: into equal sections, or before each of the given indices."""
+    """An array cut along an axis: into equal sections, or before each of the given indices.
+
+    Raises:
+        AttributeValueError: the number of sections does not divide the size.
+    """
     return _split("split", ary, indices_or_sections, axis, equal=True)
 
 
@@ -180,7 +197,12 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 
 def tile(A: Any, reps: Any) -> Any:
-    """`A` repeated as a whole: a count, or one for each axis; where there are fewer, 1 in front."""
+    """`A` repeated as a whole, `reps` times along each axis.
+
+    Args:
+        A: an array.
+        reps: a count, or one for each axis; the shorter side gets ones in front.
+    """
     counts = [operands.static_int(each, "tile", "reps") for each in listed(reps)]
     own = operand_shape(A, "tile").dimensions
     rank = max(len(counts), len(own))
@@ -196,11 +218,18 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Any:
-    """Each element of `a` repeated along an axis as often as one count says, or one for each.
+    """Each element of `a` repeated along an axis; default: of the elements in row-major order.
 
-    The default is an axis of the elements in row-major order. Where the counts are traced,
-    `total_repeat_length` must be given, the result's size along the axis: what is beyond is cut
-    off, what is missing repeats the last element.
+    Args:
+        a: an array.
+        repeats: a count, or one for each index of the axis.
+        axis: the axis.
+        total_repeat_length: the result's size along the axis, which must be given where `repeats`
+            is a traced value; what is beyond is cut off, what is missing repeats the last element.
+
+    Raises:
+        ConcretizationError: `repeats` is traced and `total_repeat_length` is not given.
+        ShapeError: there is not one count for each index.
     """
     a, sizes, place = along(a, axis, "repeat")
     count = _static_count(repeats)
@@ -269,7 +298,13 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """`arr` without some indices of an axis; default: of the elements in row-major order.
 
-    They are one, a slice, or an array of indices or booleans that is known when traced.
+    Args:
+        arr: an array.
+        obj: an index, a slice, or an array of indices or of booleans; known when traced.
+        axis: the axis.
+
+    Raises:
+        IndexError: an index is out of bounds.
     """
     arr, sizes, place = along(arr, axis, "delete")
     if not isinstance(obj, slice):
@@ -278,10 +313,16 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with values, which broadcast, put before some indices of an axis.
+    """`arr` with values put before some indices of an axis.
 
-    They are one, a slice, or an array of indices that is known when traced. The default is an axis
-    of the elements in row-major order.
+    Args:
+        arr: an array.
+        obj: an index, a slice, or an array of indices; known when traced.
+        values: an array that broadcasts to what is put in.
+        axis: the axis; default: of the elements in row-major order.
+
+    Raises:
+        IndexError: an index is out of bounds.
     """
     arr, sizes, place = along(arr, axis, "insert")
     size = sizes[place]

@@ -39,6 +39,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         b: an array; where one of the two is a scalar, this is the product.
         precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
         preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        ShapeError: the sizes of these axes differ.
     """
     ranks = [operand_shape(each, "dot").rank for each in (a, b)]
     contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),)) if all(ranks) else ((), ())
@@ -56,8 +59,11 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     Args:
         a: an array [..., m, k], or a vector [k].
         b: an array [..., k, n], or a vector [k].
-        precision: see `dot`.
-        preferred_element_type: see `dot`.
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        ShapeError: an operand is a scalar, or sizes do not fit.
     """
     left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
     if left.rank == right.rank == 2:
@@ -127,10 +133,19 @@ def _batch_plan(left: Shape, right: Shape) -> _BatchPlan:
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """The sum of products over pairs of axes; the keywords are those of `dot`.
+    """The sum of products over pairs of axes.
 
-    Axes are a count of the last ones of `a` and the first of `b`; or a pair: axes of `a` and the
-    axes of `b` that they are paired with.
+    Args:
+        a: an array.
+        b: an array.
+        axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
+            axes of `b` that they are paired with.
+        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
+        preferred_element_type: the type to accumulate in and return.
+
+    Raises:
+        ShapeError: paired axes differ in size.
+        AttributeValueError: `axes` is something else.
     """
     ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
@@ -215,8 +230,16 @@ def cross(
 ) -> Any:
     """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
 
-    The vectors are in `axisa` of `a`, `axisb` of `b` and `axisc` of the result, or in `axis` of
-    all; the other axes broadcast.
+    Args:
+        a: an array.
+        b: an array; the other axes broadcast.
+        axisa: where the vectors are in `a`.
+        axisb: where the vectors are in `b`.
+        axisc: where the vectors are in the result.
+        axis: all three.
+
+    Raises:
+        ShapeError: the vectors have another size.
     """
     if axis is not None:
         axisa = axisb = axisc = axis

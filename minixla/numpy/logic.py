@@ -84,7 +84,11 @@ isneginf = _test_of_parts("isneginf", lambda x: x == -math.inf, "Whether a real 
 
 
 def signbit(x: Any, /) -> Any:
-    """Whether the sign bit of x, which is not complex, is set: of -0.0 too."""
+    """Whether the sign bit of x is set: of -0.0 too.
+
+    Raises:
+        ShapeError: x is complex.
+    """
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
     refuse_complex("signbit", kind, *_NO_SIGN)
@@ -107,10 +111,17 @@ def isreal(x: Any) -> Any:
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
 ) -> Any:
-    """The elements of x where the condition is true (not zero), those of y elsewhere.
+    """X where the condition is true and y elsewhere; with the condition alone, `nonzero`.
 
-    All three broadcast together. With the condition alone it is `nonzero`, which takes the
-    keywords, too.
+    Args:
+        condition: an array of booleans (or numbers: true where not zero).
+        x: an array.
+        y: an array; all three broadcast together.
+        size: see `nonzero`.
+        fill_value: see `nonzero`.
+
+    Raises:
+        AttributeValueError: only one of x and y is given.
     """
     if x is None and y is None:
         return mnp.nonzero(condition, size=size, fill_value=fill_value)
@@ -136,6 +147,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     """From the first choice whose condition is true, element by element; else the default.
 
     An array in place of a list is taken apart along its first axis.
+
+    Raises:
+        AttributeValueError: there are not as many conditions as choices, or none.
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:

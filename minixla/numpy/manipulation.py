@@ -36,6 +36,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """`x` with its elements converted to `dtype` (None: the default float type).
 
     Complex numbers become pred by comparing with 0, and real by dropping the imaginary part.
+
+    Raises:
+        ShapeError: `x` is no array or `dtype` no element type.
     """
     kind = operands.requested_type(float if dtype is None else dtype, "astype")
     given = operands.kind_of(x, "astype")
@@ -98,7 +101,11 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """`a` with its dimensions in the order `axes`, which names each once; default: reversed."""
+    """`a` with its dimensions in the order `axes`; default: reversed.
+
+    Raises:
+        AttributeValueError: `axes` is not a permutation.
+    """
     rank = operand_shape(a, "transpose").rank
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
     if len(order) != rank:
@@ -120,7 +127,11 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """`x`, of two dimensions or more, with its last two exchanged."""
+    """`x` with its last two dimensions exchanged.
+
+    Raises:
+        AttributeValueError: it has fewer than two.
+    """
     shape = operand_shape(x, "matrix_transpose")
     if shape.rank < 2:
         problem, given = f"x has {shape.rank} dimensions", [f"x has shape {shape.dimensions}"]
@@ -139,7 +150,11 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
-    """`a` with dimensions `source` moved to as many of `destination`, the others in their order."""
+    """`a` with dimensions `source` moved to `destination`, the others in their order.
+
+    Raises:
+        AttributeValueError: the two differ in length, or name an axis twice.
+    """
     rank = operand_shape(a, "moveaxis").rank
     sources = axes_of(source, rank, "moveaxis")
     destinations = axes_of(destination, rank, "moveaxis")
@@ -173,7 +188,11 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
 
 
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`a` without its dimensions of size 1, or without those named."""
+    """`a` without its dimensions of size 1, or without those named.
+
+    Raises:
+        ShapeError: a named one has another size.
+    """
     own = operand_shape(a, "squeeze").dimensions
     places: Sequence[int] = [at for at, size in enumerate(own) if size == 1]
     if axis is not None:
@@ -188,7 +207,11 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """`array` repeated to `shape` by NumPy's rule."""
+    """`array` repeated to `shape` by NumPy's rule.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+    """
     own = operand_shape(array, "broadcast_to").dimensions
     sizes = operands.static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
@@ -207,7 +230,12 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to."""
+    """The shape that arrays of these shapes broadcast to.
+
+    Raises:
+        AttributeValueError: a size is negative or no integer.
+        ShapeError: there is none.
+    """
     sizes = [operands.static_sizes(shape, "broadcast_shapes") for shape in shapes]
     return operators.broadcast_shapes(sizes, "broadcast_shapes")
 
@@ -253,7 +281,11 @@ def flipud(m: Any) -> Any:
 
 
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """`m` turned `k` times by 90 degrees, from the first of two axes towards the second."""
+    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
+
+    Raises:
+        AttributeValueError: the two axes are one.
+    """
     rank = operand_shape(m, "rot90").rank
     first, second = axes_of(axes, rank, "rot90")
     turns = operands.static_int(k, "rot90", "k") % 4
@@ -269,8 +301,10 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     """`a` with its elements moved along axes by `shift` places; what falls off comes in again.
 
-    The shift is an integer, or one for each axis, and may be a traced integer or vector of them.
-    The default axis is that of the elements in row-major order.
+    Args:
+        a: an array.
+        shift: an integer, or one for each axis; may be a traced integer or vector of them.
+        axis: axes; default: over the elements in row-major order.
     """
     own = operand_shape(a, "roll").dimensions
     if axis is None:

@@ -31,7 +31,14 @@ def _compared(name: str, compare: Callable[..., Any], sizes: Any, k: Any, kind: 
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix of N rows and M columns with ones on the diagonal `k` above the main one."""
+    """A matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: how many rows.
+        M: how many columns; default: as many.
+        k: how far above the main diagonal the ones are.
+        dtype: default: the default float type.
+    """
     kind = operands.requested_type(dtype, "eye", operands.default_float())
     return _compared("eye", ops.eq, (N, M), k, kind)
 
@@ -98,7 +105,15 @@ def trace(
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with the vector `v` on the diagonal `k` above the main one; of a matrix, that."""
+    """A matrix with the vector `v` on a diagonal; of a matrix `v`, that diagonal.
+
+    Args:
+        v: a vector or a matrix.
+        k: how far above the main diagonal it is.
+
+    Raises:
+        ShapeError: `v` has another rank.
+    """
     shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
     offset = operands.static_int(k, "diag", "k")
     if shape.rank == 2:
@@ -124,7 +139,11 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array whose sizes are equal."""
+    """The indices of the main diagonal of an array.
+
+    Raises:
+        ShapeError: its sizes differ.
+    """
     shape = operand_shape(arr, "diag_indices_from")
     if shape.rank < 2 or len(set(shape.dimensions)) != 1:
         advice = "It must have two dimensions or more, all of one size."

@@ -25,6 +25,10 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
             (keyword reflect_type, "even" or "odd"), "wrap", "maximum", "minimum" and "mean" of
             the axis, "empty" (zeros).
         kwargs: the mode's keyword.
+
+    Raises:
+        AttributeValueError: the mode, a keyword or a width is unknown or negative; or there is no
+            element to repeat.
     """
     result = array = lifted(array)
     widths = _widths(pad_width, array.ndim)

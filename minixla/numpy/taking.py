@@ -47,11 +47,21 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of `a` at some indices of an axis; None for those in row-major order.
+    """The elements of `a` at some indices of an axis.
 
-    Of indices out of bounds mode "fill" (the default) gives `fill_value`, by default NaN or an
-    integer type's extreme value, "clip" the nearest element, "wrap" the element of the remainder.
-    The promises `unique_indices` and `indices_are_sorted` have no effect.
+    Args:
+        a: an array.
+        indices: integers; negative ones count from the end.
+        axis: the axis; None for the elements in row-major order.
+        out: not supported.
+        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
+            nearest element, "wrap" the element of the remainder.
+        unique_indices: a promise, which has no effect.
+        indices_are_sorted: a promise, which has no effect.
+        fill_value: default: NaN, or an integer type's extreme value.
+
+    Raises:
+        AttributeValueError: the mode is unknown.
     """
     refuse_out("take", out)
     a, sizes, place = along(a, axis, "take")
@@ -68,8 +78,16 @@ def take_along_axis(
 ) -> Any:
     """For each place of `indices` the element of `arr` at that place, but for the axis.
 
-    All sizes but that of the axis broadcast. The other arguments are those of `take`; the mode may
-    be "promise_in_bounds", too.
+    Args:
+        arr: an array.
+        indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
+        axis: the axis; None for the elements in row-major order.
+        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
+            nearest element, "promise_in_bounds" that there are none.
+        fill_value: default: NaN, or an integer type's extreme value.
+
+    Raises:
+        ShapeError: the ranks differ, or the indices are no integers.
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = along(arr, axis, "take_along_axis")
@@ -98,7 +116,11 @@ def take_along_axis(
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool = True) -> Any:
-    """`arr` with `values` at the places that `take_along_axis` takes; `inplace` must be False."""
+    """`arr` with `values` at the places that `take_along_axis` takes.
+
+    Raises:
+        AttributeValueError: `inplace` is not False, for arrays do not change.
+    """
     operands.refuse_in_place("put_along_axis", inplace)
     own = operand_shape(arr, "put_along_axis").dimensions
     arr, sizes, place = along(arr, axis, "put_along_axis")
@@ -113,8 +135,14 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any, inplace: bool
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """The indices of the elements that are not zero: an array for each axis, in row-major order.
 
-    Where `a` is traced, the `size` must be given, how many indices to return: what is beyond is cut
-    off, what is missing is filled with `fill_value`, an index, or one for each axis; default 0.
+    Args:
+        a: an array of one dimension or more.
+        size: how many indices to return, which must be given where `a` is a traced value; what is
+            beyond is cut off, what is missing is filled.
+        fill_value: an index, or one for each axis, to fill with; default 0.
+
+    Raises:
+        ConcretizationError: `a` is traced and `size` is not given.
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
@@ -188,10 +216,17 @@ def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Each element from the choice whose number is in `a`; the choices broadcast with `a`.
+    """Each element from the choice whose number is in `a`.
 
-    Of numbers out of range mode "clip" takes the nearest choice, "wrap" the remainder's; "raise"
-    needs known numbers.
+    Args:
+        a: integers.
+        choices: a sequence of arrays, which broadcast with `a`.
+        out: not supported.
+        mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
+            "raise" needs known numbers.
+
+    Raises:
+        AttributeValueError: a number is out of range, or the mode is unknown.
     """
     refuse_out("choose", out)
     count = len(choices)
@@ -203,10 +238,16 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each number from 0 occurs in a vector, or the sum of the weights where it does.
+    """How often each number from 0 occurs, or the sum of the weights where it does.
 
-    Negative numbers count as 0. The result is at least as long as `minlength`, or just as long as
-    `length`, which must be given where `x` is traced.
+    Args:
+        x: a vector of integers; negative ones count as 0.
+        weights: a number for each.
+        minlength: how long the result is at least.
+        length: how long the result is, which must be given where `x` is a traced value.
+
+    Raises:
+        ConcretizationError: `x` is traced and `length` is not given.
     """
     x = _integers(x, "bincount")
     if length is None:
@@ -235,8 +276,15 @@ def ravel_multi_index(
 ) -> Any:
     """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
 
-    There is an array of integers for each axis. Of those out of range mode "clip" takes the
-    nearest index, "wrap" the remainder; "raise" needs known indices.
+    Args:
+        multi_index: an array of integers for each axis.
+        dims: the sizes of the axes.
+        mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
+            needs known indices.
+        order: "C" or "F".
+
+    Raises:
+        AttributeValueError: an index is out of range, or the mode is unknown.
     """
     pairs = list(zip(multi_index, dims, strict=True))
     total: Any = None
@@ -249,7 +297,13 @@ def ravel_multi_index(
 def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
     """Where in the ascending vector `a` the values `v` would be put in; compares all pairs.
 
-    The `side` is "left" for places before equal elements, "right" for those after them.
+    Args:
+        a: a vector in ascending order.
+        v: an array.
+        side: "left" before equal elements, "right" after them.
+
+    Raises:
+        AttributeValueError: `side` is something else.
     """
     operands.one_of(side, ("left", "right"), "searchsorted", "side")
     (elements, values), _, _ = operands.promoted("searchsorted", (a, mnp.expand_dims(v, -1)))
