@@ -181,9 +181,8 @@ class Builder:
         operation = operation_named(op)
         if flat is graph:
             return list(self.apply(operation, operands, {"computation": graph, **more}))
-        leaves = [leaf for value in operands for leaf in self.leaves(value)]
-        results = iter(self.apply(operation, leaves, {"computation": flat, **more}))
-        return [self.from_leaves(shape, results) for shape in graph.output_shapes]
+        results = self.apply(operation, self.leaves(*operands), {"computation": flat, **more})
+        return self.from_leaves(graph.output_shapes, results)
 
     def inline(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
         """The results of a graph's instructions, copied."""
@@ -194,12 +193,16 @@ class Builder:
             values.update(zip(map(id, step.results), results, strict=True))
         return [values[id(value)] for value in graph.outputs]
 
-    def leaves(self, value: Value) -> list[Value]:
-        """The members of a tuple, and theirs; any other value alone."""
-        if not isinstance(value.shape, TupleShape):
-            return [value]
-        members = range(len(value.shape.elements))
-        return [leaf for index in members for leaf in self.leaves(self.member(value, index))]
+    def leaves(self, *values: Value) -> list[Value]:
+        """Values, in place of tuples their members, and theirs."""
+        found: list[Value] = []
+        for value in values:
+            if isinstance(value.shape, TupleShape):
+                for index in range(len(value.shape.elements)):
+                    found += self.leaves(self.member(value, index))
+            else:
+                found.append(value)
+        return found
 
     def member(self, value: Value, index: int) -> Value:
         """A member of a tuple: the value itself where the tuple was made of it here."""
@@ -214,11 +217,15 @@ class Builder:
         self.folded.add(id(value.instruction))
         return value
 
-    def from_leaves(self, shape: AnyShape, leaves: Any) -> Value:
-        """A value of `shape` from an iterator of its leaves."""
-        if not isinstance(shape, TupleShape):
-            return next(leaves)
-        return self.packed([self.from_leaves(each, leaves) for each in shape.elements])
+    def from_leaves(self, shapes: Iterable[AnyShape], leaves: Iterable[Value]) -> list[Value]:
+        """Values of the given shapes from all their leaves."""
+        rest = iter(leaves)
+        return [
+            self.packed(self.from_leaves(shape.elements, rest))
+            if isinstance(shape, TupleShape)
+            else next(rest)
+            for shape in shapes
+        ]
 
     def known(self, value: Value) -> np.ndarray | None:
         """The number that a small value always has; None where it depends on inputs."""

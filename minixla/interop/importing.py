@@ -143,8 +143,8 @@ def import_stablehlo(
     exported = program.exported
     platform = None if exported is None else _platform(exported)
     module = Module(program.module, platform, program.constants)
-    module.translate()
-    imported = ImportedProgram(module.graphs[_main(module, function)], module.graphs)
+    graphs = module.translated()
+    imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
 
 

@@ -62,9 +62,7 @@ def program_of(
             "Prints and ordered callbacks run in JAX's own programs only: call the function "
             "outside, or leave them out.",
         )
-    module = Module(_lowered(staged))
-    module.translate()
-    graph = module.graphs["main"]
+    graph = Module(_lowered(staged)).translated()["main"]
     graph.name = name
     return graph
 

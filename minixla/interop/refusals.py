@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from minixla.core.errors import ImportError_, explain
@@ -48,6 +49,20 @@ _LONGEST_OPERATION = 1 << 16
 # What the line begins with that follows an operation.
 _NEXT = re.compile(r'\s*(?:[%}^#!"@]|//|\w+\.\w|(?:return|call|module)\b|\Z)')
 _MARK = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[][(){}<>:\n]')
+
+
+def callees_first(
+    callees: Mapping[str, Iterable[str]], recursive: Callable[[str], Exception]
+) -> list[str]:
+    """The names of functions, each after those that it calls, of which others are left out.
+
+    Raises what `recursive` gives for one that calls itself.
+    """
+    try:
+        order = [*TopologicalSorter(callees).static_order()]
+    except CycleError as error:
+        raise recursive(error.args[1][0]) from None
+    return [name for name in order if name in callees]
 
 
 def advice_for(problem: str) -> str:

@@ -58,7 +58,7 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
         _refuse_shardings(text)
     program = read(text)
     module = HloModule(program)
-    module.translate()
+    module.translated()
     name = program.tables["computations"][program.tables["entry"]]
     return _HloProgram(name, module)
 

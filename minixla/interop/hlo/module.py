@@ -51,11 +51,7 @@ class HloModule(Module):
         """The graph of a computation, by its symbol in XLA's translation."""
         return self.graphs[self._by_symbol[name]]
 
-    def computation(self, step: Step) -> Graph:
-        """The one computation that an instruction runs."""
-        return self.computations(step)[0]
-
-    def computations(self, step: Step) -> list[Graph]:
+    def called(self, step: Step) -> list[Graph]:
         """The computations that an instruction runs."""
         callees = self.tables["callees"].get(self._at)
         if callees is None:  # of custom calls with layouts XLA's parser forgets them
@@ -64,7 +60,7 @@ class HloModule(Module):
 
     def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
         """The computation that a region is a copy of."""
-        return self.computations(step)[number], []
+        return self.called(step)[number], []
 
     def details(self, step: Step) -> dict[str, Any]:
         """What stands beside the program of an instruction."""
@@ -111,6 +107,15 @@ class HloModule(Module):
             return self._places[place]
         computation = self._names[self.tables["owners"][self._at]]
         return source_at("<hlo>", computation, self._program.line(self._at))
+
+    def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
+        """An instruction gives one value: leaves are one tuple where it is declared one."""
+        declared = step.results
+        if len(declared) > 1 or [isinstance(each.shape, TupleShape) for each in results] == [
+            isinstance(each, TupleShape) for each in declared
+        ]:
+            return results
+        return step.builder.from_leaves(declared, results)
 
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
         is_start = self._at >= 0 and self.tables["opcodes"][self._at].endswith(_LOOSE)

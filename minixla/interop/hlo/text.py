@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from minixla.core.errors import ImportError_, explain
-from minixla.interop.order import callees_first
+from minixla.interop.refusals import callees_first
 
 SUBJECT = "import_hlo"
 ADVICE = (
