@@ -15,8 +15,8 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, explain
+from minixla.engine.readers import Refusal, sent
 from minixla.interop.files import content, is_path, require_flatbuffers
-from minixla.interop.reader import Refusal, sent
 from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, located, refused_at
 from minixla.interop.written_constants import without_constants
 

@@ -1,7 +1,7 @@
 """Instructions of HLO that XLA's translation has nothing of, or that mean more than in StableHLO.
 
 Those whose rows begin with `hlo.` come as custom calls, or as operations of the same attributes:
-see `engine.hlo_protos`.
+see `engine.readers.hlo_protos`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
-from minixla.engine.hlo_protos import ELIDED
+from minixla.engine.readers.hlo_protos import ELIDED
 from minixla.interop.building import Builder
 from minixla.interop.calls import ForeignCall
 from minixla.interop.chlo import CHLO, decomposition

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -10,9 +9,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
+from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText, callees_in
-from minixla.interop.reader import Refusal, Sent, sent
 from minixla.interop.reading import read_module
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
@@ -43,7 +42,6 @@ _WORDS = {
         "Make the dimensions smaller.",
     ),
 }
-_STAND_INS = json.dumps(STAND_INS)
 _HEADER = re.compile(r"^([ \t]*(?:ENTRY\s+)?%?[\w.\-]+)[ \t]*\(.*\{[ \t]*$", re.MULTILINE)
 _ENTRY = re.compile(r"\bENTRY\s")
 _DEADLY = (
@@ -60,15 +58,13 @@ class Program:
         text: where it comes from.
         module: MLIR's.
         constants: the bytes of large constants by the name of the resource for each.
-        tables: what stands beside it: see `engine.hlo_protos.translated`.
+        tables: what stands beside it: see `hlo_protos.translated`.
     """
 
     def __init__(
         self, text: HloText, tables: dict[str, Any], module: Any, constants: Mapping[str, Any]
     ) -> None:
         self.text, self.tables, self.module, self.constants = text, tables, module, constants
-        for name in ("callees", "details"):
-            tables[name] = {int(key): value for key, value in tables[name].items()}
 
     @cached_property
     def _positions(self) -> list[int]:
@@ -112,7 +108,7 @@ def read(source: HloText) -> Program:
         found = _sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
-    program = Program(source, json.loads(found.strings), read_module(found.module), found.constants)
+    program = Program(source, found.tables, read_module(found.module), found.constants)
     names = program.tables["computations"]
     if len(names) > 1 and _ENTRY.search(source.text) is None:
         problem = f"none of {len(names)} computations is marked as ENTRY"
@@ -137,7 +133,7 @@ def _check(source: HloText) -> None:
 def _sent(source: HloText) -> Sent:
     """What the reader makes of it; computations may stand in any order."""
     try:
-        return _read_elsewhere(source.text)
+        return sent(source.text, STAND_INS)
     except Refusal as refusal:
         if _MISSING not in refusal.problem:
             raise
@@ -145,14 +141,10 @@ def _sent(source: HloText) -> Sent:
         if text == source.text:
             raise
         try:
-            return _read_elsewhere(text)
+            return sent(text, STAND_INS)
         except Refusal as second:
             second.problem = _PLACE.sub(partial(_moved, lines), second.problem)
             raise
-
-
-def _read_elsewhere(text: str) -> Sent:
-    return sent(f"{_STAND_INS}\n{text}", is_hlo=True)
 
 
 def _moved(lines: Sequence[int], place: re.Match[str]) -> str:
@@ -173,8 +165,8 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
         return _said(source, position, place[3].rstrip(" .:"))
     said = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
     match = _INSTRUCTION.search(refusal.place)
-    if match is not None and refusal.beside:
-        program = Program(source, json.loads(refusal.beside), None, {})
+    if match is not None and refusal.tables:
+        program = Program(source, refusal.tables, None, {})
         return program.refused(int(match[1]), _ABOUT.sub("", said), (), _RULE)
     position = 0 if refusal.is_slow else _first(source, refusal)
     if refusal.died:
@@ -220,7 +212,7 @@ def _first(source: HloText, refusal: Refusal) -> int:
 
 def _is_same(text: str, refusal: Refusal) -> bool:
     try:
-        _read_elsewhere(text)
+        sent(text, STAND_INS)
     except Refusal as found:
         return found.died if refusal.died else found.problem == refusal.problem
     return False

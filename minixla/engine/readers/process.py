@@ -1,20 +1,15 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
-Run as a script. A request is a letter, 8 bytes of length, and so many bytes: `B`, a program in
-binary form, `T`, MLIR's text, or `H`, HLO's behind a line of JSON: what stands for opcodes that
-XLA's translation lacks. Each part of a reply is a letter, the number of the request and the length,
-8 bytes each, and the bytes. A reply is any number of `L`, the data of a large constant, and of `S`,
-MLIR's text where a binary program has strings beyond ASCII, or what stands beside an HLO program,
-as JSON; and then `M`, the module as bytecode, or `E`, the place of an error, a line break and a
-message, or `D`, why the reader died. A child serves until it dies; the next one needs no imports.
+Run as a script, by `readers.sent`. A request is its number, a program (text, or bytes in binary
+form) and, for HLO's text, what stands for opcodes that XLA's translation lacks. A reply is the
+number and what becomes the arguments of `Sent` or of `Refusal`. A child serves until it dies; the
+next one needs no imports.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
-import json
 import math
 import mmap
 import os
@@ -22,6 +17,8 @@ import re
 import resource
 import signal
 import struct
+import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,9 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
+
+sys.path.append(str(Path(__file__).parent))
+import hlo_protos  # type: ignore[import-not-found]  # of the engine, without it
 
 # What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
@@ -48,76 +48,57 @@ def _new_context() -> Any:
     return context
 
 
-def _load(path: Path) -> Any:
-    """A module of the engine, without the engine."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_hlo = _load(Path(__file__).parents[1] / "engine" / "hlo_protos.py")
 # Making one takes longer than reading a small program.
 _CONTEXT = _new_context()
-_requests = os.fdopen(0, "rb", closefd=False)
-# Which request it is, from 1: memory that the child shares, so that its death is told of the
-# request of which it died. It may die of one that it has answered: modules are freed afterwards.
+_connection = Connection(int(sys.argv[1]))
+# Which request it is: memory that the child shares, so that its death is told of the request of
+# which it died. It may die of one that it has answered: modules are freed afterwards.
 _number = mmap.mmap(-1, 8)
 
 
-def read(kind: bytes, source: bytes) -> None:
-    """Parses a program, and sends it."""
-    if kind == b"H":
-        stand_ins, _, text = source.decode().partition("\n")
-        source, tables = _hlo.translated(text, json.loads(stand_ins))
-        _send(b"S", json.dumps(tables).encode())
-    if kind == b"B" and not source.startswith(b"ML\xefR"):
+def read(source: str | bytes) -> dict[str, Any]:
+    """Parses a program."""
+    is_text = isinstance(source, str)
+    if not is_text and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized  # type: ignore[arg-type]  # reads any buffer
-    is_artifact = kind == b"B" and b"StableHLO_v" in source[:64]
+    is_artifact = not is_text and b"StableHLO_v" in source[:64]
+    is_long = len(source) > _LARGE
     # Reading an artifact loads dialects, in which other programs may not be written.
     context = _new_context() if is_artifact or len(source) > _LONG else _CONTEXT
     with context:
         if is_artifact:
             module = stablehlo.deserialize_portable_artifact(context, source)
         else:
-            module = ir.Module.parse(source.decode() if kind == b"T" else source)
-        is_long = len(source) > _LARGE
+            module = ir.Module.parse(source)
         del source
-        if is_long:
-            _send_constants(module)
-        if kind == b"B":
-            _send_strings(module)
+        constants = _taken_constants(module) if is_long else []
+        strings = "" if is_text else _strings(module)
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    _send(b"M", stream.getbuffer())
+    return {"module": stream.getvalue(), "constants": constants, "strings": strings}
 
 
-def _send_constants(module: Any) -> None:
-    """Sends the data of large constants; in their place stand resources `minixla0`, ..."""
-    count = 0
+def _taken_constants(module: Any) -> list[bytes]:
+    """The data of large constants, in whose place resources stand: `minixla0`, ..."""
+    found: list[bytes] = []
 
     def visit(operation: Any) -> Any:
-        nonlocal count
         if operation.name in ("stablehlo.constant", "chlo.constant"):
             data = _large_data(operation)
             if data is not None:
-                _send(b"L", data)
-                value = f"dense_resource<minixla{count}> : {operation.results[0].type}"
+                value = f"dense_resource<minixla{len(found)}> : {operation.results[0].type}"
                 operation.attributes["value"] = ir.Attribute.parse(value)
-                count += 1
+                found.append(data)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+    return found
 
 
-def _send_strings(module: Any) -> None:
-    """Sends the text, in which other bytes than ASCII are escaped, if there are some."""
+def _strings(module: Any) -> str:
+    """The text, in which other bytes than ASCII are escaped, if there are some."""
     text = module.operation.get_asm(enable_debug_info=True)
-    if _BEYOND_ASCII.search(text) is not None:
-        _send(b"S", text.encode())
+    return text if _BEYOND_ASCII.search(text) is not None else ""
 
 
 class _LargeChunks:
@@ -151,12 +132,11 @@ def _large_data(constant: Any) -> bytes | None:
     return written.chunks[0] if is_one else None
 
 
-def error_text(error: Exception) -> str:
-    """The place that MLIR names, or nothing, and in the next line what is wrong."""
+def _refusal(error: Exception) -> dict[str, str]:
     if isinstance(error, ir.MLIRError) and error.error_diagnostics:
         first = error.error_diagnostics[0]
-        return f"{first.location}\n{first.message}"
-    return f"\n{type(error).__name__}: {error}"
+        return {"place": str(first.location), "problem": first.message}
+    return {"problem": f"{type(error).__name__}: {error}"}
 
 
 def _limit(size: int) -> None:
@@ -169,24 +149,30 @@ def _limit(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
-def _send(letter: bytes, data: bytes | memoryview) -> None:
-    os.write(1, letter + _number[:] + struct.pack("<Q", len(data)))
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(1, rest) :]
+def _reply(source: str | bytes, stand_ins: dict[str, str] | None) -> dict[str, Any]:
+    tables: dict[str, Any] = {}
+    try:
+        _limit(len(source))
+        if stand_ins is not None:
+            source, tables = hlo_protos.translated(source, stand_ins)
+        return {**read(source), "tables": tables}
+    except Exception as error:  # whatever it meets in damaged bytes, the other side is told
+        return {**_refusal(error), "tables": tables}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        with contextlib.suppress(OSError, ValueError):  # the next request may be a long one
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
 
 
 def serve() -> None:
     """Answers until there are no more requests."""
-    while header := _requests.read(9):
-        _number[:] = struct.pack("<Q", struct.unpack("<Q", _number[:])[0] + 1)
-        size = struct.unpack("<Q", header[1:])[0]
+    while True:
         try:
-            _limit(size)
-            read(header[:1], _requests.read(size))
-        except Exception as error:  # whatever it meets in damaged bytes, the other side is told
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            _send(b"E", error_text(error).encode(errors="replace"))
+            number, request = _connection.recv()
+        except EOFError:
+            return
+        _number[:] = struct.pack("<Q", number)
+        _connection.send((number, _reply(*request)))
 
 
 _REASONS = {
@@ -207,9 +193,10 @@ def main() -> None:
         _, status = os.waitpid(child, 0)
         if status == 0:
             return
-        number = os.WTERMSIG(status)
-        reason = _REASONS.get(number) or f"signal {number}"  # type: ignore[call-overload]  # equal to a Signals
-        _send(b"D", reason.encode())
+        ended = os.WTERMSIG(status)
+        reason = _REASONS.get(ended) or f"signal {ended}"  # type: ignore[call-overload]  # equal to a Signals
+        number = struct.unpack("<Q", _number[:])[0]
+        _connection.send((number, {"problem": reason, "died": True}))
 
 
 if __name__ == "__main__":
