@@ -7,6 +7,8 @@ import contextlib
 import os
 import pickle
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,8 @@ import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 _CHILDREN: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
 
@@ -39,6 +43,40 @@ def end_children() -> None:
             end_child(child)
 
 
+# More is not copied into one piece.
+_SMALL = 1 << 16
+
+
+def send(
+    connection: socket.socket, number: int, message: object, blocks: Sequence[bytes] = ()
+) -> None:
+    """Sends what can be pickled, under a number, and blocks of bytes as they are."""
+    head = pickle.dumps((message, list(map(len, blocks))))
+    parts = [struct.pack("<QQ", number, len(head)), head, *blocks]
+    if sum(map(len, parts)) < _SMALL:
+        parts = [b"".join(parts)]
+    for part in parts:
+        connection.sendall(part)
+
+
+def receive(connection: socket.socket) -> tuple[int, Any, list[np.ndarray]]:
+    """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
+    number, size = struct.unpack("<QQ", _received(connection, 16))
+    message, sizes = pickle.loads(_received(connection, size))
+    return number, message, [_received(connection, each) for each in sizes]
+
+
+def _received(connection: socket.socket, size: int) -> np.ndarray:
+    data = np.empty(size, np.uint8)
+    rest = data.data
+    while rest:
+        count = connection.recv_into(rest)
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return data
+
+
 class HelperDied(Exception):
     """A process that helps did not answer.
 
@@ -54,8 +92,8 @@ class HelperDied(Exception):
 class Helper:
     """A process that answers requests: started when first asked, and again when it has died.
 
-    It is given the number of a connection's file as its last argument. Over it comes a pair of a
-    number and a request, and goes the same number with the reply.
+    It is given the number of a socket's file as its last argument. There it can `receive` requests,
+    and `send` replies of the same number.
 
     Args:
         words: what Python is to run, and its arguments.
@@ -68,8 +106,8 @@ class Helper:
         self._lock = threading.Lock()
         atexit.register(self.stop)
 
-    def ask(self, request: object, seconds: float) -> Any:
-        """The reply to a request.
+    def ask(self, request: object, seconds: float, *blocks: bytes) -> tuple[Any, list[np.ndarray]]:
+        """The reply to a request, and its blocks of bytes.
 
         Raises:
             HelperDied: none comes; the message says how the process ended, and what it wrote.
@@ -79,7 +117,7 @@ class Helper:
             if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:
                 self._start()
             try:
-                return self._reply(request, seconds)
+                return self._reply(request, seconds, blocks)
             except (EOFError, OSError, pickle.UnpicklingError) as error:
                 raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
             except BaseException:  # an interrupt: a late reply may be cut in two
@@ -93,10 +131,8 @@ class Helper:
                 self._end(1.0)
 
     def _start(self) -> None:
-        from multiprocessing import Pipe  # slow to load, where no process helps
-
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)
-        self._connection, remote = Pipe()
+        self._connection, remote = socket.socketpair()
         # It finds the modules that this process finds.
         folders = os.pathsep.join(map(os.path.abspath, sys.path))
         # A new program and not a fork: a fork of JAX's threads would leave their locks held.
@@ -111,16 +147,18 @@ class Helper:
             )
         self._owner = os.getpid()
 
-    def _reply(self, request: object, seconds: float) -> Any:
+    def _reply(
+        self, request: object, seconds: float, blocks: Sequence[bytes]
+    ) -> tuple[Any, list[np.ndarray]]:
         self._errors.seek(0)
         self._errors.truncate()
         self._number += 1
-        self._connection.send((self._number, request))
-        while self._connection.poll(seconds):
-            number, reply = self._connection.recv()
-            if number == self._number:  # not of its death after the answer to the last one
-                return reply
-        raise TimeoutError
+        self._connection.settimeout(seconds)
+        send(self._connection, self._number, request, blocks)
+        number = 0
+        while number != self._number:  # of its death after the answer to the last one
+            number, reply, found = receive(self._connection)
+        return reply, found
 
     def _end(self, patience: float) -> str:
         """Ends it, and tells how it ended and what it wrote since the last request."""

@@ -6,13 +6,13 @@ Both sides are here: `Worker` asks the process, `serve` is what the process does
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 
 import numpy as np
 
-from minixla.core.children import Helper, HelperDied
+from minixla.core.children import Helper, HelperDied, receive, send
 
 
 class OracleError(NotImplementedError):
@@ -25,17 +25,17 @@ class OracleCrash(OracleError):
 
 def serve(evaluate: Callable[[str, Sequence[np.ndarray]], list[np.ndarray]]) -> None:
     """Evaluate what comes over the connection that the command line names, until it is closed."""
-    connection = Connection(int(sys.argv[1]))
+    connection = socket.socket(fileno=int(sys.argv[1]))
     while True:
         try:
-            number, (text, arguments) = connection.recv()
+            number, (text, arguments), _ = receive(connection)
         except EOFError:
             return
         try:
             reply = None, evaluate(text, arguments)
         except Exception as error:  # Whatever is wrong with the request, its sender is told.
             reply = f"{type(error).__name__}: {error}", []
-        connection.send((number, reply))
+        send(connection, number, reply)
 
 
 class Worker:
@@ -57,7 +57,7 @@ class Worker:
         """Results of a program; OracleError if it is refused, OracleCrash if no answer comes."""
         request = text, [np.asarray(argument) for argument in arguments]
         try:
-            error, results = self._helper.ask(request, timeout)
+            (error, results), _ = self._helper.ask(request, timeout)
         except HelperDied as death:
             raise OracleCrash(f"{self.name} {death}\n{text}") from death
         if error is not None:

@@ -66,13 +66,13 @@ def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sen
         Refusal: it is no program.
     """
     try:
-        reply = _HELPER.ask((source, stand_ins), _SECONDS)
+        data = source.encode() if isinstance(source, str) else source
+        request = isinstance(source, str), stand_ins
+        reply, blocks = _HELPER.ask(request, _SECONDS, data)
     except HelperDied as death:
         raise Refusal(_SLOW if death.is_slow else "its process is gone", died=True) from None
     if "problem" in reply:
         raise Refusal(**reply)
-    named = {
-        f"minixla{number}": np.frombuffer(data, np.uint8)
-        for number, data in enumerate(reply.pop("constants"))
-    }
-    return Sent(constants=named, **reply)
+    module, *constants = blocks
+    named = {f"minixla{number}": data for number, data in enumerate(constants)}
+    return Sent(module.tobytes(), named, **reply)

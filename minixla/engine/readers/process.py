@@ -16,9 +16,9 @@ import os
 import re
 import resource
 import signal
+import socket
 import struct
 import sys
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
+
+from minixla.core.children import receive, send
 
 sys.path.append(str(Path(__file__).parent))
 import hlo_protos  # type: ignore[import-not-found]  # of the engine, without it
@@ -50,14 +52,14 @@ def _new_context() -> Any:
 
 # Making one takes longer than reading a small program.
 _CONTEXT = _new_context()
-_connection = Connection(int(sys.argv[1]))
+_connection = socket.socket(fileno=int(sys.argv[1]))
 # Which request it is: memory that the child shares, so that its death is told of the request of
 # which it died. It may die of one that it has answered: modules are freed afterwards.
 _number = mmap.mmap(-1, 8)
 
 
-def read(source: str | bytes) -> dict[str, Any]:
-    """Parses a program."""
+def read(source: str | bytes) -> tuple[list[bytes], str]:
+    """Parses a program: its bytecode and the data of large constants, and its strings."""
     is_text = isinstance(source, str)
     if not is_text and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized  # type: ignore[arg-type]  # reads any buffer
@@ -75,7 +77,7 @@ def read(source: str | bytes) -> dict[str, Any]:
         strings = "" if is_text else _strings(module)
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
-    return {"module": stream.getvalue(), "constants": constants, "strings": strings}
+    return [stream.getvalue(), *constants], strings
 
 
 def _taken_constants(module: Any) -> list[bytes]:
@@ -149,15 +151,19 @@ def _limit(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
-def _reply(source: str | bytes, stand_ins: dict[str, str] | None) -> dict[str, Any]:
+def _reply(
+    source: str | bytes, is_text: bool, stand_ins: dict[str, str] | None
+) -> tuple[dict[str, Any], list[bytes]]:
     tables: dict[str, Any] = {}
     try:
         _limit(len(source))
+        source = source.decode() if is_text else source
         if stand_ins is not None:
             source, tables = hlo_protos.translated(source, stand_ins)
-        return {**read(source), "tables": tables}
+        blocks, strings = read(source)
+        return {"strings": strings, "tables": tables}, blocks
     except Exception as error:  # whatever it meets in damaged bytes, the other side is told
-        return {**_refusal(error), "tables": tables}
+        return {**_refusal(error), "tables": tables}, []
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         with contextlib.suppress(OSError, ValueError):  # the next request may be a long one
@@ -168,11 +174,15 @@ def serve() -> None:
     """Answers until there are no more requests."""
     while True:
         try:
-            number, request = _connection.recv()
+            number, request, (source,) = receive(_connection)
         except EOFError:
             return
         _number[:] = struct.pack("<Q", number)
-        _connection.send((number, _reply(*request)))
+        reply, blocks = _reply(source.tobytes(), *request)
+        # Of a death from here on nobody is told: the other side would take it for what is missing.
+        _number[:] = bytes(8)
+        send(_connection, number, reply, blocks)
+        _number[:] = struct.pack("<Q", number)
 
 
 _REASONS = {
@@ -196,7 +206,9 @@ def main() -> None:
         ended = os.WTERMSIG(status)
         reason = _REASONS.get(ended) or f"signal {ended}"  # type: ignore[call-overload]  # equal to a Signals
         number = struct.unpack("<Q", _number[:])[0]
-        _connection.send((number, {"problem": reason, "died": True}))
+        if number == 0:
+            return
+        send(_connection, number, {"problem": reason, "died": True})
 
 
 if __name__ == "__main__":
