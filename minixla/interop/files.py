@@ -21,18 +21,26 @@ def is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
     return source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
 
 
-def content(path: Any, subject: str) -> bytes:
-    """The bytes of a file.
+def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
+    """A program's text or bytes: `source` itself, or what is in the file that it names.
 
     Raises:
-        ImportError_: it cannot be read.
+        ImportError_: it is neither, or the file cannot be read.
     """
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (OSError, ValueError) as error:
-        advice = "Give a path of a file that holds a program, or the program itself."
-        raise explain(ImportError_, subject, f"cannot read {path}: {error}", (), advice) from None
+    if is_path(source, suffixes):
+        try:
+            with open(source, "rb") as file:
+                return file.read()
+        except (OSError, ValueError) as error:
+            advice = "Give a path of a file that holds a program, or the program itself."
+            problem = f"cannot read {source}: {error}"
+            raise explain(ImportError_, subject, problem, (), advice) from None
+    if isinstance(source, (bytearray, memoryview)):
+        return bytes(source)
+    if not isinstance(source, (str, bytes)):
+        given = [f"source: {type(source).__name__}"]
+        raise explain(ImportError_, subject, "the source is no program", given, advice)
+    return source
 
 
 def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:

@@ -7,64 +7,21 @@ from itertools import compress
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 from minixla.core.attributes import Attribute, attribute
-from minixla.core.errors import ImportError_, explain
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph
 from minixla.core.linear import pullback_by, spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import default_trace, shape_of, under
 from minixla.engine.float0 import float0_zeros
-from minixla.interop.jax_tracing import explaining, refuse_layouts, refuse_maps
+from minixla.interop.jax_tracing import explaining, refuse
 from minixla.interop.module import Module
 from minixla.interop.shardings import Shardings
 from minixla_ops.programs.call import Call
 
 # No backend: JAX writes what does without libraries of one.
 _PORTABLE = "minixla"
-
-
-def program_of(
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    name: str,
-    labels: Sequence[str] = (),
-    shardings: Shardings = "refuse",
-) -> Graph:
-    """The graph of a JAX function.
-
-    Args:
-        function: takes arrays.
-        arguments: a jax.ShapeDtypeStruct for each.
-        name: the graph's name.
-        labels: what the arguments are called in messages.
-        shardings: what to do with layouts over devices that it fixes.
-
-    Raises:
-        ImportError_: the function calls back into Python, has other side effects, fixes layouts,
-            or maps over devices.
-        ConcretizationError: it needs the value of an argument.
-    """
-    # What the function calls of ours belongs to JAX's program, not to the one being traced.
-    with under(default_trace()), explaining(name, arguments, labels):
-        staged = jax.jit(function, keep_unused=True).trace(*arguments)
-    refuse_maps(staged.jaxpr, name)
-    if shardings == "refuse":
-        refuse_layouts(staged.jaxpr, name)
-    if staged.jaxpr.effects:
-        raise explain(
-            ImportError_,
-            "from_jax",
-            f"{name} has side effects",
-            [f"effects: {', '.join(map(str, staged.jaxpr.effects))}"],
-            "Prints and ordered callbacks run in JAX's own programs only: call the function "
-            "outside, or leave them out.",
-        )
-    graph = Module(_lowered(staged)).translated()["main"]
-    graph.name = name
-    return graph
 
 
 def _lowered(staged: Any) -> Any:
@@ -81,9 +38,18 @@ class FlatFunction:
 
     Derivatives and batches are what JAX makes of the function, and are such functions too.
 
-    Attributes:
-        graph: its program.
-        weak: which results are weakly typed.
+    Args:
+        function: takes arrays.
+        shapes: of its arguments.
+        weak: which of them are weakly typed.
+        name: the graph's.
+        labels: what the arguments are called in messages.
+        shardings: what to do with layouts over devices that it fixes.
+
+    Raises:
+        ImportError_: the function calls back into Python, has other side effects, fixes layouts,
+            or maps over devices.
+        ConcretizationError: it needs the value of an argument.
     """
 
     def __init__(
@@ -95,15 +61,19 @@ class FlatFunction:
         labels: Sequence[str] = (),
         shardings: Shardings = "refuse",
     ) -> None:
-        self.function = function
-        self.name = name
+        self.function, self.name = function, name
         self.shardings: Shardings = shardings
         arguments = [
             jax.ShapeDtypeStruct(s.dimensions, s.dtype, weak_type=flag)
             for s, flag in zip(shapes, weak, strict=True)
             if isinstance(s, Shape)
         ]
-        self.graph = program_of(function, arguments, name, labels, shardings)
+        # What the function calls of ours belongs to JAX's program, not to the one being traced.
+        with under(default_trace()), explaining(name, arguments, labels):
+            staged = jax.jit(function, keep_unused=True).trace(*arguments)
+        refuse(staged.jaxpr, name, shardings)
+        self.graph = Module(_lowered(staged)).translated()["main"]
+        self.graph.name = name
         self._derived: dict[Any, FlatFunction] = {}
         # Of the pullback that each forward half gives.
         self._trees: dict[Any, Any] = {}
@@ -115,21 +85,14 @@ class FlatFunction:
     def _make(
         self, key: Any, function: Callable[..., Any], shapes: Sequence[AnyShape], name: str
     ) -> FlatFunction:
-        found = self._derived.get(key)
-        if found is None:
-            strong = [False] * len(shapes)
-            found = FlatFunction(function, shapes, strong, name, shardings=self.shardings)
-            self._derived[key] = found
-        return found
+        if key not in self._derived:
+            made = FlatFunction(function, shapes, [False] * len(shapes), name, (), self.shardings)
+            self._derived[key] = made
+        return self._derived[key]
 
     def _of_active(self, active: Sequence[bool], operands: Sequence[Any]) -> Callable[..., Any]:
         """The function of the active operands alone; it gives the list of results."""
-
-        def restricted(*moving: Any) -> Any:
-            given = spread(active, moving, operands)
-            return jax.tree_util.tree_leaves(self.function(*given))
-
-        return restricted
+        return lambda *moving: tree_leaves(self.function(*spread(active, moving, operands)))
 
     @property
     def moving(self) -> list[bool]:
@@ -182,12 +145,9 @@ class FlatFunction:
         self, dimensions: tuple[int | None, ...], shapes: Sequence[AnyShape], size: int
     ) -> FlatFunction:
         """The function over a batch, that of each result in front."""
-
-        def flat(*operands: Any) -> list[Any]:
-            return jax.tree_util.tree_leaves(self.function(*operands))
-
-        function = jax.vmap(flat, dimensions, 0, axis_size=size)
-
+        function = jax.vmap(
+            lambda *operands: tree_leaves(self.function(*operands)), dimensions, 0, axis_size=size
+        )
         key = ("batch", dimensions, size)
         return self._make(key, function, shapes, f"batch_{self.name}")
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.tree_util import tree_leaves
 
 from minixla.core.errors import ConcretizationError, ImportError_, MinixlaError, explain
 from minixla.core.shapes import shape_of_data
 from minixla.core.source import find_source, is_user_file
+from minixla.interop.shardings import Shardings
 
 #: What JAX's errors call the arguments of the function that it traces, by its only parameter.
 _ARGUMENT = re.compile(r"\barrays\[(\d+)\]")
@@ -23,10 +25,7 @@ _ARGUMENT = re.compile(r"\barrays\[(\d+)\]")
 def explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> Iterator[None]:
     """Errors of JAX's name the arguments, `from_jax` and what to do.
 
-    Args:
-        name: the function's.
-        arguments: what JAX traces it for, with `shape` and `dtype`.
-        labels: what the arguments are called; none for a function that JAX derived.
+    A function that JAX derived has no labels for its arguments.
 
     Raises:
         ConcretizationError: where JAX asked for the value of something that it traces.
@@ -74,57 +73,51 @@ def _user_frames(error: Exception) -> list[traceback.FrameSummary]:
     return frames[-1:]
 
 
-def refuse_layouts(jaxpr: Any, name: str) -> None:
-    """Raises ImportError_ where a function fixes layouts, which its program here does not keep."""
-    for what, sharding in _layouts(jaxpr):
-        raise explain(
-            ImportError_,
-            "from_jax",
-            f"{name} fixes the layout of a value over devices, which a program of ours would lose",
-            [f"{what}: {sharding}"],
-            'mx.from_jax(f, shardings="drop") gives it up: the results are the same. Or leave it '
-            "out of the function and say it outside: "
-            "mx.jit(lambda x: x, out_shardings=sharding)(x) keeps the layout of x inside a program "
-            "of ours; or call the function from jax.jit, not through mx.from_jax.",
-        )
+def refuse(jaxpr: Any, name: str, shardings: Shardings) -> None:
+    """Raises ImportError_ where a function of JAX's does what no graph says."""
+    for problem, shown, advice in _losses(jaxpr, shardings):
+        raise explain(ImportError_, "from_jax", f"{name} {problem}", [shown], advice)
 
 
-def refuse_maps(jaxpr: Any, name: str) -> None:
-    """Raises ImportError_ where a function is mapped over devices, which no graph can say."""
+def _losses(jaxpr: Any, shardings: Shardings) -> Iterator[tuple[str, str, str]]:
+    """What a program would lose, which one, and what to do."""
     for step in _steps(jaxpr):
         if step.primitive.name == "shard_map":
-            raise explain(
-                ImportError_,
-                "from_jax",
-                f"{name} maps a function over devices with jax.shard_map",
-                [f"mesh: {step.params['mesh']}"],
+            yield (
+                "maps a function over devices with jax.shard_map",
+                f"mesh: {step.params['mesh']}",
                 "A program of ours is one for all devices: call jax.shard_map from JAX's code "
                 "(jax.jit, jax.grad), where the mapped function may call ours; or use mx.pmap.",
             )
-
-
-def _layouts(jaxpr: Any) -> Iterator[tuple[str, Any]]:
-    for step in _steps(jaxpr):
-        name = step.primitive.name
+    for step in _steps(jaxpr) if shardings == "refuse" else ():
         for key in ("sharding", "in_shardings", "out_shardings", "devices"):
             given = step.params.get(key)
             for each in given if isinstance(given, (tuple, list)) else (given,):
                 # What is left open is no Sharding.
                 if isinstance(each, jax.sharding.Sharding):
-                    yield f"{name}, {key}", each
+                    yield (
+                        "fixes the layout of a value over devices, which a program of ours would "
+                        "lose",
+                        f"{step.primitive.name}, {key}: {each}",
+                        'mx.from_jax(f, shardings="drop") gives it up: the results are the same. '
+                        "Or leave it out of the function and say it outside: "
+                        "mx.jit(lambda x: x, out_shardings=sharding)(x) keeps the layout of x "
+                        "inside a program of ours; or call the function from jax.jit, not through "
+                        "mx.from_jax.",
+                    )
+    if jaxpr.effects:
+        yield (
+            "has side effects",
+            f"effects: {', '.join(map(str, jaxpr.effects))}",
+            "Prints and ordered callbacks run in JAX's own programs only: call the function "
+            "outside, or leave them out.",
+        )
 
 
 def _steps(jaxpr: Any) -> Iterator[Any]:
     """The equations of a jaxpr and of all within it."""
     for step in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         yield step
-        for inner in _inner(step.params.values()):
-            yield from _steps(inner)
-
-
-def _inner(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, (ClosedJaxpr, Jaxpr)):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _inner(value)
+        for inner in tree_leaves([*step.params.values()]):
+            if isinstance(inner, (ClosedJaxpr, Jaxpr)):
+                yield from _steps(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -65,6 +66,16 @@ def callees_first(
     return [name for name in order if name in callees]
 
 
+def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
+    """Where the first line stands up to which a text fails, and whether it is the whole text."""
+    lines = text.splitlines(keepends=True)
+    count = bisect_left(
+        range(len(lines)), True, lo=1, key=lambda count: fails("".join(lines[:count]))
+    )
+    *before, last = lines[:count]
+    return len("".join(before)) + len(last) - len(last.lstrip()), count == len(lines)
+
+
 def advice_for(problem: str) -> str:
     """What to do about a complaint of MLIR's: it differs for parser, verifier and dialects."""
     found = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))
@@ -82,15 +93,7 @@ def refused_at(text: str, position: int, found: str, advice: str = _SYNTAX) -> I
 def located(
     location: Any, problem: str, given: Iterable[str], advice: str, source: str | None = None
 ) -> ImportError_:
-    """An error that names the place in the program.
-
-    Args:
-        location: MLIR's, or its text.
-        problem: what is wrong.
-        given: what was given, line by line.
-        advice: what to do.
-        source: the text, of which the line and the operation's types are shown.
-    """
+    """An error that names a place of MLIR's; of `source` it shows the line and the types."""
     where, shown = "", []
     match = _LOCATION.search(str(location))
     if match is not None:

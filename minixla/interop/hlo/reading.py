@@ -13,6 +13,7 @@ from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText, callees_in
 from minixla.interop.reading import read_module
+from minixla.interop.refusals import first_failing
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _INSTRUCTION = re.compile(r'"i(\d+)[".]')
@@ -198,21 +199,16 @@ def _first(source: HloText, refusal: Refusal) -> int:
 
     Computations are cut off behind a line, and closed.
     """
-    lines = source.text.splitlines(keepends=True)
-    good, bad = 0, len(lines)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        part = _HEADER.sub(r"\1 {", "".join(lines[:middle]))
-        if _is_same(part, refusal) or _is_same(f"{part}\n}}", refusal):
-            bad = middle
-        else:
-            good = middle
-    return len("".join(lines[: bad - 1])) + len(lines[bad - 1]) - len(lines[bad - 1].lstrip())
 
+    def is_same(text: str) -> bool:
+        try:
+            sent(text, STAND_INS)
+        except Refusal as found:
+            return found.died if refusal.died else found.problem == refusal.problem
+        return False
 
-def _is_same(text: str, refusal: Refusal) -> bool:
-    try:
-        sent(text, STAND_INS)
-    except Refusal as found:
-        return found.died if refusal.died else found.problem == refusal.problem
-    return False
+    def fails(text: str) -> bool:
+        part = _HEADER.sub(r"\1 {", text)
+        return is_same(part) or is_same(f"{part}\n}}")
+
+    return first_failing(source.text, fails)[0]
