@@ -120,9 +120,6 @@ def run_mapped(
         out_axes: where the devices are in each result; None takes that of the first device.
         devices: one for each member of the axes.
         donated: the numbers of operands whose memory may be used again.
-
-    Raises:
-        TransformError: inside another compiled program, with devices of other processes.
     """
     is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
     mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))

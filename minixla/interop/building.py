@@ -18,6 +18,7 @@ from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
 from minixla_ops.elementwise.families import Binary, Unary
 from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 # Sizes of shapes are computed when they need no more instructions than this.
@@ -131,14 +132,8 @@ class Builder:
     ) -> Iterator[Any]:
         """`apply` and `define` for the operations that depend on one or two operands alone.
 
-        Most operations of most programs are such: here each call counts.
-
-        Args:
-            views: MLIR's operations.
-            source_of: gives the source of a location of MLIR's.
-
-        Yields:
-            The other operations, and those that break a rule.
+        Most operations of most programs are such: here each call counts. It yields the others, and
+        those that break a rule.
         """
         known, add = self._values, self.instructions.append
         for view in views:
@@ -232,20 +227,13 @@ class Builder:
         steps = self._slice(value)
         if steps is None:
             return None
-        found: dict[int, Any] = {}
-        with np.errstate(all="ignore"):
-            for step in steps:
-                if step.op.name == "GetDimensionSize":
-                    shape, at = step.operands[0].shape, step.op.dimension
-                    assert isinstance(shape, Shape)
-                    outcome: Any = np.int32(shape.dimensions[at])
-                else:
-                    given = [found[id(operand)] for operand in step.operands]
-                    outcome = step.op.reference(*given)
-                outcomes = (outcome,) if step.single else outcome
-                found.update(zip(map(id, step.results), outcomes, strict=True))
         self.folded.update(map(id, steps))
-        return np.asarray(found[id(value)])
+        # Of what a GetDimensionSize is given the shape counts alone.
+        made = {each for step in steps for each in step.results}
+        outside = [each for step in steps for each in step.operands if each not in made]
+        given = [np.broadcast_to(np.zeros((), x.shape.dtype), x.shape.dimensions) for x in outside]
+        with np.errstate(all="ignore"):
+            return np.asarray(reference_graph(Graph(outside, steps, [value], ""), given)[0])
 
     def _slice(self, value: Value) -> list[Instruction] | None:
         """What computes a value from constants, in order; None where it depends on more."""

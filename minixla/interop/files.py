@@ -22,11 +22,7 @@ def is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
 
 
 def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
-    """A program's text or bytes: `source` itself, or what is in the file that it names.
-
-    Raises:
-        ImportError_: it is neither, or the file cannot be read.
-    """
+    """A program's text or bytes: `source` itself, or what is in the file that it names."""
     if is_path(source, suffixes):
         try:
             with open(source, "rb") as file:

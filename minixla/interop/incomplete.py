@@ -214,12 +214,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def _recognised(step: Step, result: Value) -> Value:
-    """One of the functions in place of the program that computes it; any other result as it is.
-
-    Args:
-        step: chooses between NaN and the function.
-        result: what it gives.
-    """
+    """One of the functions in place of the choice between it and NaN; others as they are."""
     shape = result.shape
     if not step.module.recognises or not isinstance(shape, Shape) or shape.is_dynamic:
         return result

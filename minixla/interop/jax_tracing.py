@@ -23,13 +23,7 @@ _ARGUMENT = re.compile(r"\barrays\[(\d+)\]")
 
 @contextmanager
 def explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> Iterator[None]:
-    """Errors of JAX's name the arguments, `from_jax` and what to do.
-
-    A function that JAX derived has no labels for its arguments.
-
-    Raises:
-        ConcretizationError: where JAX asked for the value of something that it traces.
-    """
+    """Errors of JAX's name the arguments (by `labels` if the user gave them) and what to do."""
     try:
         yield
     except MinixlaError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.attributes import Attribute
 from minixla.core.errors import ImportError_, MinixlaError, explain
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph, Value, inner_first
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.interop.building import Builder
@@ -30,19 +31,19 @@ _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
-_UNKNOWN = object()
 
 
-class _Declared(dict[Any, AnyShape | None]):
-    """The shapes that MLIR's types stand for, by type."""
+@inner_first
+def depth(graph: Graph) -> int:
+    """How many programs are within each other, a graph included."""
+    return 1 + max(map(depth, graph.computations), default=0)
 
-    def __missing__(self, type_: Any) -> AnyShape | None:
-        try:
-            found = shape_of_type(type_)
-        except ValueError:  # of sizes that only constants tell
-            found = None
-        self[type_] = found
-        return found
+
+def _declared(type_: Any) -> AnyShape | None:
+    try:
+        return shape_of_type(type_)
+    except ValueError:  # of sizes that only constants tell
+        return None
 
 
 class Module:
@@ -56,8 +57,7 @@ class Module:
 
     Attributes:
         graphs: the functions that are translated, by name.
-        declared: the shapes that MLIR's types stand for, by type; None for what is none.
-        depths: by the identity of a graph, how many are within each other, it included.
+        declared: gives the shape that one of MLIR's types stands for; None for what is none.
     """
 
     translations = TRANSLATIONS
@@ -76,8 +76,7 @@ class Module:
         self._platform = platform
         self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}
-        self.depths: dict[int, int] = {}
-        self.declared = _Declared()
+        self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
         # By the hash of the location's attribute.
@@ -88,11 +87,7 @@ class Module:
         self.public = [name for name, each in self.functions.items() if _is_public(each)]
 
     def translated(self) -> dict[str, Graph]:
-        """The graphs of all functions, made now; those that are called before those that call.
-
-        Raises:
-            ImportError_: the module holds what has no counterpart.
-        """
+        """The graphs of all functions, made now; those that are called before those that call."""
         # As when tracing: all that is made stays, and scanning it would take most of the time.
         collects = gc.isenabled()
         gc.disable()
@@ -155,7 +150,8 @@ class Module:
             _fix_platform(operation, builder, self._platform)
         outputs = self._block(blocks[0], builder)
         graph = builder.graph(outputs, name)
-        self._measure(graph, operation.location)
+        if depth(graph) > self.deepest:
+            raise self._too_deep(operation.location, "calls")
         return graph
 
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
@@ -234,7 +230,7 @@ class Module:
         return step.operands
 
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
-        shape = self.declared[mlir_value.type]
+        shape = self.declared(mlir_value.type)
         if shape is not None and shape is not value.shape:
             raise step.error(
                 f"the {what} is declared {shape}, but is {value.shape}",
@@ -246,10 +242,9 @@ class Module:
             block, at = divmod(location.start_line, BLOCK)
             return sources_of(location.filename, block)[at]
         key = hash(location.attr)
-        found = self._sources.get(key, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = self._sources[key] = source_of(location)
-        return found  # type: ignore[return-value]  # not unknown any more
+        if key not in self._sources:
+            self._sources[key] = source_of(location)
+        return self._sources[key]
 
     def _order(self) -> list[str]:
         """The functions' names, callees first."""
@@ -262,17 +257,6 @@ class Module:
         advice = "XLA's programs do not recurse: use stablehlo.while."
         location = self.functions[name].location
         return self.located(location, f"function {name} calls itself", (), advice)
-
-    def _measure(self, graph: Graph, location: Any) -> None:
-        """Notes how deep the programs within a graph are nested; refuses what is too deep."""
-        deepest = 0
-        for each in graph.computations:
-            if id(each) not in self.depths:
-                self._measure(each, location)  # a region: its nesting is limited already
-            deepest = max(deepest, self.depths[id(each)])
-        self.depths[id(graph)] = deepest + 1
-        if deepest + 1 > self.deepest:
-            raise self._too_deep(location, "calls")
 
     def _unsupported(self, location: Any, problem: str) -> ImportError_:
         advice = (

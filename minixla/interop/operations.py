@@ -30,10 +30,7 @@ def declared(
 ) -> Translation:
     """One of ours on the same operands, its attributes read as it declares them.
 
-    Args:
-        name: XLA's.
-        more: gives attributes that are not said by one of StableHLO's, or by the result's type.
-        given: such that are always the same.
+    Others are given by `more`, or are always the same.
     """
     return lambda step: step.apply(name, **(more(step) if more is not None else {}), **given)
 
@@ -216,7 +213,7 @@ def _dynamic_iota(step: Step) -> Sequence[Value]:
 
 def _dynamic_reshape(step: Step) -> Sequence[Value]:
     operand, listed = step.operands
-    shape = step.module.declared[step.operation.results[0].type]
+    shape = step.module.declared(step.operation.results[0].type)
     dynamic = any(isinstance(s, Shape) and s.is_dynamic for s in (shape, operand.shape))
     if not isinstance(shape, Shape) or not dynamic:
         return [step.bind("Reshape", operand, dimensions=_sizes(step, 1))]

@@ -62,11 +62,7 @@ class Program(NamedTuple):
 
 
 def opened(source: Any) -> Program:
-    """Reads what `import_stablehlo` takes.
-
-    Raises:
-        ImportError_: it holds no program.
-    """
+    """Reads what `import_stablehlo` takes."""
     if isinstance(source, jax.export.Exported):
         return _of_bytes(bytes(source.mlir_module_serialized), source)
     source = content(source, _SUFFIXES, SUBJECT, ADVICE)
@@ -139,11 +135,7 @@ def _dies(text: str) -> bool:
 
 
 def read_module(source: str | bytes) -> Any:
-    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote.
-
-    Raises:
-        ImportError_: it is none.
-    """
+    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote."""
     try:
         with _shared.context_for(source):
             return ir.Module.parse(source)
@@ -244,11 +236,7 @@ def _refused(error: Any) -> ImportError_:
 
 
 def legalised(module: Any, passes: str) -> None:
-    """Runs passes of MLIR's on the functions of a module, in place.
-
-    Raises:
-        ImportError_: a pass fails.
-    """
+    """Runs passes of MLIR's on the functions of a module, in place."""
     global _registered
     if not _registered:
         stablehlo.register_stablehlo_passes()

@@ -46,12 +46,7 @@ def check_shardings(subject: str, shardings: str) -> None:
 
 
 def refuse_shardings(module: Any, bytecode: bytes) -> None:
-    """Raises ImportError_ at the first annotation of an MLIR module for several devices.
-
-    Args:
-        module: MLIR's.
-        bytecode: the same.
-    """
+    """Raises ImportError_ at the first annotation of an MLIR module for several devices."""
     if not any(word in bytecode for word in _WORDS) or _partitions(module) == 1:
         return
     found: list[ImportError_] = []

@@ -87,7 +87,7 @@ class Step:
         return shape
 
     def _declared(self, result: Any) -> AnyShape:
-        return self.module.declared[result.type] or shape_of_type(result.type)
+        return self.module.declared(result.type) or shape_of_type(result.type)
 
     def apply(
         self, name: str, operands: Sequence[Value] | None = None, **given: Any

@@ -151,11 +151,7 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
 
 
 def stablehlo_of_hlo(text: str) -> str:
-    """The StableHLO text of HLO that is our own, in which nothing is edited.
-
-    Raises:
-        RuntimeError: the text is no HLO, or has instructions that StableHLO lacks.
-    """
+    """The StableHLO text of HLO that is our own, in which nothing is edited; else RuntimeError."""
     proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     return _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
 

@@ -20,6 +20,7 @@ import socket
 import struct
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax.export
@@ -103,21 +104,6 @@ def _strings(module: Any) -> str:
     return text if _BEYOND_ASCII.search(text) is not None else ""
 
 
-class _LargeChunks:
-    """Takes MLIR's bytecode, in which the data of an attribute is a chunk, and keeps what is large.
-
-    That is the one way to the data of nearly every element type.
-    """
-
-    def __init__(self) -> None:
-        self.chunks: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        """One more chunk."""
-        if len(data) >= _LARGE:
-            self.chunks.append(data)
-
-
 def _large_data(constant: Any) -> bytes | None:
     """The data of a constant; None where it is small, or has attributes of the user's beside it."""
     type_ = constant.results[0].type
@@ -127,11 +113,12 @@ def _large_data(constant: Any) -> bytes | None:
         value = constant.attributes["value"]  # of which the bytecode has bits
         is_large = not value.is_splat and math.prod(type_.shape) >= _LARGE
         return np.asarray(value).tobytes() if is_large else None
-    written = _LargeChunks()
-    # A copy: of what has several readers MLIR writes their order too, and dies of it.
-    constant.clone(ip=False).write_bytecode(written)
-    is_one = len(written.chunks) == 1 and not len(written.chunks[0]) % math.prod(type_.shape)
-    return written.chunks[0] if is_one else None
+    # In bytecode the data of an attribute is a chunk by itself: the one way to that of nearly every
+    # element type. A copy: of what has several readers MLIR writes their order too, and dies of it.
+    large: list[bytes] = []
+    keep = SimpleNamespace(write=lambda data: large.append(data) if len(data) >= _LARGE else None)
+    constant.clone(ip=False).write_bytecode(keep)
+    return large[0] if len(large) == 1 and not len(large[0]) % math.prod(type_.shape) else None
 
 
 def _refusal(error: Exception) -> dict[str, str]:

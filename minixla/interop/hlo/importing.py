@@ -13,6 +13,7 @@ from minixla.interop.hlo.module import HloModule
 from minixla.interop.hlo.reading import read
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
+from minixla.interop.module import depth
 from minixla.interop.shardings import Shardings, check_shardings
 from minixla_ops import create_token
 
@@ -70,15 +71,13 @@ class _HloProgram(ImportedProgram):
     """
 
     def __init__(self, name: str, module: HloModule, is_entry: bool = True) -> None:
-        graph = module.graphs[name]
-        super().__init__(graph, {})
-        self._depth = module.depths[id(graph)]
+        super().__init__(module.graphs[name], {})
         if is_entry:
             self.functions = {each: _HloProgram(each, module, False) for each in module.graphs}
 
     def __call__(self, *operands: Any) -> Any:
         """The result, or the tuple of results."""
-        if self._depth > _DEEPEST:
+        if depth(self.graph) > _DEEPEST:
             problem = f"more than {_DEEPEST} computations call each other in a row"
             advice = (
                 "Inline those that are called once (XLA's pass call-inliner), or write the "

@@ -99,11 +99,7 @@ class Program:
 
 
 def read(source: HloText) -> Program:
-    """Reads a program.
-
-    Raises:
-        ImportError_: it is none.
-    """
+    """Reads a program."""
     _check(source)
     try:
         found = _sent(source)

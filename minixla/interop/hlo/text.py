@@ -108,11 +108,7 @@ class HloText:
         return "" if match is None or ended else match[1]
 
     def check_members(self) -> None:
-        """No index is beyond its tuple: XLA's parser reads what lies there in memory.
-
-        Raises:
-            ImportError_: one is.
-        """
+        """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
         if "get-tuple-element(" not in self.text:
             return
         for _, own in self.computations.values():
@@ -161,11 +157,7 @@ class HloText:
         return explain(ImportError_, SUBJECT, f"{place}: {problem[:500]}", lines, advice)
 
     def callees_first(self) -> tuple[str, list[int]]:
-        """The text with computations in front of those that call them, and whence each line is.
-
-        Raises:
-            ImportError_: they call each other in circles.
-        """
+        """The text with computations in front of those that call them, and whence each line is."""
         starts = [at for at, _ in self.computations.values()]
         spans = itertools.pairwise([*starts, len(self.text)])
         bodies = {
