@@ -12,7 +12,7 @@ from jax.extend.mlir import ir
 
 from minixla.core.attributes import Attribute
 from minixla.core.errors import ImportError_, MinixlaError, explain
-from minixla.core.graph import Graph, Value, inner_first
+from minixla.core.graph import Graph, Value
 from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.interop.building import Builder
@@ -31,12 +31,6 @@ _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
-
-
-@inner_first
-def depth(graph: Graph) -> int:
-    """How many programs are within each other, a graph included."""
-    return 1 + max(map(depth, graph.computations), default=0)
 
 
 def _declared(type_: Any) -> AnyShape | None:
@@ -150,7 +144,7 @@ class Module:
             _fix_platform(operation, builder, self._platform)
         outputs = self._block(blocks[0], builder)
         graph = builder.graph(outputs, name)
-        if depth(graph) > self.deepest:
+        if graph.depth >= self.deepest:
             raise self._too_deep(operation.location, "calls")
         return graph
 

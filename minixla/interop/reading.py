@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import jax.export
@@ -14,9 +16,8 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.errors import ImportError_, explain
+from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.engine.readers import Refusal, sent
-from minixla.interop.files import content, require_flatbuffers
 from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, first_failing, located, refused_at
 from minixla.interop.written_constants import without_constants
 
@@ -45,6 +46,7 @@ _DEADLY = (
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
+_NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
 _registered = False
 
 
@@ -59,6 +61,40 @@ class Program(NamedTuple):
     constants: dict[str, np.ndarray]
     #: The jax.export.Exported where it comes from one, without its program.
     exported: jax.export.Exported | None = None
+
+
+def _is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
+    """Whether a source names a file: a path, or a string that ends so or that a file has."""
+    if not isinstance(source, str):
+        return isinstance(source, os.PathLike)
+    if _NO_PROGRAM.fullmatch(source) is None or "\0" in source:
+        return False
+    return source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
+
+
+def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
+    """A program's text or bytes: `source` itself, or what is in the file that it names."""
+    if _is_path(source, suffixes):
+        try:
+            with open(source, "rb") as file:
+                return file.read()
+        except (OSError, ValueError) as error:
+            advice = "Give a path of a file that holds a program, or the program itself."
+            problem = f"cannot read {source}: {error}"
+            raise explain(ImportError_, subject, problem, (), advice) from None
+    if isinstance(source, (bytearray, memoryview)):
+        return bytes(source)
+    if not isinstance(source, (str, bytes)):
+        given = [f"source: {type(source).__name__}"]
+        raise explain(ImportError_, subject, "the source is no program", given, advice)
+    return source
+
+
+def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
+    """Raises an error of class `kind` where the package that jax.export's files need is missing."""
+    if find_spec("flatbuffers") is None:
+        problem = "files of jax.export need the package flatbuffers, which is not installed"
+        raise explain(kind, subject, problem, advice="Run: pip install 'minixla[export]'.")
 
 
 def opened(source: Any) -> Program:

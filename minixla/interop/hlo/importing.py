@@ -8,12 +8,10 @@ from typing import Any
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
-from minixla.interop.files import content
 from minixla.interop.hlo.module import HloModule
-from minixla.interop.hlo.reading import read
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
-from minixla.interop.module import depth
+from minixla.interop.reading import content
 from minixla.interop.shardings import Shardings, check_shardings
 from minixla_ops import create_token
 
@@ -57,11 +55,9 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
     text = HloText(_text(source))
     if shardings == "refuse":
         _refuse_shardings(text)
-    program = read(text)
-    module = HloModule(program)
+    module = HloModule(text)
     module.translated()
-    name = program.tables["computations"][program.tables["entry"]]
-    return _HloProgram(name, module)
+    return _HloProgram(module.tables["computations"][module.tables["entry"]], module)
 
 
 class _HloProgram(ImportedProgram):
@@ -77,7 +73,7 @@ class _HloProgram(ImportedProgram):
 
     def __call__(self, *operands: Any) -> Any:
         """The result, or the tuple of results."""
-        if depth(self.graph) > _DEEPEST:
+        if self.graph.depth >= _DEEPEST:
             problem = f"more than {_DEEPEST} computations call each other in a row"
             advice = (
                 "Inline those that are called once (XLA's pass call-inliner), or write the "

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
-from minixla.interop.hlo.text import ADVICE, HloText, callees_in
+from minixla.interop.hlo.text import ADVICE, HloText
 from minixla.interop.reading import read_module
 from minixla.interop.refusals import first_failing
 
@@ -52,66 +51,20 @@ _DEADLY = (
 _RULE = "The program breaks a rule of the instruction: correct operands, attributes or shapes."
 
 
-class Program:
-    """A program, read.
-
-    Attributes:
-        text: where it comes from.
-        module: MLIR's.
-        constants: the bytes of large constants by the name of the resource for each.
-        tables: what stands beside it: see `hlo_protos.translated`.
-    """
-
-    def __init__(
-        self, text: HloText, tables: dict[str, Any], module: Any, constants: Mapping[str, Any]
-    ) -> None:
-        self.text, self.tables, self.module, self.constants = text, tables, module, constants
-
-    @cached_property
-    def _positions(self) -> list[int]:
-        """Where instructions stand in the text."""
-        owners, names = self.tables["owners"], self.tables["names"]
-        found, start = [], 0
-        for index, computation in enumerate(self.tables["computations"]):
-            end = bisect_right(owners, index)
-            found += self.text.positions(computation, names[start:end])
-            start = end
-        return found
-
-    def position(self, index: int) -> int:
-        """Where an instruction stands in the text."""
-        return self._positions[index] if 0 <= index < len(self._positions) else 0
-
-    def callees(self, index: int) -> list[str]:
-        """The computations of the module that the text of a custom call names."""
-        names = callees_in(self.text.instruction(self.position(index)))
-        return [each for each in names if each in self.text.computations]
-
-    def line(self, index: int) -> int:
-        """The line that an instruction stands in."""
-        return self.text.line(self.position(index))
-
-    def refused(self, index: int, problem: str, given: Sequence[str], advice: str) -> ImportError_:
-        """The error for an instruction."""
-        position = self.position(index)
-        title = self.tables["opcodes"][index] if index >= 0 else "program"
-        return self.text.refused(position, f"{title}: {problem.rstrip('.')}", given, advice)
-
-
-def read(source: HloText) -> Program:
-    """Reads a program."""
+def read(source: HloText) -> tuple[Any, Sent]:
+    """MLIR's module of a program, and what came with it; the text learns what stands beside it."""
     _check(source)
     try:
         found = _sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
-    program = Program(source, found.tables, read_module(found.module), found.constants)
-    names = program.tables["computations"]
+    source.tables = found.tables
+    names = source.tables["computations"]
     if len(names) > 1 and _ENTRY.search(source.text) is None:
         problem = f"none of {len(names)} computations is marked as ENTRY"
         advice = "Mark the computation that runs first: ENTRY %main (...) -> ... {"
         raise source.refused(0, problem, (), advice)
-    return program
+    return read_module(found.module), found
 
 
 def _check(source: HloText) -> None:
@@ -163,8 +116,8 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
     said = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
     match = _INSTRUCTION.search(refusal.place)
     if match is not None and refusal.tables:
-        program = Program(source, refusal.tables, None, {})
-        return program.refused(int(match[1]), _ABOUT.sub("", said), (), _RULE)
+        source.tables = refusal.tables
+        return source.refused_instruction(int(match[1]), _ABOUT.sub("", said), (), _RULE)
     position = 0 if refusal.is_slow else _first(source, refusal)
     if refusal.died:
         problem = f"XLA's parser dies of this: {refusal.problem}"
