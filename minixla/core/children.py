@@ -61,8 +61,8 @@ def send(
 
 def receive(connection: socket.socket) -> tuple[int, Any, list[np.ndarray]]:
     """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
-    number, size = struct.unpack("<QQ", _received(connection, 16))
-    message, sizes = pickle.loads(_received(connection, size))
+    number, size = struct.unpack("<QQ", _received(connection, 16).data)
+    message, sizes = pickle.loads(_received(connection, size).data)
     return number, message, [_received(connection, each) for each in sizes]
 
 
@@ -155,10 +155,10 @@ class Helper:
         self._number += 1
         self._connection.settimeout(seconds)
         send(self._connection, self._number, request, blocks)
-        number = 0
-        while number != self._number:  # of its death after the answer to the last one
+        while True:
             number, reply, found = receive(self._connection)
-        return reply, found
+            if number == self._number:  # not of its death after the answer to the last one
+                return reply, found
 
     def _end(self, patience: float) -> str:
         """Ends it, and tells how it ended and what it wrote since the last request."""

@@ -231,7 +231,8 @@ class Builder:
         # Of what a GetDimensionSize is given the shape counts alone.
         made = {each for step in steps for each in step.results}
         outside = [each for step in steps for each in step.operands if each not in made]
-        given = [np.broadcast_to(np.zeros((), x.shape.dtype), x.shape.dimensions) for x in outside]
+        shapes = [each.shape for each in outside if isinstance(each.shape, Shape)]
+        given = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
         with np.errstate(all="ignore"):
             return np.asarray(reference_graph(Graph(outside, steps, [value], ""), given)[0])
 

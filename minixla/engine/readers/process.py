@@ -59,12 +59,11 @@ _connection = socket.socket(fileno=int(sys.argv[1]))
 _number = mmap.mmap(-1, 8)
 
 
-def read(source: str | bytes) -> tuple[list[bytes], str]:
+def read(source: Any, is_binary: bool) -> tuple[list[bytes], str]:
     """Parses a program: its bytecode and the data of large constants, and its strings."""
-    is_text = isinstance(source, str)
-    if not is_text and not source.startswith(b"ML\xefR"):
-        source = jax.export.deserialize(source).mlir_module_serialized  # type: ignore[arg-type]  # reads any buffer
-    is_artifact = not is_text and b"StableHLO_v" in source[:64]
+    if is_binary and not source.startswith(b"ML\xefR"):
+        source = jax.export.deserialize(source).mlir_module_serialized
+    is_artifact = is_binary and b"StableHLO_v" in source[:64]
     is_long = len(source) > _LARGE
     # Reading an artifact loads dialects, in which other programs may not be written.
     context = _new_context() if is_artifact or len(source) > _LONG else _CONTEXT
@@ -75,7 +74,7 @@ def read(source: str | bytes) -> tuple[list[bytes], str]:
             module = ir.Module.parse(source)
         del source
         constants = _taken_constants(module) if is_long else []
-        strings = "" if is_text else _strings(module)
+        strings = _strings(module) if is_binary else ""
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
     return [stream.getvalue(), *constants], strings
@@ -139,22 +138,23 @@ def _limit(size: int) -> None:
 
 
 def _reply(
-    source: str | bytes, is_text: bool, stand_ins: dict[str, str] | None
+    data: bytes, is_text: bool, stand_ins: dict[str, str] | None
 ) -> tuple[dict[str, Any], list[bytes]]:
     tables: dict[str, Any] = {}
     try:
-        _limit(len(source))
-        source = source.decode() if is_text else source
+        _limit(len(data))
         if stand_ins is not None:
-            source, tables = hlo_protos.translated(source, stand_ins)
-        blocks, strings = read(source)
+            source, tables = hlo_protos.translated(data.decode(), stand_ins)
+        else:
+            source = data.decode() if is_text else data
+        blocks, strings = read(source, not is_text)
         return {"strings": strings, "tables": tables}, blocks
     except Exception as error:  # whatever it meets in damaged bytes, the other side is told
         return {**_refusal(error), "tables": tables}, []
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         with contextlib.suppress(OSError, ValueError):  # the next request may be a long one
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def serve() -> None:
