@@ -215,7 +215,8 @@ def _explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> I
     except Exception as error:
         labels = labels or [f"operand {number}" for number in range(len(arguments))]
         traced = [f"{x} {shape_of_data(a)}" for x, a in zip(labels, arguments, strict=True)]
-        if not _asks_for_a_value(error):
+        kinds = (jax.errors.JAXTypeError, jax.errors.JAXIndexError, TypeError)
+        if not isinstance(error, kinds) or "concrete" not in str(error).lower():
             where = f", called at {source}" if (source := find_source(1)) else ""
             error.add_note(
                 f"mx.from_jax: raised while JAX traced {name}{where}.\n  JAX traced: "
@@ -224,6 +225,8 @@ def _explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> I
             raise
         found = sorted(map(int, set(_ARGUMENT.findall(str(error)))))
         wanted = [labels[number] for number in found if number < len(labels)]
+        # The innermost of the user's that raised, if it is not the one that called us.
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
         raise explain(
             ConcretizationError,
             "from_jax",
@@ -231,24 +234,13 @@ def _explaining(name: str, arguments: Sequence[Any], labels: Sequence[str]) -> I
             "of which JAX knows only the shape",
             [f"JAX traced {each}" for each in traced]
             + [f"JAX says: {str(error).splitlines()[0]}"]
-            + [f"asked for at {frame.filename}:{frame.lineno}" for frame in _user_frames(error)],
+            + [f"asked for at {frame.filename}:{frame.lineno}" for frame in frames[-1:]],
             "mx.from_jax lets JAX trace arrays, NumPy's numbers and traced values, and nothing "
             f"else: give {wanted[0] if wanted else 'it'} as a Python number (or a tuple of such). "
             "Where it comes into mx.jit as an argument, name it in static_argnums or "
             "static_argnames there; if the value is only known when the program runs, choose with "
             "jnp.where or jax.lax.cond.",
         ) from None
-
-
-def _asks_for_a_value(error: Exception) -> bool:
-    kinds = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
-    return isinstance(error, (*kinds, TypeError)) and "concrete" in str(error).lower()
-
-
-def _user_frames(error: Exception) -> list[traceback.FrameSummary]:
-    """The innermost frame of the user's that raised, if it is not the one that called us."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
-    return frames[-1:]
 
 
 def _refuse(jaxpr: Any, name: str, shardings: Shardings) -> None:

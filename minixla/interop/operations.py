@@ -202,10 +202,6 @@ def _sizes(step: Step, index: int) -> tuple[int, ...]:
     return _numbers(step, index, "the result's shape")
 
 
-def _dynamic_broadcast(step: Step) -> Sequence[Value]:
-    return step.apply("BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1))
-
-
 def _dynamic_iota(step: Step) -> Sequence[Value]:
     shape = Shape(element_of(step.operation.results[0].type), _sizes(step, 0))
     return step.apply("Iota", (), output_shape=shape)
@@ -254,11 +250,6 @@ def _real_dynamic_slice(step: Step) -> Sequence[Value]:
     names = ("start_indices", "limit_indices", "strides")
     given = {name: _numbers(step, index, name) for index, name in enumerate(names, 1)}
     return [step.bind("Slice", step.operands[0], **given)]
-
-
-def _dynamic_gather(step: Step) -> Sequence[Value]:
-    sizes = _numbers(step, 2, "slice_sizes")
-    return step.apply("Gather", step.operands[:2], slice_sizes=sizes)
 
 
 def _dynamic_convolution(step: Step) -> Sequence[Value]:
@@ -385,9 +376,13 @@ TABLE: dict[str, Translation] = {
     "stablehlo.constant": _constant,
     "stablehlo.cross-replica-sum": _cross_replica_sum,
     "stablehlo.dot": declared("DotGeneral", _dot),
-    "stablehlo.dynamic_broadcast_in_dim": _dynamic_broadcast,
+    "stablehlo.dynamic_broadcast_in_dim": lambda step: step.apply(
+        "BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1)
+    ),
     "stablehlo.dynamic_conv": _dynamic_convolution,
-    "stablehlo.dynamic_gather": _dynamic_gather,
+    "stablehlo.dynamic_gather": lambda step: step.apply(
+        "Gather", step.operands[:2], slice_sizes=_numbers(step, 2, "slice_sizes")
+    ),
     "stablehlo.dynamic_iota": _dynamic_iota,
     "stablehlo.dynamic_pad": _dynamic_pad,
     "stablehlo.dynamic_reshape": _dynamic_reshape,

@@ -118,7 +118,7 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     part = whole[left : left + _SHOWN].strip()
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
-    return [_printable(each) for each in (part, *beyond) if each]
+    return [printable(each) for each in (part, *beyond) if each]
 
 
 def _types(text: str, start: int) -> str:
@@ -135,14 +135,11 @@ def _types(text: str, start: int) -> str:
         elif found == ":" and not depth:
             colon = match.end()
         elif found == "\n" and not depth and _NEXT.match(text, match.end()):
-            return _in_one_line(text[colon : match.start()]) if colon >= 0 else ""
+            types = text[colon : match.start()] if colon >= 0 else ""
+            return " ".join(types.partition(" loc(")[0].split())
     return ""
 
 
-def _in_one_line(types: str) -> str:
-    return " ".join(types.partition(" loc(")[0].split())
-
-
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text that every terminal takes."""
     return text.encode(errors="backslashreplace").decode().replace("\0", "\\0")

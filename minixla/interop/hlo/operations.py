@@ -56,10 +56,6 @@ def _call(step: Step) -> Sequence[Value]:
     return step.apply("CompositeCall", **given)
 
 
-def _fusion(step: Step) -> Sequence[Value]:
-    return step.apply("Fusion", step.builder.leaves(*step.operands))
-
-
 def _while(step: Step) -> Sequence[Value]:
     body, condition = step.module.called(step)
     return step.apply("While", condition=condition, body=body)
@@ -350,7 +346,7 @@ HLO: dict[str, Translation] = {
     "hlo.dynamic-reshape": declared("DynamicReshape", _dynamic_reshape),
     "hlo.dynamic-slice": partial(_dynamic, "DynamicSlice", 1, slice_sizes=()),
     "hlo.dynamic-update-slice": partial(_dynamic, "DynamicUpdateSlice", 2),
-    "hlo.fusion": _fusion,
+    "hlo.fusion": lambda step: step.apply("Fusion", step.builder.leaves(*step.operands)),
     "hlo.mulhi": _mulhi,
     "hlo.ragged-dot": declared("RaggedDot", _product),
     "hlo.recv": declared("Recv", _received, channel_id=1),

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from minixla.core.errors import ImportError_, explain
-from minixla.interop.refusals import callees_first
+from minixla.interop.refusals import callees_first, printable
 
 SUBJECT = "import_hlo"
 ADVICE = (
@@ -168,8 +168,7 @@ class HloText:
         start = self.text.rfind("\n", 0, position) + 1
         whole = self.text[start:].partition("\n")[0]
         left = max(0, position - start - _SHOWN // 2)
-        shown = whole[left : left + _SHOWN].strip()
-        shown = shown.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+        shown = printable(whole[left : left + _SHOWN].strip())
         place = f"line {self.line(position)}, column {position - start + 1}"
         lines = [*([shown] if shown else []), *given]
         return explain(ImportError_, SUBJECT, f"{place}: {problem[:500]}", lines, advice)
