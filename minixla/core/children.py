@@ -128,7 +128,7 @@ class Helper:
         """Ends the process; the next request starts another."""
         with self._lock:
             if self._child is not None and self._owner == os.getpid():
-                self._end(1.0)
+                self._end(0.0)
 
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)

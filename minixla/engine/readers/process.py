@@ -53,7 +53,6 @@ def _new_context() -> Any:
 
 # Making one takes longer than reading a small program.
 _CONTEXT = _new_context()
-_connection = socket.socket(fileno=int(sys.argv[1]))
 # Which request it is: memory that the child shares, so that its death is told of the request of
 # which it died. It may die of one that it has answered: modules are freed afterwards.
 _number = mmap.mmap(-1, 8)
@@ -157,18 +156,18 @@ def _reply(
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def serve() -> None:
+def serve(connection: socket.socket) -> None:
     """Answers until there are no more requests."""
     while True:
         try:
-            number, request, (source,) = receive(_connection)
+            number, request, (source,) = receive(connection)
         except EOFError:
             return
         _number[:] = struct.pack("<Q", number)
         reply, blocks = _reply(source.tobytes(), *request)
         # Of a death from here on nobody is told: the other side would take it for what is missing.
         _number[:] = bytes(8)
-        send(_connection, number, reply, blocks)
+        send(connection, number, reply, blocks)
         _number[:] = struct.pack("<Q", number)
 
 
@@ -182,20 +181,21 @@ _REASONS = {
 
 def main() -> None:
     """Forks a child that serves, and another when it has died."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
     while True:
         child = os.fork()
         if child == 0:
-            serve()
+            serve(connection)
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        if status == 0:
+        if not os.WIFSIGNALED(status):  # there are no more requests, or they cannot be read
             return
         ended = os.WTERMSIG(status)
         reason = _REASONS.get(ended) or f"signal {ended}"  # type: ignore[call-overload]  # equal to a Signals
         number = struct.unpack("<Q", _number[:])[0]
         if number == 0:
             return
-        send(_connection, number, {"problem": reason, "died": True})
+        send(connection, number, {"problem": reason, "died": True})
 
 
 if __name__ == "__main__":
