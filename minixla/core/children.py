@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import pickle
 import signal
+import socket
+import struct
 import subprocess
+import sys
+import tempfile
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 _CHILDREN: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
 
@@ -32,3 +41,135 @@ def end_children() -> None:
     for child in list(_CHILDREN):
         if child.poll() is None:
             end_child(child)
+
+
+# More is not copied into one piece.
+_SMALL = 1 << 16
+
+
+def send(
+    connection: socket.socket, number: int, message: object, blocks: Sequence[bytes] = ()
+) -> None:
+    """Sends what can be pickled, under a number, and blocks of bytes as they are."""
+    head = pickle.dumps((message, list(map(len, blocks))))
+    parts = [struct.pack("<QQ", number, len(head)), head, *blocks]
+    if sum(map(len, parts)) < _SMALL:
+        parts = [b"".join(parts)]
+    for part in parts:
+        connection.sendall(part)
+
+
+def receive(connection: socket.socket) -> tuple[int, Any, list[np.ndarray]]:
+    """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
+    number, size = struct.unpack("<QQ", _received(connection, 16).data)
+    message, sizes = pickle.loads(_received(connection, size).data)
+    return number, message, [_received(connection, each) for each in sizes]
+
+
+def _received(connection: socket.socket, size: int) -> np.ndarray:
+    data = np.empty(size, np.uint8)
+    rest = data.data
+    while rest:
+        count = connection.recv_into(rest)
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return data
+
+
+class HelperDied(Exception):
+    """A process that helps did not answer.
+
+    Attributes:
+        is_slow: whether it took too long.
+    """
+
+    def __init__(self, ending: str, is_slow: bool) -> None:
+        super().__init__(ending)
+        self.is_slow = is_slow
+
+
+class Helper:
+    """A process that answers requests: started when first asked, and again when it has died.
+
+    It is given the number of a socket's file as its last argument. There it can `receive` requests,
+    and `send` replies of the same number.
+
+    Args:
+        words: what Python is to run, and its arguments.
+    """
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self._child: subprocess.Popen[bytes] | None = None
+        self._owner = self._number = 0
+        self._lock = threading.Lock()
+        atexit.register(self.stop)
+
+    def ask(self, request: object, seconds: float, *blocks: bytes) -> tuple[Any, list[np.ndarray]]:
+        """The reply to a request, and its blocks of bytes.
+
+        Raises:
+            HelperDied: none comes; the message says how the process ended, and what it wrote.
+        """
+        with self._lock:
+            # A process that forked this one has started its own.
+            if self._child is None or self._owner != os.getpid() or self._child.poll() is not None:
+                self._start()
+            try:
+                return self._reply(request, seconds, blocks)
+            except (EOFError, OSError, pickle.UnpicklingError) as error:
+                raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
+            except BaseException:  # an interrupt: a late reply may be cut in two
+                self._end(0.0)
+                raise
+
+    def stop(self) -> None:
+        """Ends the process; the next request starts another."""
+        with self._lock:
+            if self._child is not None and self._owner == os.getpid():
+                self._end(0.0)
+
+    def _start(self) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)
+        self._connection, remote = socket.socketpair()
+        # It finds the modules that this process finds.
+        folders = os.pathsep.join(map(os.path.abspath, sys.path))
+        # A new program and not a fork: a fork of JAX's threads would leave their locks held.
+        with remote:
+            self._child = start_child(
+                [sys.executable, "-P", *self._words, str(remote.fileno())],
+                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": folders},
+                pass_fds=[remote.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+            )
+        self._owner = os.getpid()
+
+    def _reply(
+        self, request: object, seconds: float, blocks: Sequence[bytes]
+    ) -> tuple[Any, list[np.ndarray]]:
+        self._errors.seek(0)
+        self._errors.truncate()
+        self._number += 1
+        self._connection.settimeout(seconds)
+        send(self._connection, self._number, request, blocks)
+        while True:
+            number, reply, found = receive(self._connection)
+            if number == self._number:  # not of its death after the answer to the last one
+                return reply, found
+
+    def _end(self, patience: float) -> str:
+        """Ends it, and tells how it ended and what it wrote since the last request."""
+        child, self._child = self._child, None
+        assert child is not None
+        self._connection.close()
+        try:
+            how = f"ended with status {child.wait(timeout=patience)}"
+        except subprocess.TimeoutExpired:
+            end_child(child)
+            how = "did not answer in time"
+        with self._errors:
+            self._errors.seek(0)
+            return f"{how}: {self._errors.read(2000).decode(errors='replace').strip()}"

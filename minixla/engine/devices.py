@@ -27,11 +27,8 @@ def chosen_devices(
 ) -> tuple[Any, ...]:
     """The devices of all processes, each of which has `size` pieces to run.
 
-    Args:
-        size: the number of pieces of this process.
-        devices: those to choose from, in order, the same in all processes; default: all, those of
-            the first process first.
-        backend: the platform of the default.
+    They are chosen in the order of `devices`, the same in all processes; by default from all of a
+    platform, those of the first process first.
 
     Raises:
         TransformError: there are too few; those of one process do not stand together.
@@ -55,20 +52,16 @@ def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any
     counts.setdefault(process, 0)
     for owner, count in counts.items():
         if count < size:
-            raise _too_few(size, found, count, f" of process {owner}" if len(counts) > 1 else "")
+            whose = f" of process {owner}" if len(counts) > 1 else ""
+            problem = f"the mapped axis has {size} members, but there are {count} devices{whose}"
+            shown = [f"devices: {', '.join(map(str, found))}"]
+            advice = (
+                "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX starts: "
+                f'jax.config.update("jax_num_cpu_devices", {size}), or '
+                f"XLA_FLAGS=--xla_force_host_platform_device_count={size}."
+            )
+            raise explain(TransformError, "pmap", problem, shown, advice)
     return tuple([device for _, each in owned for device in each[:size]])
-
-
-def _too_few(size: int, found: Sequence[Any], count: int, whose: str) -> TransformError:
-    return explain(
-        TransformError,
-        "pmap",
-        f"the mapped axis has {size} members, but there are {count} devices{whose}",
-        [f"devices: {', '.join(map(str, found))}"],
-        "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX starts: "
-        f'jax.config.update("jax_num_cpu_devices", {size}), or '
-        f"XLA_FLAGS=--xla_force_host_platform_device_count={size}.",
-    )
 
 
 def bound_axes() -> dict[Any, int]:
@@ -127,9 +120,6 @@ def run_mapped(
         out_axes: where the devices are in each result; None takes that of the first device.
         devices: one for each member of the axes.
         donated: the numbers of operands whose memory may be used again.
-
-    Raises:
-        TransformError: inside another compiled program, with devices of other processes.
     """
     is_traced = any(isinstance(operand, JaxTracer) for operand in operands)
     mesh, given, wanted = _mesh(devices), tuple(map(_spec, in_axes)), list(map(_spec, out_axes))

@@ -44,8 +44,7 @@ def is_float0(leaf: Any) -> bool:
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The leaves of a pytree that are values of programs, and its structure with all others.
 
-    What the structure is unflattened to has the arrays of float0 again. Random keys are as
-    `random_keys.flatten` has them.
+    Random keys are as `random_keys.flatten` has them.
     """
     leaves, structure = random_keys.flatten(tree)
     if not any(map(is_float0, leaves)):

@@ -26,12 +26,7 @@ _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixl
 
 
 def prepare_target(target: str, source: Source | None) -> None:
-    """Makes the code of a custom call ready, for a program that is lowered.
-
-    Args:
-        target: its name.
-        source: where the program calls it.
-    """
+    """Makes the code of a custom call ready, for a program that is lowered and calls it there."""
     if target in _INTERNAL:
         raise explain(
             TransformError,
@@ -73,15 +68,9 @@ _INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
 
 
 def raise_ours(error: Exception, subject: str) -> None:
-    """Raises what is meant by an error of XLA's, if that is known.
+    """Raises KeyboardInterrupt or SizeError where an error of XLA's means that.
 
-    Args:
-        error: the error, or any other.
-        subject: what was run, for messages.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C ended a Python function that a program called.
-        SizeError: there is not enough memory.
+    Ctrl-C ended a Python function that a program called, or `subject` needs too much memory.
     """
     text = str(error)
     if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):

@@ -82,9 +82,7 @@ _ON_FIRST_DEVICE = SdyArrayList(
 def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
     """Says where a program that XLA splits over devices calls the host: once, whole, on the first.
 
-    Args:
-        module_context: that of the lowering.
-        function: an operation whose host calls give nothing but a token.
+    The host calls in `function` give nothing but a token.
     """
     if not isinstance(module_context.axis_context, ShardingContext):
         return

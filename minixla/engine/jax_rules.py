@@ -56,6 +56,10 @@ class _Linear:
         residuals = len(self.halves.forward.outputs) - len(self.graph.outputs)
         return self.primals + residuals
 
+    def read(self, operands: Sequence[Any]) -> list[Any]:
+        """Those of the operands, or of what there is for each, that the tangent graph reads."""
+        return [*operands[: self.primals], *operands[self.start :]]
+
     @property
     def tangent_graph(self) -> Graph:
         """From primals and tangents to the results.
@@ -97,19 +101,6 @@ def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
     return varying_like(operands, [abstract_value(shape) for shape, flag in shapes if flag])
 
 
-def _tangent_operands(operands: Sequence[Any], linear: _Linear) -> list[Any]:
-    """The operands of the tangent graph: it computes from primals what the residuals hold."""
-    return [*operands[: linear.primals], *operands[linear.start :]]
-
-
-def _run_linear(*operands: Any, linear: _Linear) -> list[Any]:
-    return bind_program(linear.tangent_graph, *_tangent_operands(operands, linear))
-
-
-def _lower_linear(ctx: Any, *operands: Any, linear: _Linear) -> Sequence[Any]:
-    return lower_graph(ctx, _tangent_operands(operands, linear), linear.tangent_graph)
-
-
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
     active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
     linear = _linear_of(graph, active)
@@ -124,17 +115,6 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple
         next(moving) if flag else ad.Zero(jax.typeof(result).to_tangent_aval())
         for result, flag in zip(results, flags, strict=True)
     ]
-
-
-def _linear_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, linear: _Linear
-) -> tuple[Any, Any]:
-    # Residuals are functions of the primals, which the tangent graph reads instead.
-    return _jvp(
-        _tangent_operands(primals, linear),
-        _tangent_operands(tangents, linear),
-        graph=linear.tangent_graph,
-    )
 
 
 def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
@@ -171,17 +151,17 @@ def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> 
     return bind_program(batched.graph, *operands), list(batched.dimensions)
 
 
-def _batch_linear(operands: Sequence[Any], dimensions: Sequence[Any], *, linear: _Linear) -> Any:
-    return _batch(
-        _tangent_operands(operands, linear),
-        _tangent_operands(dimensions, linear),
-        graph=linear.tangent_graph,
-    )
-
-
 def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule of programs as one of the primitive."""
     return lambda *given, graph: rule(*given, graph=graph.graph)
+
+
+def _of_tangents(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of programs as one of the linear primitive.
+
+    Residuals are functions of the primals, which the tangent graph reads instead.
+    """
+    return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
 
 
 def register() -> None:
@@ -189,8 +169,13 @@ def register() -> None:
     ad.primitive_jvps[PROGRAM] = _of_held(_jvp)
     ad.primitive_transposes[PROGRAM] = _of_held(_transpose)
     batching.primitive_batchers[PROGRAM] = _of_held(_batch)
-    LINEAR.def_impl(_run_linear)
-    mlir.register_lowering(LINEAR, _lower_linear)
-    ad.primitive_jvps[LINEAR] = _linear_jvp
+    LINEAR.def_impl(
+        lambda *operands, linear: bind_program(linear.tangent_graph, *linear.read(operands))
+    )
+    mlir.register_lowering(
+        LINEAR,
+        lambda ctx, *given, linear: lower_graph(ctx, linear.read(given), linear.tangent_graph),
+    )
+    ad.primitive_jvps[LINEAR] = _of_tangents(_jvp)
     ad.primitive_transposes[LINEAR] = _transpose_linear
-    batching.primitive_batchers[LINEAR] = _batch_linear
+    batching.primitive_batchers[LINEAR] = _of_tangents(_batch)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import jax
@@ -23,6 +25,7 @@ from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class HeldGraph:
     """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure.
 
@@ -31,11 +34,8 @@ class HeldGraph:
         weak: for each output whether it is weakly typed, as JAX calls it.
     """
 
-    __slots__ = ("graph", "weak")
-
-    def __init__(self, graph: Graph, weak: Sequence[bool]) -> None:
-        self.graph = graph
-        self.weak = weak
+    graph: Graph
+    weak: Sequence[bool]
 
     def __repr__(self) -> str:
         return repr(self.graph)
@@ -79,16 +79,13 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
     if len(operands) != len(wanted) or not all(
         x.shape == w.shape and x.dtype == w.dtype for x, w in zip(operands, wanted, strict=True)
     ):
-        raise explain(
-            ShapeError,
-            graph.graph.name,
-            "the operands do not fit the program",
-            [
-                f"operands: {', '.join(map(str, operands))}",
-                f"inputs: {', '.join(map(str, graph.graph.input_shapes))}",
-            ],
-            "Give one operand for each input; 64-bit types need JAX's jax_enable_x64.",
-        )
+        problem = "the operands do not fit the program"
+        shown = [
+            f"operands: {', '.join(map(str, operands))}",
+            f"inputs: {', '.join(map(str, graph.graph.input_shapes))}",
+        ]
+        advice = "Give one operand for each input; 64-bit types need JAX's jax_enable_x64."
+        raise explain(ShapeError, graph.graph.name, problem, shown, advice)
     effect = effect_of(graph.graph)
     results = list(map(abstract_value, graph.graph.output_shapes, graph.weak))
     return varying_like(operands, results), set() if effect is None else {effect}
@@ -113,7 +110,8 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
     _check_depth(graph)
     module_context = ctx.module_context
-    prefix = _fresh_prefix(module_context.symbol_table)
+    symbols, prefixes = module_context.symbol_table, (f"minixla_{n}_" for n in count())
+    prefix = next(each for each in prefixes if f"{each}main" not in symbols)
     effect = effect_of(graph)
     is_ordered = effect is SIDE_EFFECT
     text = HostEmitter(module_context, prefix, is_ordered).module(graph.pruned())
@@ -123,13 +121,12 @@ def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any
         raise explain(TransformError, graph.name, problem, advice=advice)
     parsed = ir.Module.parse(text, context=module_context.context)
     main: Any = None
+    private = ir.StringAttr.get("private", context=module_context.context)
     for function in list(parsed.body.operations):
         # The operation moves: it belongs to JAX's module from here on.
         module_context.module.body.append(function)
         module_context.symbol_table.insert(function.operation)
-        function.attributes["sym_visibility"] = ir.StringAttr.get(
-            "private", context=module_context.context
-        )
+        function.attributes["sym_visibility"] = private
         main = main or function
         if effect is not None and not is_ordered:
             place_host_calls(module_context, function.operation)
@@ -171,13 +168,6 @@ def _own_levels(step: Instruction, called: Graph) -> int:
         return 0 if called.is_inlined else 1
     # What XLA does not have, a scan, becomes a loop that calls a function.
     return 1 if step.op.hlo_name in ("while", "conditional") else 2
-
-
-def _fresh_prefix(symbols: Any) -> str:
-    number = 0
-    while f"minixla_{number}_main" in symbols:
-        number += 1
-    return f"minixla_{number}_"
 
 
 mlir.register_lowering(
@@ -231,10 +221,7 @@ def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) -> list[Any]:
     """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing.
 
-    Args:
-        graph: the program.
-        operands: its inputs.
-        weak: which results are weakly typed; default: none.
+    Those that `weak` marks are weakly typed.
     """
     if _spans_devices(graph):
         return _run_in_parts(graph, operands, weak)

@@ -18,6 +18,7 @@ from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
 from minixla_ops.elementwise.families import Binary, Unary
 from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 # Sizes of shapes are computed when they need no more instructions than this.
@@ -131,14 +132,8 @@ class Builder:
     ) -> Iterator[Any]:
         """`apply` and `define` for the operations that depend on one or two operands alone.
 
-        Most operations of most programs are such: here each call counts.
-
-        Args:
-            views: MLIR's operations.
-            source_of: gives the source of a location of MLIR's.
-
-        Yields:
-            The other operations, and those that break a rule.
+        Most operations of most programs are such: here each call counts. It yields the others, and
+        those that break a rule.
         """
         known, add = self._values, self.instructions.append
         for view in views:
@@ -181,9 +176,8 @@ class Builder:
         operation = operation_named(op)
         if flat is graph:
             return list(self.apply(operation, operands, {"computation": graph, **more}))
-        leaves = [leaf for value in operands for leaf in self.leaves(value)]
-        results = iter(self.apply(operation, leaves, {"computation": flat, **more}))
-        return [self.from_leaves(shape, results) for shape in graph.output_shapes]
+        results = self.apply(operation, self.leaves(*operands), {"computation": flat, **more})
+        return self.from_leaves(graph.output_shapes, results)
 
     def inline(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
         """The results of a graph's instructions, copied."""
@@ -194,12 +188,16 @@ class Builder:
             values.update(zip(map(id, step.results), results, strict=True))
         return [values[id(value)] for value in graph.outputs]
 
-    def leaves(self, value: Value) -> list[Value]:
-        """The members of a tuple, and theirs; any other value alone."""
-        if not isinstance(value.shape, TupleShape):
-            return [value]
-        members = range(len(value.shape.elements))
-        return [leaf for index in members for leaf in self.leaves(self.member(value, index))]
+    def leaves(self, *values: Value) -> list[Value]:
+        """Values, in place of tuples their members, and theirs."""
+        found: list[Value] = []
+        for value in values:
+            if isinstance(value.shape, TupleShape):
+                for index in range(len(value.shape.elements)):
+                    found += self.leaves(self.member(value, index))
+            else:
+                found.append(value)
+        return found
 
     def member(self, value: Value, index: int) -> Value:
         """A member of a tuple: the value itself where the tuple was made of it here."""
@@ -214,31 +212,29 @@ class Builder:
         self.folded.add(id(value.instruction))
         return value
 
-    def from_leaves(self, shape: AnyShape, leaves: Any) -> Value:
-        """A value of `shape` from an iterator of its leaves."""
-        if not isinstance(shape, TupleShape):
-            return next(leaves)
-        return self.packed([self.from_leaves(each, leaves) for each in shape.elements])
+    def from_leaves(self, shapes: Iterable[AnyShape], leaves: Iterable[Value]) -> list[Value]:
+        """Values of the given shapes from all their leaves."""
+        rest = iter(leaves)
+        return [
+            self.packed(self.from_leaves(shape.elements, rest))
+            if isinstance(shape, TupleShape)
+            else next(rest)
+            for shape in shapes
+        ]
 
     def known(self, value: Value) -> np.ndarray | None:
         """The number that a small value always has; None where it depends on inputs."""
         steps = self._slice(value)
         if steps is None:
             return None
-        found: dict[int, Any] = {}
-        with np.errstate(all="ignore"):
-            for step in steps:
-                if step.op.name == "GetDimensionSize":
-                    shape, at = step.operands[0].shape, step.op.dimension
-                    assert isinstance(shape, Shape)
-                    outcome: Any = np.int32(shape.dimensions[at])
-                else:
-                    given = [found[id(operand)] for operand in step.operands]
-                    outcome = step.op.reference(*given)
-                outcomes = (outcome,) if step.single else outcome
-                found.update(zip(map(id, step.results), outcomes, strict=True))
         self.folded.update(map(id, steps))
-        return np.asarray(found[id(value)])
+        # Of what a GetDimensionSize is given the shape counts alone.
+        made = {each for step in steps for each in step.results}
+        outside = [each for step in steps for each in step.operands if each not in made]
+        shapes = [each.shape for each in outside if isinstance(each.shape, Shape)]
+        given = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
+        with np.errstate(all="ignore"):
+            return np.asarray(reference_graph(Graph(outside, steps, [value], ""), given)[0])
 
     def _slice(self, value: Value) -> list[Instruction] | None:
         """What computes a value from constants, in order; None where it depends on more."""

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from minixla.core.graph import Value
+from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
-from minixla.core.shapes import Shape
-from minixla.interop.decomposition import decomposition
+from minixla.core.shapes import AnyShape, Shape
+from minixla.interop import module as modules
 from minixla.interop.operations import TABLE, Translation, declared
+from minixla.interop.reading import legalised, read_module
 from minixla.interop.step import Step
 from minixla_ops.elementwise.special_functions import SPECIAL
 
 _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
+
+
+@lru_cache(maxsize=1024)
+def decomposition(
+    name: str, operands: tuple[AnyShape, ...], results: tuple[AnyShape, ...], attributes: str
+) -> Graph:
+    """What MLIR writes for an operation (`chlo.sinh`) of operands and results of given shapes.
+
+    Its attributes are MLIR's text, without braces.
+    """
+    given = ", ".join([f"%{i}: {shape.stablehlo}" for i, shape in enumerate(operands)])
+    names = ", ".join([f"%{i}" for i in range(len(operands))])
+    types = ", ".join([shape.stablehlo for shape in operands])
+    outcome = ", ".join([shape.stablehlo for shape in results])
+    properties = f" <{{{attributes}}}>" if attributes else ""
+    back = ", ".join([f"%r#{index}" for index in range(len(results))])
+    module = read_module(
+        f"func.func @main({given}) -> ({outcome}) {{\n"
+        f'%r:{len(results)} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
+        f"return {back} : {outcome}\n}}"
+    )
+    legalised(module, "chlo-legalize-to-stablehlo")
+    return modules.Module(module).translated()["main"]
 
 
 def _decomposed(step: Step) -> Sequence[Value]:
@@ -20,8 +45,7 @@ def _decomposed(step: Step) -> Sequence[Value]:
     attributes = ", ".join([f"{name} = {step.raw(name)}" for name in step.attributes])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
-    shapes = tuple(step.shapes)
-    graph = decomposition(step.name, shapes, tuple(step.results), attributes)
+    graph = decomposition(step.name, tuple(step.shapes), tuple(step.results), attributes)
     return step.builder.inline(graph, step.operands)
 
 
@@ -58,9 +82,9 @@ CHLO: dict[str, Translation] = {
     **{name: _function(name) for name in (*SPECIAL, *_OURS)},
     "chlo.constant": TABLE["stablehlo.constant"],
     "chlo.constant_like": _constant_like,
-    "chlo.ragged_dot": declared(REGISTRY["RaggedDot"]),
+    "chlo.ragged_dot": declared("RaggedDot"),
     "chlo.square": _square,
-    "chlo.top_k": declared(REGISTRY["TopK"]),
+    "chlo.top_k": declared("TopK"),
 }
 _REST = ("bessel_i1e", "conj", "is_inf", "is_neg_inf", "is_pos_inf", "mulhi")
 CHLO |= {f"chlo.{name}": _decomposed for name in (*_REST, "_asin_acos_kernel")}

@@ -9,7 +9,7 @@ import jax.export
 
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.tracebacks import api_boundary
-from minixla.interop.files import require_flatbuffers
+from minixla.interop.reading import require_flatbuffers
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.jit import jit
 

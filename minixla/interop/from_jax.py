@@ -158,18 +158,16 @@ def _hashable(value: Any) -> Any:
 
 
 def _unhashable(fun: Callable[..., Any], fixed: Sequence[Any]) -> TransformError:
-    def is_hashable(value: Any) -> bool:
+    shown = []
+    for value in fixed:
         try:
             hash(_hashable(value))
         except TypeError:
-            return False
-        return True
-
-    return explain(
-        TransformError,
-        "from_jax",
-        f"an argument of {getattr(fun, '__name__', 'the function')} is no array and not hashable",
-        [repr(value)[:200] for value in fixed if not is_hashable(value)],
+            shown.append(repr(value)[:200])
+    name = getattr(fun, "__name__", "the function")
+    problem = f"an argument of {name} is no array and not hashable"
+    advice = (
         "JAX stages the function for its value: give a hashable object (a tuple, a frozen "
-        "dataclass), arrays, or close over it: mx.from_jax(lambda x: f(x, value)).",
+        "dataclass), arrays, or close over it: mx.from_jax(lambda x: f(x, value))."
     )
+    return explain(TransformError, "from_jax", problem, shown, advice)

@@ -141,10 +141,9 @@ def import_stablehlo(
     if shardings == "refuse":
         refuse_shardings(program.module, program.bytecode)
     exported = program.exported
-    platform = None if exported is None else _platform(exported)
-    module = Module(program.module, platform, program.constants)
-    module.translate()
-    imported = ImportedProgram(module.graphs[_main(module, function)], module.graphs)
+    module = Module(program.module, exported and _platform(exported), program.constants)
+    graphs = module.translated()
+    imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
 
 

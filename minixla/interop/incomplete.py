@@ -24,6 +24,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla.interop import module as modules
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
 from minixla_ops import exp, lgamma, log, log1p, select
@@ -160,14 +161,11 @@ def _written(
     kind: type[_Incomplete], function: Callable[..., Any], shape: Shape, wide: bool
 ) -> Graph:
     """What JAX writes for a function of its operands."""
-    from minixla.interop.module import Module  # it reads operations by this
-
     with jax.enable_x64(wide):
         given = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
         text = jax.jit(function).lower(*[given] * len(kind.operands)).as_text()
-    module = Module(read_module(text), recognises=False)
-    module.translate()
-    return module.graphs["main"].pruned()
+    module = modules.Module(read_module(text), recognises=False)
+    return module.translated()["main"].pruned()
 
 
 @lru_cache(maxsize=1024)
@@ -216,12 +214,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def _recognised(step: Step, result: Value) -> Value:
-    """One of the functions in place of the program that computes it; any other result as it is.
-
-    Args:
-        step: chooses between NaN and the function.
-        result: what it gives.
-    """
+    """One of the functions in place of the choice between it and NaN; others as they are."""
     shape = result.shape
     if not step.module.recognises or not isinstance(shape, Shape) or shape.is_dynamic:
         return result

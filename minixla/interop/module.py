@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,29 +13,18 @@ from jax.extend.mlir import ir
 from minixla.core.attributes import Attribute
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Value
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.source import Source
 from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
-from minixla.interop.dynamic import DYNAMIC
 from minixla.interop.operations import TABLE, Translation
-from minixla.interop.order import callees_first
-from minixla.interop.programs import PROGRAMS
-from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, located
+from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
 from minixla.interop.step import Step
-from minixla.interop.transfers import TRANSFERS
 from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
 
 #: How each operation is read, by its full name.
-TRANSLATIONS: dict[str, Translation] = {
-    **TABLE,
-    **PROGRAMS,
-    **TRANSFERS,
-    **DYNAMIC,
-    **CALLS,
-    **CHLO,
-}
+TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO}
 # Meshes and shardings do not change what a program computes.
 _IGNORED = ("sdy.",)
 _PAIRS = "Write the operation itself in place of async_start and async_done."
@@ -43,27 +33,15 @@ _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
 
 
-_UNKNOWN = object()
-
-
-class _Declared(dict[Any, AnyShape | None]):
-    """The shapes that MLIR's types stand for, by type."""
-
-    def __missing__(self, type_: Any) -> AnyShape | None:
-        try:
-            found = shape_of_type(type_)
-        except ValueError:  # of sizes that only constants tell
-            found = None
-        self[type_] = found
-        return found
+def _declared(type_: Any) -> AnyShape | None:
+    try:
+        return shape_of_type(type_)
+    except ValueError:  # of sizes that only constants tell
+        return None
 
 
 class Module:
     """A module under translation.
-
-    Declarations:
-        translations: how each operation is read, by its full name.
-        deepest: how many calls or regions may be within each other.
 
     Args:
         module: MLIR's.
@@ -73,12 +51,11 @@ class Module:
 
     Attributes:
         graphs: the functions that are translated, by name.
-        declared: the shapes that MLIR's types stand for, by type; None for what is none.
-        depths: by the identity of a graph, how many are within each other, it included.
+        declared: gives the shape that one of MLIR's types stands for; None for what is none.
     """
 
     translations = TRANSLATIONS
-    # Transformations recurse over them.
+    #: How many calls or regions may be within each other: transformations recurse over them.
     deepest: ClassVar[int] = 100
 
     def __init__(
@@ -93,8 +70,7 @@ class Module:
         self._platform = platform
         self.constants = constants or {}
         self.graphs: dict[str, Graph] = {}
-        self.depths: dict[int, int] = {}
-        self.declared = _Declared()
+        self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
         # By the hash of the location's attribute.
@@ -104,12 +80,8 @@ class Module:
         self.functions = _functions(module)
         self.public = [name for name, each in self.functions.items() if _is_public(each)]
 
-    def translate(self) -> None:
-        """Makes all graphs, those that are called before those that call.
-
-        Raises:
-            ImportError_: the module holds what has no counterpart.
-        """
+    def translated(self) -> dict[str, Graph]:
+        """The graphs of all functions, made now; those that are called before those that call."""
         # As when tracing: all that is made stays, and scanning it would take most of the time.
         collects = gc.isenabled()
         gc.disable()
@@ -119,6 +91,15 @@ class Module:
         finally:
             if collects:
                 gc.enable()
+        return self.graphs
+
+    def details(self, step: Step) -> dict[str, Any]:
+        """Attributes, by our names, that stand beside the program."""
+        return {}
+
+    def called(self, step: Step) -> list[Graph]:
+        """The functions that a custom call is given."""
+        return [self.function(name, step) for name in step.get("called_computations", ())]
 
     def function(self, name: str, step: Step) -> Graph:
         """The graph of a function that is translated already."""
@@ -131,25 +112,11 @@ class Module:
 
     def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
         """One region as a graph, and the outer values that it reads: its last inputs."""
-        body = self._body(step, number)
+        body = self.body(step, number)
         return body.graph(), [each for each, _ in body.captured.values()]
 
-    def regions(self, step: Step) -> tuple[list[Builder], list[Value]]:
-        """All regions, and the outer values that any of them reads: the last inputs of each."""
-        bodies = [self._body(step, number) for number in range(len(step.operation.regions))]
-        outer: dict[int, Value] = {}
-        for body in bodies:
-            for value, _ in body.captured.values():
-                outer.setdefault(id(value), value)
-        for body in bodies:
-            own = body.captured
-            body.captured = {
-                key: own.get(key) or (value, Value(value.shape, None, -1))
-                for key, value in outer.items()
-            }
-        return bodies, list(outer.values())
-
-    def _body(self, step: Step, number: int) -> Builder:
+    def body(self, step: Step, number: int) -> Builder:
+        """One region, translated."""
         blocks = step.operation.regions[number].blocks
         if len(blocks) != 1:
             step.reject(f"its region {number} has {len(blocks)} blocks", "Regions have one block.")
@@ -164,24 +131,21 @@ class Module:
         return builder
 
     def _function(self, name: str) -> Graph:
-        operation = self.functions[name]
-        if not operation.regions or not len(operation.regions[0].blocks):
-            raise self.located(
-                operation.location, f"function {name} has no body", (), "Define it in the module."
-            )
-        blocks = operation.regions[0].blocks
+        operation, problem, advice = self.functions[name], "no body", "Define it in the module."
+        blocks = operation.regions[0].blocks if operation.regions else ()
+        if len(blocks) > 1:
+            problem, advice = "several blocks", "Write branches as stablehlo.if or stablehlo.case."
         if len(blocks) != 1:
-            advice = "Write branches as stablehlo.if or stablehlo.case."
-            raise self.located(
-                operation.location, f"function {name} has several blocks", (), advice
-            )
+            problem = f"function {name} has {problem}"
+            raise self.located(operation.location, problem, (), advice)
         builder = Builder()
         self._nesting = 0
         if self._platform is not None and name == "main":
             _fix_platform(operation, builder, self._platform)
         outputs = self._block(blocks[0], builder)
         graph = builder.graph(outputs, name)
-        self._measure(graph, operation.location)
+        if graph.depth >= self.deepest:
+            raise self._too_deep(operation.location, "calls")
         return graph
 
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
@@ -200,9 +164,8 @@ class Module:
             if name in _TERMINATORS:
                 return self._returned(operation, name, builder)
             self._translate(operation, name, builder)
-        raise self.located(
-            block.owner.location, "a block has no terminator", (), "End it with return."
-        )
+        problem = "a block has no terminator"
+        raise self.located(block.owner.location, problem, (), "End it with return.")
 
     def _place(self, block: Any, argument: Any) -> Any:
         """The location to show for an argument."""
@@ -234,7 +197,7 @@ class Module:
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
         try:
-            results = translation(step)
+            results = self._as_declared(step, translation(step))
         except ImportError_:
             raise
         except MinixlaError as error:
@@ -249,6 +212,10 @@ class Module:
             self._check_declared(step, "result", result, value)
             builder.define(result, value)
 
+    def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
+        """The results of a translation, one for each of the operation's."""
+        return results
+
     def _returned(self, terminator: Any, name: str, builder: Builder) -> Sequence[Value]:
         """What a block's terminator is given."""
         step = Step(terminator, name, builder, self)
@@ -257,7 +224,7 @@ class Module:
         return step.operands
 
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
-        shape = self.declared[mlir_value.type]
+        shape = self.declared(mlir_value.type)
         if shape is not None and shape is not value.shape:
             raise step.error(
                 f"the {what} is declared {shape}, but is {value.shape}",
@@ -269,10 +236,9 @@ class Module:
             block, at = divmod(location.start_line, BLOCK)
             return sources_of(location.filename, block)[at]
         key = hash(location.attr)
-        found = self._sources.get(key, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = self._sources[key] = source_of(location)
-        return found  # type: ignore[return-value]  # not unknown any more
+        if key not in self._sources:
+            self._sources[key] = source_of(location)
+        return self._sources[key]
 
     def _order(self) -> list[str]:
         """The functions' names, callees first."""
@@ -286,34 +252,20 @@ class Module:
         location = self.functions[name].location
         return self.located(location, f"function {name} calls itself", (), advice)
 
-    def _measure(self, graph: Graph, location: Any) -> None:
-        """Notes how deep the programs within a graph are nested; refuses what is too deep."""
-        deepest = 0
-        for each in graph.computations:
-            if id(each) not in self.depths:
-                self._measure(each, location)  # a region: its nesting is limited already
-            deepest = max(deepest, self.depths[id(each)])
-        self.depths[id(graph)] = deepest + 1
-        if deepest + 1 > self.deepest:
-            raise self._too_deep(location, "calls")
-
     def _unsupported(self, location: Any, problem: str) -> ImportError_:
-        return self.located(
-            location,
-            problem,
-            (),
+        advice = (
             "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
-            "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes.",
+            "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes."
         )
+        return self.located(location, problem, (), advice)
 
     def _too_deep(self, location: Any, what: str) -> ImportError_:
-        return self.located(
-            location,
-            f"more than {self.deepest} {what} within each other",
-            (),
+        advice = (
             "Inline functions that are called once (MLIR's pass inline), or write the repetition "
-            "as stablehlo.while.",
+            "as stablehlo.while."
         )
+        problem = f"more than {self.deepest} {what} within each other"
+        return self.located(location, problem, (), advice)
 
 
 def _functions(module: Any) -> dict[str, Any]:
@@ -334,14 +286,10 @@ def _functions(module: Any) -> dict[str, Any]:
 
 def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
     """Makes the number of the platform, an input that jax.export adds, a constant."""
-    for argument, attributes in zip(
-        function.regions[0].blocks[0].arguments,
-        function.attributes.get("arg_attrs", ()),
-        strict=False,
-    ):
-        if '"_platform_index"' in str(attributes):
-            shape = shape_of_type(argument.type)
-            assert isinstance(shape, Shape), "jax.export makes it a scalar"
+    described = function.attributes.get("arg_attrs", ())
+    for argument, each in zip(function.regions[0].blocks[0].arguments, described, strict=False):
+        if '"_platform_index"' in str(each):
+            shape: Any = shape_of_type(argument.type)
             builder.define(argument, builder.constant(platform, shape))
 
 
@@ -351,15 +299,16 @@ def _is_public(function: Any) -> bool:
     return visibility is None or ir.StringAttr(visibility).value == "public"
 
 
+_CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+
+
 def _callees(function: Any) -> list[str]:
     found: dict[str, None] = {}
 
     def visit(operation: Any) -> Any:
-        name = operation.name
-        if name == "func.call":
-            found[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value] = None
-        elif name == "stablehlo.composite":
-            found[ir.FlatSymbolRefAttr(operation.attributes["decomposition"]).value] = None
+        label = _CALLEES.get(operation.name)
+        if label is not None:
+            found[ir.FlatSymbolRefAttr(operation.attributes[label]).value] = None
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)

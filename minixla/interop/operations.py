@@ -1,18 +1,24 @@
-"""How each operation of StableHLO without a program of its own becomes one of ours."""
+"""How each operation of StableHLO becomes ours: by what ours declares, or by a function here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import minixla_ops as ops
 from minixla import numpy as mnp
-from minixla.core.graph import Value
-from minixla.core.operation import REGISTRY, Operation
+from minixla.core.attributes import written_fields
+from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.operation import REGISTRY
+from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
+from minixla.interop.building import Builder
 from minixla.interop.incomplete import translated_select
 from minixla.interop.step import Step
-from minixla.interop.values import literal_of
+from minixla.interop.values import element_of, literal_of
 from minixla.transforms.vmap import vmap
+from minixla_ops.collectives.collective_groups import ProcessLists
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 
 #: Adds to the graph under construction and gives the results.
@@ -20,20 +26,13 @@ Translation = Callable[[Step], Sequence[Value]]
 
 
 def declared(
-    operation: type[Operation], more: Callable[[Step], dict[str, Any]] | None = None
+    name: str, more: Callable[[Step], dict[str, Any]] | None = None, **given: Any
 ) -> Translation:
-    """An operation on the same operands, its attributes read as it declares them.
+    """One of ours on the same operands, its attributes read as it declares them.
 
-    Args:
-        operation: ours.
-        more: gives attributes that are not said by one of StableHLO's, or by the result's type.
+    Others are given by `more`, or are always the same.
     """
-
-    def translation(step: Step) -> Sequence[Value]:
-        given = more(step) if more is not None else {}
-        return step.apply(operation.name, **given)
-
-    return translation
+    return lambda step: step.apply(name, **(more(step) if more is not None else {}), **given)
 
 
 def _compare(step: Step) -> Sequence[Value]:
@@ -80,10 +79,8 @@ def _rng(step: Step) -> Sequence[Value]:
 
 
 def _optimization_barrier(step: Step) -> Sequence[Value]:
-    builder = step.builder
-    leaves = [leaf for value in step.operands for leaf in builder.leaves(value)]
-    results = iter(step.apply("OptimizationBarrier", leaves))
-    return [builder.from_leaves(shape, results) for shape in step.shapes]
+    leaves = step.apply("OptimizationBarrier", step.builder.leaves(*step.operands))
+    return step.builder.from_leaves(step.shapes, leaves)
 
 
 def _einsum(step: Step) -> Sequence[Value]:
@@ -105,6 +102,249 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
     return step.inlined(select)
 
 
+# Operations that run programs.
+
+
+def folding(name: str) -> Translation:
+    """A fold by one computation, which may be written for wider types than the operands'."""
+
+    def translation(step: Step) -> Sequence[Value]:
+        computation = step.region(0)
+        operands = step.promoted(step.operands, computation.input_shapes)
+        return step.apply(name, operands, computation=computation)
+
+    return translation
+
+
+def _select_and_scatter(step: Step) -> Sequence[Value]:
+    select, scatter = step.region(0), step.region(1)
+    operands = step.promoted(step.operands, scatter.input_shapes)
+    select = _of_wider(select, scatter.input_shapes[0])
+    return step.apply("SelectAndScatter", operands, select=select, scatter=scatter)
+
+
+def _of_wider(computation: Graph, wide: AnyShape) -> Graph:
+    """The computation on values of its own types that were converted to a wider one."""
+    if all(shape is wide for shape in computation.input_shapes):
+        return computation
+    builder = Builder()
+    kinds = [shape.element_type for shape in computation.input_shapes if isinstance(shape, Shape)]
+    builder.inputs = [Value(wide, None, index) for index in range(len(kinds))]
+    given = [
+        builder.bind("ConvertElementType", value, new_element_type=kind)
+        for value, kind in zip(builder.inputs, kinds, strict=True)
+    ]
+    return builder.graph(builder.inline(computation, given), computation.name)
+
+
+def _scatter(step: Step) -> Sequence[Value]:
+    computation = step.region(0)
+    kinds, count = computation.input_shapes, len(computation.input_shapes) // 2
+    shapes = [*kinds[:count], step.shapes[count], *kinds[count:]]
+    operands = step.promoted(step.operands, shapes)
+    return step.apply("Scatter", operands, update_computation=computation)
+
+
+def _sort(step: Step) -> Sequence[Value]:
+    dimension = step.get("dimension", -1)
+    return step.apply("Sort", dimension=dimension + step.shapes[0].rank * (dimension < 0))
+
+
+def _map(step: Step) -> Sequence[Value]:
+    (body,), outer = step.regions()
+    operands = [*step.operands, *outer]
+    return step.apply("Map", operands, computation=body.graph(), static_count=len(outer))
+
+
+def _while(step: Step) -> Sequence[Value]:
+    (condition, body), outer = step.regions()
+    # What the regions read from outside goes round unchanged.
+    programs = {"condition": condition.graph(), "body": body.graph([*body.outputs, *body.captures])}
+    return step.apply("While", [*step.operands, *outer], **programs)[: len(step.operands)]
+
+
+def _conditional(step: Step) -> Sequence[Value]:
+    bodies, outer = step.regions()
+    branches = [body.graph() for body in bodies]
+    return step.apply("Conditional", [step.operands[0], *outer], branches=branches)
+
+
+def _scan(step: Step) -> Sequence[Value]:
+    count, dimension = step.get("operandSegmentSizes")[0], step.get("dimension")
+    first = step.operands[0].shape if count else None
+    if not isinstance(first, Shape):
+        step.reject("it has no inputs", "Its inputs say how many steps there are.")
+    given = {"length": first.dimensions[dimension], "scan_dimension": dimension}
+    return step.apply("Scan", carries=len(step.operands) - count, **given)
+
+
+# Sizes that are operands.
+
+
+def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
+    """The value of an operand that must be a constant."""
+    found = step.builder.known(step.operands[index])
+    if found is None:
+        step.reject(
+            f"{what}, operand {index}, is not a constant",
+            "Sizes must be known when a program is read: export it for fixed shapes, or refine its "
+            "shapes (jax.extend.mlir.refine_polymorphic_shapes).",
+        )
+    return tuple([int(each) for each in np.ravel(found)])
+
+
+def _sizes(step: Step, index: int) -> tuple[int, ...]:
+    """The sizes of the result: declared, or those in an operand."""
+    declared = step.operation.results[0].type
+    if declared.has_static_shape:
+        step.builder.known(step.operands[index])
+        return tuple(declared.shape)
+    return _numbers(step, index, "the result's shape")
+
+
+def _dynamic_iota(step: Step) -> Sequence[Value]:
+    shape = Shape(element_of(step.operation.results[0].type), _sizes(step, 0))
+    return step.apply("Iota", (), output_shape=shape)
+
+
+def _dynamic_reshape(step: Step) -> Sequence[Value]:
+    operand, listed = step.operands
+    shape = step.module.declared(step.operation.results[0].type)
+    dynamic = any(isinstance(s, Shape) and s.is_dynamic for s in (shape, operand.shape))
+    if not isinstance(shape, Shape) or not dynamic:
+        return [step.bind("Reshape", operand, dimensions=_sizes(step, 1))]
+    sizes = _scalars(step, listed, shape.rank)
+    given = {"new_size_bounds": shape.dimensions, "dims_are_dynamic": shape.dynamic}
+    return step.apply("DynamicReshape", [operand, *sizes], **given)
+
+
+def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
+    """The members of a vector of sizes, each as s32[]."""
+    whole = listed.instruction
+    if whole is not None and whole.op.name == "ConcatInDim":
+        made = [operand.instruction for operand in whole.operands]
+        parts = [
+            each.operands[0] for each in made if each is not None and each.op.name == "Reshape"
+        ]
+        if len(parts) == count and all(part.shape is Shape("s32") for part in parts):
+            step.builder.folded.update(map(id, [whole, *made]))
+            return parts
+    scalars = []
+    for index in range(count):
+        one = step.bind("Slice", listed, start_indices=(index,), limit_indices=(index + 1,))
+        scalar = step.bind("Reshape", one, dimensions=())
+        if scalar.shape is not Shape("s32"):
+            scalar = step.bind("ConvertElementType", scalar, new_element_type="s32")
+        scalars.append(scalar)
+    return scalars
+
+
+def _dynamic_pad(step: Step) -> Sequence[Value]:
+    names = ("the padding below", "the padding above", "the padding between")
+    lists = [_numbers(step, index, name) for index, name in enumerate(names, 2)]
+    config = tuple(zip(*lists, strict=True))
+    return [step.bind("Pad", *step.operands[:2], padding_config=config)]
+
+
+def _real_dynamic_slice(step: Step) -> Sequence[Value]:
+    names = ("start_indices", "limit_indices", "strides")
+    given = {name: _numbers(step, index, name) for index, name in enumerate(names, 1)}
+    return [step.bind("Slice", step.operands[0], **given)]
+
+
+def _dynamic_convolution(step: Step) -> Sequence[Value]:
+    numbers = _numbers(step, 2, "the padding")
+    padding = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    return step.apply("ConvGeneralDilated", step.operands[:2], padding=padding)
+
+
+# Collectives and transfers.
+
+_HOST_CHANNELS = (2, 3)
+
+
+def replica_groups(step: Step, rows: Any = None) -> Sequence[Sequence[int]]:
+    """The replica groups; short ones are filled up with -1."""
+    rows = step.get("replica_groups") if rows is None else rows
+    return () if rows is None else ProcessLists().read(rows)
+
+
+def _shards(step: Step, value: Value, result: Any, dimension: int) -> int:
+    """How many members' values the result holds, or how many share the operand."""
+    shape: Any = value.shape
+    small, large = sorted((shape.dimensions[dimension], result.dimensions[dimension]))
+    groups = () if small else replica_groups(step)
+    return large // small if small else len(groups[0]) if groups else 1
+
+
+def _all_gather(step: Step) -> Sequence[Value]:
+    dimension, results = step.get("all_gather_dim"), []
+    for operand, shape in zip(step.operands, step.results, strict=True):
+        count = _shards(step, operand, shape, dimension)
+        results += step.apply("AllGather", [operand], shard_count=count)
+    return results
+
+
+def _reduce_scatter(step: Step) -> Sequence[Value]:
+    computation = step.region(0)
+    count = _shards(step, step.operands[0], step.result, step.get("scatter_dimension"))
+    operands = step.promoted(step.operands, computation.input_shapes)
+    return step.apply("ReduceScatter", operands, computation=computation, shard_count=count)
+
+
+def _for_each(name: str) -> Translation:
+    """One instruction for each operand."""
+    return lambda step: [step.apply(name, [operand])[0] for operand in step.operands]
+
+
+def _cross_replica_sum(step: Step) -> Sequence[Value]:
+    scalar = Shape(step.shapes[0].element_type)
+    inputs = [Value(scalar, None, index) for index in range(2)]
+    add = Instruction(REGISTRY["Add"](), tuple(inputs), scalar, None)
+    return step.apply("AllReduce", computation=Graph(inputs, [add], add.results, "add"))
+
+
+def _infeed(step: Step) -> Sequence[Value]:
+    *data, _ = step.results
+    shape = data[0] if len(data) == 1 else TupleShape(data)
+    item, token = step.apply("Infeed", output_shape=shape)
+    if len(data) == 1:
+        return [item, token]
+    return [*[step.builder.member(item, index) for index in range(len(data))], token]
+
+
+def _outfeed(step: Step) -> Sequence[Value]:
+    *data, token = step.operands
+    leaves = step.builder.leaves(*data)
+    one = data[0].shape if len(data) == 1 else TupleShape([value.shape for value in data])
+    return step.apply("Outfeed", [*leaves, token], shape_with_layout=one)
+
+
+def _transfer(step: Step) -> dict[str, Any]:
+    handle = written_fields(str(step.raw("channel_handle")))
+    is_host = bool(step.get("is_host_transfer", False)) or handle["type"] in _HOST_CHANNELS
+    return {"channel_id": max(handle["handle"], 1), "is_host_transfer": is_host}
+
+
+_ONE_VALUE = "A transfer of ours moves one array: send several by channels of their own."
+
+
+def _send(step: Step) -> Sequence[Value]:
+    if len(step.operands) != 2:
+        step.reject(f"it sends {len(step.operands) - 1} values", _ONE_VALUE)
+    given = _transfer(step)
+    return [step.bind("SendDone", step.bind("Send", *step.operands, **given), **given)]
+
+
+def _recv(step: Step) -> Sequence[Value]:
+    *data, token = step.results
+    if len(data) != 1 or token is not TOKEN:
+        step.reject(f"it receives {len(data)} values", _ONE_VALUE)
+    given = _transfer(step)
+    context = step.bind("Recv", *step.operands, output_shape=data[0], **given)
+    return step.apply("RecvDone", [context], **given)
+
+
 #: Ours that have several names, none of StableHLO's, or one that others have too.
 _NAMED = {
     "stablehlo.batch_norm_grad": "BatchNormGrad",
@@ -114,34 +354,64 @@ _NAMED = {
     "stablehlo.get_tuple_element": "GetTupleElement",
     "stablehlo.reshape": "Reshape",
 }
+_DECLARED = {
+    f"stablehlo.{operation.stablehlo_name}": name
+    for name, operation in REGISTRY.items()
+    if operation.stablehlo_name is not None and "." not in name
+}
 #: By StableHLO's name. What is declared under that name stands here only if there is more to it.
 TABLE: dict[str, Translation] = {
-    **{
-        f"stablehlo.{operation.stablehlo_name}": declared(operation)
-        for name, operation in REGISTRY.items()
-        if operation.stablehlo_name is not None and "." not in name
-    },
-    **{name: declared(REGISTRY[ours]) for name, ours in _NAMED.items()},
+    **{name: declared(ours) for name, ours in (_DECLARED | _NAMED).items()},
+    "chlo.scan": _scan,
+    "stablehlo.all_gather": _all_gather,
+    "stablehlo.all_reduce": folding("AllReduce"),
+    "stablehlo.all_to_all": _for_each("AllToAll"),
     "stablehlo.bitcast_convert": _bitcast_convert,
+    "stablehlo.case": _conditional,
     # StableHLO leaves out what is False there, and True in XLA.
-    "stablehlo.cholesky": declared(
-        REGISTRY["Cholesky"], lambda step: {"lower": step.get("lower", False)}
-    ),
+    "stablehlo.cholesky": declared("Cholesky", lambda step: {"lower": step.get("lower", False)}),
+    "stablehlo.collective_broadcast": _for_each("CollectiveBroadcast"),
+    "stablehlo.collective_permute": _for_each("CollectivePermute"),
     "stablehlo.compare": _compare,
     "stablehlo.constant": _constant,
-    "stablehlo.dot": declared(REGISTRY["DotGeneral"], _dot),
+    "stablehlo.cross-replica-sum": _cross_replica_sum,
+    "stablehlo.dot": declared("DotGeneral", _dot),
+    "stablehlo.dynamic_broadcast_in_dim": lambda step: step.apply(
+        "BroadcastInDim", step.operands[:1], out_dim_size=_sizes(step, 1)
+    ),
+    "stablehlo.dynamic_conv": _dynamic_convolution,
+    "stablehlo.dynamic_gather": lambda step: step.apply(
+        "Gather", step.operands[:2], slice_sizes=_numbers(step, 2, "slice_sizes")
+    ),
+    "stablehlo.dynamic_iota": _dynamic_iota,
+    "stablehlo.dynamic_pad": _dynamic_pad,
+    "stablehlo.dynamic_reshape": _dynamic_reshape,
     "stablehlo.einsum": _einsum,
+    "stablehlo.if": _conditional,
+    "stablehlo.infeed": _infeed,
+    "stablehlo.map": _map,
     "stablehlo.optimization_barrier": _optimization_barrier,
-    "stablehlo.pad": declared(REGISTRY["Pad"], _pad),
+    "stablehlo.outfeed": _outfeed,
+    "stablehlo.pad": declared("Pad", _pad),
+    "stablehlo.real_dynamic_slice": _real_dynamic_slice,
+    "stablehlo.recv": _recv,
+    "stablehlo.reduce": folding("Reduce"),
+    "stablehlo.reduce_scatter": _reduce_scatter,
+    "stablehlo.reduce_window": folding("ReduceWindow"),
     "stablehlo.rng": _rng,
     "stablehlo.rng_bit_generator": declared(
-        REGISTRY["RngBitGenerator"], lambda step: {"output_shape": step.results[1]}
+        "RngBitGenerator", lambda step: {"output_shape": step.results[1]}
     ),
+    "stablehlo.scatter": _scatter,
     "stablehlo.select": translated_select,
+    "stablehlo.select_and_scatter": _select_and_scatter,
+    "stablehlo.send": _send,
     "stablehlo.set_dimension_size": declared(
-        REGISTRY["SetDimensionSize"],
+        "SetDimensionSize",
         lambda step: {"to_bound": not step.result.dynamic[step.get("dimension")]},
     ),
+    "stablehlo.sort": _sort,
     "stablehlo.torch_index_select": _torch_index_select,
     "stablehlo.unary_einsum": _einsum,
+    "stablehlo.while": _while,
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import jax.export
@@ -14,10 +16,9 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.errors import ImportError_, explain
-from minixla.interop.files import content, is_path, require_flatbuffers
-from minixla.interop.reader import Refusal, sent
-from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, located, refused_at
+from minixla.core.errors import ImportError_, MinixlaError, explain
+from minixla.engine.readers import Refusal, sent
+from minixla.interop.refusals import ADVICE, SUBJECT, advice_for, first_failing, located, refused_at
 from minixla.interop.written_constants import without_constants
 
 #: The first bytes of MLIR's bytecode.
@@ -45,44 +46,62 @@ _DEADLY = (
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
 #: By character: one more bracket is open, or one less.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
+_NO_PROGRAM = re.compile(r"[^\n{}()%]{1,4096}")
 _registered = False
 
 
 class Program(NamedTuple):
-    """A program from outside, read.
+    """A program from outside, read: MLIR's module, and as MLIR wrote it.
 
-    Attributes:
-        module: MLIR's, in which resources stand for large constants.
-        bytecode: the same, as MLIR wrote it.
-        constants: the bytes of each by the resource's name.
-        exported: the jax.export.Exported where it comes from one, without its program.
+    Resources stand in it for large constants, whose bytes are beside it by the resource's name.
     """
 
     module: Any
     bytecode: bytes
     constants: dict[str, np.ndarray]
-    exported: jax.export.Exported | None
+    #: The jax.export.Exported where it comes from one, without its program.
+    exported: jax.export.Exported | None = None
+
+
+def _is_path(source: Any, suffixes: tuple[str, ...]) -> bool:
+    """Whether a source names a file: a path, or a string that ends so or that a file has."""
+    if not isinstance(source, str):
+        return isinstance(source, os.PathLike)
+    if _NO_PROGRAM.fullmatch(source) is None or "\0" in source:
+        return False
+    return source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
+
+
+def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
+    """A program's text or bytes: `source` itself, or what is in the file that it names."""
+    if _is_path(source, suffixes):
+        try:
+            with open(source, "rb") as file:
+                return file.read()
+        except (OSError, ValueError) as error:
+            advice = "Give a path of a file that holds a program, or the program itself."
+            problem = f"cannot read {source}: {error}"
+            raise explain(ImportError_, subject, problem, (), advice) from None
+    if isinstance(source, (bytearray, memoryview)):
+        return bytes(source)
+    if not isinstance(source, (str, bytes)):
+        given = [f"source: {type(source).__name__}"]
+        raise explain(ImportError_, subject, "the source is no program", given, advice)
+    return source
+
+
+def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
+    """Raises an error of class `kind` where the package that jax.export's files need is missing."""
+    if find_spec("flatbuffers") is None:
+        problem = "files of jax.export need the package flatbuffers, which is not installed"
+        raise explain(kind, subject, problem, advice="Run: pip install 'minixla[export]'.")
 
 
 def opened(source: Any) -> Program:
-    """Reads a program.
-
-    Args:
-        source: text, bytes, a path of a file of either (strings must end as `.mlir` does), or a
-            jax.export.Exported.
-
-    Raises:
-        ImportError_: bytes or text that hold no program, no file, or something else.
-    """
-    if is_path(source, _SUFFIXES):
-        source = content(source, SUBJECT)
-    if isinstance(source, (bytearray, memoryview)):
-        source = bytes(source)
+    """Reads what `import_stablehlo` takes."""
     if isinstance(source, jax.export.Exported):
         return _of_bytes(bytes(source.mlir_module_serialized), source)
-    if not isinstance(source, (str, bytes)):
-        given = [f"source: {type(source).__name__}"]
-        raise explain(ImportError_, SUBJECT, "the source is no program", given, ADVICE)
+    source = content(source, _SUFFIXES, SUBJECT, ADVICE)
     if not source.strip():
         given = ["blanks" if source else "nothing"]
         raise explain(ImportError_, SUBJECT, "the source is empty", given, ADVICE)
@@ -105,7 +124,8 @@ def _of_bytes(
     try:
         found = sent(source)
     except Refusal as refusal:
-        given = [f"{len(source)} bytes that begin with {source[:16]!r}", _of_reader(refusal)]
+        says = "MLIR's reader dies of them: " * refusal.died + refusal.problem.strip()[:500]
+        given = [f"{len(source)} bytes that begin with {source[:16]!r}", says]
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
         raise explain(ImportError_, SUBJECT, problem, given, ADVICE) from None
     _check_strings(found.strings)
@@ -124,10 +144,9 @@ def _of_text(text: str, constants: dict[str, np.ndarray]) -> Program:
     except Refusal as refusal:
         if refusal.died:
             raise _deadly(text, refusal) from None
-        raise located(
-            refusal.place, refusal.problem, (), advice_for(refusal.problem), text
-        ) from None
-    return Program(read_module(found.module), found.module, constants | found.constants, None)
+        problem = refusal.problem
+        raise located(refusal.place, problem, (), advice_for(problem), text) from None
+    return Program(read_module(found.module), found.module, constants | found.constants)
 
 
 def _deadly(text: str, refusal: Refusal) -> ImportError_:
@@ -135,20 +154,11 @@ def _deadly(text: str, refusal: Refusal) -> ImportError_:
 
     The parser reads a text that is cut off until it misses the rest, unless it dies before.
     """
-    lines = text.splitlines(keepends=True)
-    lives, dies = 0, len(lines)
     # Where it does not end, each try takes seconds.
-    while dies - lives > 1 and not refusal.is_slow:
-        middle = (lives + dies) // 2
-        if _dies("".join(lines[:middle])):
-            dies = middle
-        else:
-            lives = middle
-    if dies == len(lines):
+    at, is_whole = (0, True) if refusal.is_slow else first_failing(text, _dies)
+    if is_whole:
         problem = f"MLIR's parser or verifier dies of the program: {refusal.problem}"
         return explain(ImportError_, SUBJECT, problem, (), _DEADLY)
-    line = lines[dies - 1]
-    at = len("".join(lines[: dies - 1])) + len(line) - len(line.lstrip())
     return refused_at(text, at, f"MLIR's parser dies of this line: {refusal.problem}", _DEADLY)
 
 
@@ -160,19 +170,8 @@ def _dies(text: str) -> bool:
     return False
 
 
-def _of_reader(refusal: Refusal) -> str:
-    """What MLIR's readers say, or of what they died."""
-    if refusal.died:
-        return f"MLIR's reader dies of them: {refusal.problem}"
-    return refusal.problem.strip()[:500]
-
-
 def read_module(source: str | bytes) -> Any:
-    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote.
-
-    Raises:
-        ImportError_: it is none.
-    """
+    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote."""
     try:
         with _shared.context_for(source):
             return ir.Module.parse(source)
@@ -273,11 +272,7 @@ def _refused(error: Any) -> ImportError_:
 
 
 def legalised(module: Any, passes: str) -> None:
-    """Runs passes of MLIR's on the functions of a module, in place.
-
-    Raises:
-        ImportError_: a pass fails.
-    """
+    """Runs passes of MLIR's on the functions of a module, in place."""
     global _registered
     if not _registered:
         stablehlo.register_stablehlo_passes()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from minixla.core.errors import ImportError_, explain
@@ -50,6 +52,30 @@ _NEXT = re.compile(r'\s*(?:[%}^#!"@]|//|\w+\.\w|(?:return|call|module)\b|\Z)')
 _MARK = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[][(){}<>:\n]')
 
 
+def callees_first(
+    callees: Mapping[str, Iterable[str]], recursive: Callable[[str], Exception]
+) -> list[str]:
+    """The names of functions, each after those that it calls, of which others are left out.
+
+    Raises what `recursive` gives for one that calls itself.
+    """
+    try:
+        order = [*TopologicalSorter(callees).static_order()]
+    except CycleError as error:
+        raise recursive(error.args[1][0]) from None
+    return [name for name in order if name in callees]
+
+
+def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
+    """Where the first line stands up to which a text fails, and whether it is the whole text."""
+    lines = text.splitlines(keepends=True)
+    count = bisect_left(
+        range(len(lines)), True, lo=1, key=lambda count: fails("".join(lines[:count]))
+    )
+    *before, last = lines[:count]
+    return len("".join(before)) + len(last) - len(last.lstrip()), count == len(lines)
+
+
 def advice_for(problem: str) -> str:
     """What to do about a complaint of MLIR's: it differs for parser, verifier and dialects."""
     found = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))
@@ -67,15 +93,7 @@ def refused_at(text: str, position: int, found: str, advice: str = _SYNTAX) -> I
 def located(
     location: Any, problem: str, given: Iterable[str], advice: str, source: str | None = None
 ) -> ImportError_:
-    """An error that names the place in the program.
-
-    Args:
-        location: MLIR's, or its text.
-        problem: what is wrong.
-        given: what was given, line by line.
-        advice: what to do.
-        source: the text, of which the line and the operation's types are shown.
-    """
+    """An error that names a place of MLIR's; of `source` it shows the line and the types."""
     where, shown = "", []
     match = _LOCATION.search(str(location))
     if match is not None:
@@ -100,7 +118,7 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     part = whole[left : left + _SHOWN].strip()
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
-    return [_printable(each) for each in (part, *beyond) if each]
+    return [printable(each) for each in (part, *beyond) if each]
 
 
 def _types(text: str, start: int) -> str:
@@ -117,14 +135,11 @@ def _types(text: str, start: int) -> str:
         elif found == ":" and not depth:
             colon = match.end()
         elif found == "\n" and not depth and _NEXT.match(text, match.end()):
-            return _in_one_line(text[colon : match.start()]) if colon >= 0 else ""
+            types = text[colon : match.start()] if colon >= 0 else ""
+            return " ".join(types.partition(" loc(")[0].split())
     return ""
 
 
-def _in_one_line(types: str) -> str:
-    return " ".join(types.partition(" loc(")[0].split())
-
-
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text that every terminal takes."""
     return text.encode(errors="backslashreplace").decode().replace("\0", "\\0")

@@ -46,13 +46,11 @@ def check_shardings(subject: str, shardings: str) -> None:
 
 
 def refuse_shardings(module: Any, bytecode: bytes) -> None:
-    """Raises ImportError_ at the first annotation of an MLIR module for several devices.
-
-    Args:
-        module: MLIR's.
-        bytecode: the same.
-    """
-    if not any(word in bytecode for word in _WORDS) or _partitions(module) == 1:
+    """Raises ImportError_ at the first annotation of an MLIR module for several devices."""
+    # For how many devices JAX says that it wrote the program.
+    devices = module.operation.attributes.get("mhlo.num_partitions", None)
+    is_for_one = devices is not None and ir.IntegerAttr(devices).value == 1
+    if is_for_one or not any(word in bytecode for word in _WORDS):
         return
     found: list[ImportError_] = []
 
@@ -67,13 +65,6 @@ def refuse_shardings(module: Any, bytecode: bytes) -> None:
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     if found:
         raise found[0]
-
-
-def _partitions(module: Any) -> int | None:
-    """For how many devices JAX says that it wrote a program."""
-    attributes = module.operation.attributes
-    name = "mhlo.num_partitions"
-    return ir.IntegerAttr(attributes[name]).value if name in attributes else None
 
 
 def _annotation(operation: Any) -> str | None:

@@ -22,8 +22,6 @@ _LEFT_OUT: dict[str, Any] = {
     "padding": (0, 0),
     "window_reversal": False,
 }
-
-
 _LAST = Enumeration()
 
 
@@ -51,10 +49,6 @@ class Step:
     def attributes(self) -> Any:
         """MLIR's attributes by name."""
         return self.operation.attributes
-
-    def has(self, name: str) -> bool:
-        """Whether it has an attribute."""
-        return name in self.attributes
 
     def raw(self, name: str) -> Any:
         """An attribute of MLIR's, or None."""
@@ -93,20 +87,17 @@ class Step:
         return shape
 
     def _declared(self, result: Any) -> AnyShape:
-        return self.module.declared[result.type] or shape_of_type(result.type)
+        return self.module.declared(result.type) or shape_of_type(result.type)
 
     def apply(
         self, name: str, operands: Sequence[Value] | None = None, **given: Any
     ) -> Sequence[Value]:
-        """The results of one of our operations.
+        """The results of one of our operations, by XLA's name, by default on the same operands.
 
-        Args:
-            name: XLA's.
-            operands: default: those of the step.
-            given: attributes; the others are read as the operation declares them.
+        Attributes that are not given are read as the operation declares them.
         """
         operation = REGISTRY[name]
-        record = operation(*self._read(operation, given))
+        record = operation(*self._read(operation, given | self.module.details(self)))
         return self.builder.apply(record, self.operands if operands is None else operands)
 
     def _read(self, operation: type[Operation], given: dict[str, Any]) -> list[Any]:
@@ -179,7 +170,14 @@ class Step:
 
     def regions(self) -> tuple[list[Builder], list[Value]]:
         """All regions, and the outer values that some read: the last inputs of each of them."""
-        return self.module.regions(self)
+        bodies = [self.module.body(self, number) for number in range(len(self.operation.regions))]
+        outer = {key: value for body in bodies for key, (value, _) in body.captured.items()}
+        for body in bodies:
+            body.captured = {
+                key: body.captured.get(key) or (value, Value(value.shape, None, -1))
+                for key, value in outer.items()
+            }
+        return bodies, list(outer.values())
 
     def reject(self, problem: str, advice: str) -> NoReturn:
         """Raises ImportError_ for this operation."""

@@ -28,11 +28,7 @@ class UnreadableError(ValueError):
 
 
 def shape_of_type(type_: Any) -> AnyShape:
-    """The shape that an MLIR type stands for.
-
-    Raises:
-        ValueError: there is none; the message is a clause that says why.
-    """
+    """The shape that an MLIR type stands for; ValueError, a clause that says why, for no shape."""
     if isinstance(type_, ir.RankedTensorType):
         try:
             return _array_shape(type_)
@@ -82,9 +78,7 @@ _MOST_NUMBERS = 1 << 20
 def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attribute) -> Any:
     """An attribute as Python's number, string, boolean or tuple, or NumPy's array.
 
-    Args:
-        attribute: MLIR's.
-        other: what becomes of one that is none of these; default: it stays what it is.
+    What is none of these becomes what `other` gives.
 
     Raises:
         UnreadableError: it is an array of very many numbers, of which a program writes one.
@@ -125,13 +119,7 @@ _RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)\w*>")
 
 
 def literal_of(operation: Any, name: str, shape: Shape, large: Mapping[str, np.ndarray]) -> Literal:
-    """The constant that attribute `name` of an operation holds.
-
-    Args:
-        operation: MLIR's.
-        name: of the attribute.
-        shape: the constant's.
-        large: the bytes of constants for which a resource stands, by its name.
+    """The constant that attribute `name` of an operation holds; its bytes may be in `large`.
 
     Raises:
         UnreadableError: the attribute is not written out in the program.

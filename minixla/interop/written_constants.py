@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -32,26 +31,26 @@ _LISTED = frozenset(
 )
 _BLANKS = bytes.maketrans(b"[]", b"  ")
 
-#: Text or the bytes of text.
-_Source = Any
-_Reader = Callable[[_Source, int, int, ElementType, Sequence[int]], np.ndarray]
+_Reader = Callable[[bytes, int, int, ElementType, Sequence[int]], np.ndarray]
 
 
-def without_constants(source: _Source) -> tuple[_Source, dict[str, np.ndarray]]:
+def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.ndarray]]:
     """A text in which resources stand for large constants, and the bytes of each by its name.
 
-    Args:
-        source: text, or its UTF-8; other bytes come back as they are.
+    Bytes that are no UTF-8 come back as they are.
     """
-    resource, values = "dense_resource<", _values(source)
-    if not values or _as(source, f"{resource}{_NAME}") in source:  # type: ignore[operator]  # both are text, or both bytes
-        return source, {}
-    parts: list[_Source] = []
     constants: dict[str, np.ndarray] = {}
+    if len(source) < _LARGE:
+        return source, constants
+    text = source if isinstance(source, bytes) else source.encode(errors="surrogatepass")
+    resource, values = f"dense_resource<{_NAME}", _values(text)
+    if not values or resource.encode() in text:
+        return source, constants
+    parts: list[bytes] = []
     done = 0
     for start, end, reader in values:
-        head = _text(source[max(done, start - _NEAR) : start])
-        after = _AFTER.match(_text(source[end : end + _NEAR]))
+        head = text[max(done, start - _NEAR) : start].decode("latin-1")
+        after = _AFTER.match(text[end : end + _NEAR].decode("latin-1"))
         if after is None or not _BEFORE.search(head.removesuffix("dense<")):
             continue
         kind = _ELEMENTS.get(after[2])
@@ -59,44 +58,39 @@ def without_constants(source: _Source) -> tuple[_Source, dict[str, np.ndarray]]:
         try:
             if kind is None:
                 continue
-            data = reader(source, start, end, kind, sizes)
+            data = reader(text, start, end, kind, sizes)
         except (ValueError, OverflowError):  # MLIR says what is wrong
             continue
-        name = f"{_NAME}{len(constants)}"
-        parts += [source[done : start - len("dense<")], _as(source, resource + name)]
-        constants[name] = data.reshape(-1).view(np.uint8)
-        done = end + (_text(source[end : end + 1]) == '"')
-    parts.append(source[done:])
-    return _as(source, "").join(parts) if constants else source, constants
+        parts += [text[done : start - len("dense<")], f"{resource}{len(constants)}".encode()]
+        constants[f"{_NAME}{len(constants)}"] = data.reshape(-1).view(np.uint8)
+        done = end + (text[end : end + 1] == b'"')
+    if not constants:
+        return source, constants
+    short = b"".join([*parts, text[done:]])
+    whole = short if isinstance(source, bytes) else short.decode(errors="surrogatepass")
+    return whole, constants
 
 
-# Type checkers do not see that what `_as` gives is of its source's kind: hence `ignore[arg-type]`.
-def _as(source: _Source, text: str) -> _Source:
-    return text if isinstance(source, str) else text.encode()
-
-
-def _text(part: _Source) -> str:
-    return part if isinstance(part, str) else part.decode("latin-1")
-
-
-def _values(source: _Source) -> list[tuple[int, int, _Reader]]:
+def _values(text: bytes) -> list[tuple[int, int, _Reader]]:
     """Where the value of each large constant begins and ends, and what reads it."""
-    found = []
-    for opening, closing, reader in (('dense<"0x', '"', _hexadecimal), ("dense<[", ">", _listed)):
-        own = len("dense<")
-        start = source.find(_as(source, opening))
+    found, own = [], len("dense<")
+    for opening, closing, reader in (
+        (b'dense<"0x', b'"', _hexadecimal),
+        (b"dense<[", b">", _listed),
+    ):
+        start = text.find(opening)
         while start >= 0:
-            end = source.find(_as(source, closing), start + own + 1)
+            end = text.find(closing, start + own + 1)
             if end < 0:
                 break
             if end - start >= _LARGE:
                 found.append((start + own, end, reader))
-            start = source.find(_as(source, opening), end)
+            start = text.find(opening, end)
     return sorted(found, key=lambda each: each[0])
 
 
 def _hexadecimal(
-    source: _Source, start: int, end: int, kind: ElementType, sizes: Sequence[int]
+    text: bytes, start: int, end: int, kind: ElementType, sizes: Sequence[int]
 ) -> np.ndarray:
     """The bytes that `"0x...` from `start` to `end` stands for."""
     start += len('"0x')
@@ -105,13 +99,13 @@ def _hexadecimal(
         raise ValueError("not as long as its type")
     data = np.empty(count, np.uint8)
     for at in range(0, count, _PIECE):
-        piece = source[start + 2 * at : min(end, start + 2 * (at + _PIECE))]
+        piece = text[start + 2 * at : min(end, start + 2 * (at + _PIECE))]
         data[at : at + _PIECE] = np.frombuffer(binascii.unhexlify(piece), np.uint8)
     return data
 
 
 def _listed(
-    source: _Source, start: int, end: int, kind: ElementType, sizes: Sequence[int]
+    text: bytes, start: int, end: int, kind: ElementType, sizes: Sequence[int]
 ) -> np.ndarray:
     """The numbers of the list from `start` to `end`.
 
@@ -125,9 +119,8 @@ def _listed(
     while start < end:
         until = end
         if end - start > _PIECE:
-            until = source.find(_as(source, ","), start + _PIECE, end) + 1 or end
-        part = source[start:until]
-        piece = part.encode() if isinstance(part, str) else part
+            until = text.find(b",", start + _PIECE, end) + 1 or end
+        piece = text[start:until]
         structure.append(piece.translate(None, b"0123456789+-eE \t\r\n"))
         with warnings.catch_warnings():
             warnings.simplefilter("error", DeprecationWarning)  # NumPy's word for what is no number

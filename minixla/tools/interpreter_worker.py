@@ -11,7 +11,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 
 from minixla.core.element_types import ELEMENT_TYPES
-from minixla.engine.hlo import stablehlo_of_hlo
+from minixla.engine.readers.hlo_protos import stablehlo_of_hlo
 from minixla.tools.mlir import check_arguments, find_main, input_types, next_context
 from minixla.tools.worker import serve
 

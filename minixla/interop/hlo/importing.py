@@ -8,11 +8,10 @@ from typing import Any
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
-from minixla.interop.files import content, is_path
 from minixla.interop.hlo.module import HloModule
-from minixla.interop.hlo.reading import read
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
+from minixla.interop.reading import content
 from minixla.interop.shardings import Shardings, check_shardings
 from minixla_ops import create_token
 
@@ -56,11 +55,9 @@ def import_hlo(source: Any, *, shardings: Shardings = "refuse") -> ImportedProgr
     text = HloText(_text(source))
     if shardings == "refuse":
         _refuse_shardings(text)
-    program = read(text)
-    module = HloModule(program)
-    module.translate()
-    name = program.tables["computations"][program.tables["entry"]]
-    return _HloProgram(name, module)
+    module = HloModule(text)
+    module.translated()
+    return _HloProgram(module.tables["computations"][module.tables["entry"]], module)
 
 
 class _HloProgram(ImportedProgram):
@@ -70,23 +67,19 @@ class _HloProgram(ImportedProgram):
     """
 
     def __init__(self, name: str, module: HloModule, is_entry: bool = True) -> None:
-        graph = module.graphs[name]
-        super().__init__(graph, {})
-        self._depth = module.depths[id(graph)]
+        super().__init__(module.graphs[name], {})
         if is_entry:
             self.functions = {each: _HloProgram(each, module, False) for each in module.graphs}
 
     def __call__(self, *operands: Any) -> Any:
         """The result, or the tuple of results."""
-        if self._depth > _DEEPEST:
-            raise explain(
-                TransformError,
-                self.graph.name,
-                f"more than {_DEEPEST} computations call each other in a row",
-                (),
+        if self.graph.depth >= _DEEPEST:
+            problem = f"more than {_DEEPEST} computations call each other in a row"
+            advice = (
                 "Inline those that are called once (XLA's pass call-inliner), or write the "
-                "repetition as a while.",
+                "repetition as a while."
             )
+            raise explain(TransformError, self.graph.name, problem, (), advice)
         shapes, given, remaining = self.graph.input_shapes, operands, iter(operands)
         # Too many or too few are refused with the count of all inputs.
         if len(operands) == sum([shape is not TOKEN for shape in shapes]):
@@ -114,16 +107,11 @@ def _refuse_shardings(source: HloText) -> None:
 
 
 def _text(source: Any) -> str:
-    if is_path(source, (".hlo", ".txt")):
-        source = content(source, SUBJECT)
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        try:
-            return bytes(source).decode()
-        except UnicodeDecodeError as error:
-            given = [f"{len(source)} bytes that begin with {bytes(source[:16])!r}", str(error)]
-            problem = "the bytes are no text"
-            raise explain(ImportError_, SUBJECT, problem, given, _ADVICE) from None
-    if not isinstance(source, str):
-        given = [f"source: {type(source).__name__}"]
-        raise explain(ImportError_, SUBJECT, "the source is no program", given, _ADVICE)
-    return source
+    source = content(source, (".hlo", ".txt"), SUBJECT, _ADVICE)
+    if isinstance(source, str):
+        return source
+    try:
+        return source.decode()
+    except UnicodeDecodeError as error:
+        given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
+        raise explain(ImportError_, SUBJECT, "the bytes are no text", given, _ADVICE) from None

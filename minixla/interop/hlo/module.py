@@ -13,7 +13,8 @@ from minixla.core.graph import Graph, Value
 from minixla.core.shapes import TupleShape
 from minixla.core.source import Source
 from minixla.interop.hlo.operations import HLO, STAND_INS
-from minixla.interop.hlo.reading import Program
+from minixla.interop.hlo.reading import read
+from minixla.interop.hlo.text import HloText
 from minixla.interop.module import TRANSLATIONS, Module
 from minixla.interop.step import Step
 from minixla.interop.values import source_at
@@ -33,10 +34,11 @@ class HloModule(Module):
     translations = {**TRANSLATIONS, **HLO}
     deepest = sys.maxsize
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program.module, None, program.constants)
-        self._program = program
-        tables = self.tables = program.tables
+    def __init__(self, text: HloText) -> None:
+        module, found = read(text)
+        super().__init__(module, None, found.constants)
+        self._text = text
+        tables = self.tables = found.tables
         self._names: list[str] = tables["computations"]
         symbols = {tables["entry"]: "main"}
         self._by_symbol = {
@@ -51,20 +53,16 @@ class HloModule(Module):
         """The graph of a computation, by its symbol in XLA's translation."""
         return self.graphs[self._by_symbol[name]]
 
-    def computation(self, step: Step) -> Graph:
-        """The one computation that an instruction runs."""
-        return self.computations(step)[0]
-
-    def computations(self, step: Step) -> list[Graph]:
+    def called(self, step: Step) -> list[Graph]:
         """The computations that an instruction runs."""
         callees = self.tables["callees"].get(self._at)
         if callees is None:  # of custom calls with layouts XLA's parser forgets them
-            return [self.graphs[each] for each in self._program.callees(self._at)]
+            return [self.graphs[each] for each in self._text.callees(self._at)]
         return [self.graphs[self._names[each]] for each in callees]
 
     def region(self, step: Step, number: int) -> tuple[Graph, list[Value]]:
         """The computation that a region is a copy of."""
-        return self.computations(step)[number], []
+        return self.called(step)[number], []
 
     def details(self, step: Step) -> dict[str, Any]:
         """What stands beside the program of an instruction."""
@@ -72,14 +70,14 @@ class HloModule(Module):
 
     def place(self, step: Step) -> tuple[str, int]:
         """An instruction's name, and its line in the text."""
-        return self.tables["names"][self._at], self._program.line(self._at)
+        return self.tables["names"][self._at], self._line()
 
     def located(
         self, location: Any, problem: str, given: Sequence[str], advice: str
     ) -> ImportError_:
         """The error for an instruction."""
         problem = _OPERATION.sub("", problem)
-        return self._program.refused(_number(location), problem, given, advice)
+        return self._text.refused_instruction(_number(location), problem, given, advice)
 
     def _order(self) -> list[str]:
         return self._names
@@ -110,7 +108,19 @@ class HloModule(Module):
         if place >= 0:
             return self._places[place]
         computation = self._names[self.tables["owners"][self._at]]
-        return source_at("<hlo>", computation, self._program.line(self._at))
+        return source_at("<hlo>", computation, self._line())
+
+    def _line(self) -> int:
+        return self._text.line(self._text.position_of(self._at))
+
+    def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
+        """An instruction gives one value: leaves are one tuple where it is declared one."""
+        declared = step.results
+        if len(declared) > 1 or [isinstance(each.shape, TupleShape) for each in results] == [
+            isinstance(each, TupleShape) for each in declared
+        ]:
+            return results
+        return step.builder.from_leaves(declared, results)
 
     def _check_declared(self, step: Step, what: str, mlir_value: Any, value: Value) -> None:
         is_start = self._at >= 0 and self.tables["opcodes"][self._at].endswith(_LOOSE)

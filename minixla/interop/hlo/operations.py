@@ -1,7 +1,7 @@
 """Instructions of HLO that XLA's translation has nothing of, or that mean more than in StableHLO.
 
 Those whose rows begin with `hlo.` come as custom calls, or as operations of the same attributes:
-see `engine.hlo_protos`.
+see `engine.readers.hlo_protos`.
 """
 
 from __future__ import annotations
@@ -19,61 +19,27 @@ from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
-from minixla.engine.hlo_protos import ELIDED
+from minixla.engine.readers.hlo_protos import ELIDED
 from minixla.interop.building import Builder
-from minixla.interop.calls import foreign_call, packed
-from minixla.interop.chlo import CHLO
-from minixla.interop.decomposition import decomposition
+from minixla.interop.calls import ForeignCall
+from minixla.interop.chlo import CHLO, decomposition
 from minixla.interop.hlo.bitcasts import bitcast
-from minixla.interop.known_calls import kept_call, known_call
-from minixla.interop.operations import TABLE, Translation, declared
+from minixla.interop.operations import TABLE, Translation, declared, replica_groups
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
-from minixla.interop.transfers import TRANSFERS, replica_groups
 from minixla.interop.values import literal_of, plain
 from minixla_ops.control_flow.conditional import own_inputs
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 
-_Attributes = Callable[[Step], dict[str, Any]]
 
-
-def _applied(step: Step, name: str, operands: Sequence[Value], **given: Any) -> Sequence[Value]:
-    """The results of our operation: `given`, and what the instruction says, are its attributes."""
-    operation, details = REGISTRY[name], step.module.details(step)
-    for each, field in operation.fields.items():
-        if field.kind.holds_programs:
-            given[each] = step.module.computation(step)
-        elif each in details:
-            given[each] = details[each]
-    return step.builder.apply(operation, operands, given)
-
-
-def _one(
-    name: str, step: Step, attributes: _Attributes = lambda step: {}, **given: Any
+def _by_leaf(
+    name: str, step: Step, attributes: Callable[[Step], dict[str, Any]] = lambda step: {}
 ) -> Sequence[Value]:
-    """The operation of XLA's name `name`, on the same operands."""
-    found = _applied(step, name, step.operands, **given, **attributes(step))
-    return _as_declared(step, found)
-
-
-def _as_declared(step: Step, found: Sequence[Value]) -> Sequence[Value]:
-    """What an instruction gives as its one value, a tuple where it is declared one."""
-    is_tuple = isinstance(step.results[0], TupleShape)
-    if len(found) == 1 and is_tuple is isinstance(found[0].shape, TupleShape):
-        return found
-    return packed(step, found)
-
-
-def _leaves(step: Step) -> list[Value]:
-    return [leaf for value in step.operands for leaf in step.builder.leaves(value)]
-
-
-def _by_leaf(name: str, step: Step, attributes: _Attributes = lambda step: {}) -> Sequence[Value]:
     """An identity of the first operand, for each leaf of which there is one instruction."""
     whole, *others = step.operands
     given, leaves = attributes(step), step.builder.leaves(whole)
-    return packed(step, [_applied(step, name, [x, *others], **given)[0] for x in leaves])
+    return [step.apply(name, [leaf, *others], **given)[0] for leaf in leaves]
 
 
 # Programs.
@@ -84,20 +50,15 @@ def _call(step: Step) -> Sequence[Value]:
     fields = details.get("frontend_attributes", {}) if details.get("is_composite") else {}
     name, version = fields.get("composite.name"), fields.get("composite.version", "0")
     if name is None or not version.isdecimal():
-        return _applied(step, "Call", step.operands)
+        return step.apply("Call")
     attributes = fields.get("composite.attributes", "{}")
     given = {"composite_name": name, "composite_attributes": attributes, "version": int(version)}
-    return _applied(step, "CompositeCall", step.operands, **given)
-
-
-def _fusion(step: Step) -> Sequence[Value]:
-    return _as_declared(step, _applied(step, "Fusion", _leaves(step)))
+    return step.apply("CompositeCall", **given)
 
 
 def _while(step: Step) -> Sequence[Value]:
-    body, condition = step.module.computations(step)
-    given = {"condition": condition, "body": body}
-    return step.builder.apply(REGISTRY["While"], step.operands, given)
+    body, condition = step.module.called(step)
+    return step.apply("While", condition=condition, body=body)
 
 
 def _scan(step: Step) -> dict[str, Any]:
@@ -116,7 +77,7 @@ def _scan(step: Step) -> dict[str, Any]:
 
 def _conditional(step: Step) -> Sequence[Value]:
     index, *sections = step.operands
-    branches = step.module.computations(step)
+    branches = step.module.called(step)
     given = []
     for number, (branch, section) in enumerate(zip(branches, sections, strict=True)):
         leaves = step.builder.leaves(section)
@@ -130,9 +91,7 @@ def _conditional(step: Step) -> Sequence[Value]:
     # Our branches take all operands; what several of them are given is there once.
     everything = list({id(value): value for _, section in given for value in section}.values())
     programs = [_of_all(branch, section, everything) for branch, section in given]
-    attributes = {"branches": tuple(programs)}
-    found = step.builder.apply(REGISTRY["Conditional"], [index, *everything], attributes)
-    return _as_declared(step, found)
+    return step.apply("Conditional", [index, *everything], branches=tuple(programs))
 
 
 def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]) -> Graph:
@@ -151,7 +110,7 @@ def _of_all(branch: Graph, section: Sequence[Value], everything: Sequence[Value]
 
 def _start(opcode: str, step: Step) -> Sequence[Value]:
     """The start of a collective, which is translated as the whole."""
-    found = TRANSFERS[f"stablehlo.{opcode.replace('-', '_')}"](step)
+    found = TABLE[f"stablehlo.{opcode.replace('-', '_')}"](step)
     if len(found) != 1:
         return found
     whole = step.builder.instructions.pop()
@@ -161,21 +120,20 @@ def _start(opcode: str, step: Step) -> Sequence[Value]:
 
 def _async_start(step: Step) -> Sequence[Value]:
     """The start of a computation: one of ours, where that says it all."""
-    graph, leaves = step.module.computation(step), _leaves(step)
-    if len(graph.outputs) == 1 and leaves == step.operands:
-        return _applied(step, "AsyncStart", leaves)
+    builder, leaves = step.builder, step.builder.leaves(*step.operands)
+    if len(step.region(0).outputs) == 1 and leaves == step.operands:
+        return step.apply("AsyncStart")
     declared = step.results[0]
     assert isinstance(declared, TupleShape), "XLA's parser checks it"
-    results = iter(step.builder.apply(REGISTRY["Call"], leaves, {"computation": graph}))
-    result = step.builder.from_leaves(declared.elements[1], results)
-    return [step.builder.packed([step.builder.packed(step.operands), result])]
+    result = builder.from_leaves(declared.elements[1:2], step.apply("Call", leaves))
+    return [builder.packed([builder.packed(step.operands), *result])]
 
 
 def _copy_start(step: Step) -> Sequence[Value]:
     (whole,) = step.operands
     if isinstance(whole.shape, TupleShape):
         return [step.builder.packed([whole, whole])]
-    return _applied(step, "CopyStart", [whole])
+    return step.apply("CopyStart")
 
 
 def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
@@ -183,7 +141,7 @@ def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
     (start,) = step.operands
     made = start.instruction
     if made is not None and made.op.name.endswith(("Start", "Update")):
-        return _applied(step, name, [start])
+        return step.apply(name)
     return [start if member is None else step.builder.member(start, member)]
 
 
@@ -195,7 +153,7 @@ def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]
     operands = step.operands
     if [shape.rank for shape in step.shapes[count:]] == [1]:
         operands = step.inlined(lambda *each: [*each[:count], *each[count]])
-    return _applied(step, name, operands, **given)
+    return step.apply(name, operands, **given)
 
 
 def _broadcast(step: Step) -> Sequence[Value]:
@@ -243,13 +201,12 @@ def _default(name: str, step: Step) -> Sequence[Value]:
 def _scaled_dot(step: Step) -> Sequence[Value]:
     """HLO has both scales last, our operation each behind its operand."""
     lhs, rhs, lhs_scale, rhs_scale = step.operands
-    return _applied(step, "ScaledDot", [lhs, lhs_scale, rhs, rhs_scale], **_product(step))
+    return step.apply("ScaledDot", [lhs, lhs_scale, rhs, rhs_scale], **_product(step))
 
 
 def _mulhi(step: Step) -> Sequence[Value]:
     """The upper half of the bits of a product."""
-    shapes = tuple(step.shapes)
-    graph = decomposition("chlo.mulhi", shapes, tuple(step.results), "")
+    graph = decomposition("chlo.mulhi", tuple(step.shapes), tuple(step.results), "")
     return step.builder.inline(graph, step.operands)
 
 
@@ -348,23 +305,22 @@ def _custom_call(step: Step) -> Sequence[Value]:
         return _TARGETS[target](step)
     if target.startswith((*PLACEMENTS, *_MOVES)) and step.results == step.shapes:
         return step.operands
-    call, given = foreign_call(step)
-    call = call._replace(computations=step.module.computations(step))
-    found = known_call(call)
+    call = ForeignCall(step)
+    found = call.known()
     if found is None:
         for name in ("operand_layouts", "result_layouts"):
-            if not step.has(name):
-                del given[name]
+            if name not in step.attributes:
+                del call.attributes[name]
         if call.computations:  # what it runs is lost: none may take the call for a plain one
             names = ", ".join([f"%{each.name}" for each in call.computations])
-            given["options"]["called_computations"] = f"{{{names}}}"
-        found = kept_call(call, given)
-    return packed(step, found)
+            call.options["called_computations"] = f"{{{names}}}"
+        found = call.kept()
+    return found
 
 
 #: Opcodes that come as another one of the same attributes, and how they become ours.
 _SAME = {
-    "erf": ("tanh", declared(REGISTRY["Erf"])),
+    "erf": ("tanh", declared("Erf")),
     **{
         f"{opcode}-start": (opcode, partial(_start, opcode))
         for opcode in ("all-gather", "all-reduce", "collective-permute")
@@ -387,25 +343,23 @@ HLO: dict[str, Translation] = {
     "hlo.copy": partial(_by_leaf, "Copy"),
     "hlo.copy-done": partial(_done, "CopyDone", member=0),
     "hlo.copy-start": _copy_start,
-    "hlo.dynamic-reshape": partial(_one, "DynamicReshape", attributes=_dynamic_reshape),
+    "hlo.dynamic-reshape": declared("DynamicReshape", _dynamic_reshape),
     "hlo.dynamic-slice": partial(_dynamic, "DynamicSlice", 1, slice_sizes=()),
     "hlo.dynamic-update-slice": partial(_dynamic, "DynamicUpdateSlice", 2),
-    "hlo.fusion": _fusion,
+    "hlo.fusion": lambda step: step.apply("Fusion", step.builder.leaves(*step.operands)),
     "hlo.mulhi": _mulhi,
-    "hlo.ragged-dot": partial(_one, "RaggedDot", attributes=_product),
-    "hlo.recv": partial(_one, "Recv", attributes=_received, channel_id=1),
-    "hlo.recv-done": partial(_one, "RecvDone", channel_id=1),
+    "hlo.ragged-dot": declared("RaggedDot", _product),
+    "hlo.recv": declared("Recv", _received, channel_id=1),
+    "hlo.recv-done": declared("RecvDone", channel_id=1),
     "hlo.scaled-dot": _scaled_dot,
-    "hlo.scan": partial(_one, "Scan", attributes=_scan),
-    "hlo.send": partial(_one, "Send", channel_id=1),
-    "hlo.send-done": partial(_one, "SendDone", channel_id=1),
+    "hlo.scan": declared("Scan", _scan),
+    "hlo.send": declared("Send", channel_id=1),
+    "hlo.send-done": declared("SendDone", channel_id=1),
     "mhlo.all_to_all": _all_to_all,
     "mhlo.domain": partial(_by_leaf, "Domain", attributes=_domain),
     "mhlo.stochastic_convert": _stochastic_convert,
     "mhlo.topk": CHLO["chlo.top_k"],
-    "mhlo.xla.rng_get_and_update_state": partial(
-        _one, "RngGetAndUpdateState", attributes=lambda step: {"delta": step.get("delta")}
-    ),
+    "mhlo.xla.rng_get_and_update_state": declared("RngGetAndUpdateState"),
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
     "stablehlo.convolution": partial(_default, "stablehlo.convolution"),
@@ -415,10 +369,8 @@ HLO: dict[str, Translation] = {
     "stablehlo.get_tuple_element": lambda step: [
         step.builder.member(step.operands[0], step.get("index"))
     ],
-    "stablehlo.map": partial(
-        _one, "Map", attributes=lambda step: {"dimensions": step.integers("dimensions")}
-    ),
-    "stablehlo.select": partial(_one, "Select"),
+    "stablehlo.map": declared("Map"),
+    "stablehlo.select": declared("Select"),
     "stablehlo.tuple": lambda step: [step.builder.packed(step.operands)],
     "stablehlo.while": _while,
 }

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from minixla.core.errors import ImportError_
+from minixla.engine.readers import Refusal, Sent, sent
 from minixla.interop.hlo.operations import STAND_INS
-from minixla.interop.hlo.text import ADVICE, HloText, callees_in
-from minixla.interop.reader import Refusal, Sent, sent
+from minixla.interop.hlo.text import ADVICE, HloText
 from minixla.interop.reading import read_module
+from minixla.interop.refusals import first_failing
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _INSTRUCTION = re.compile(r'"i(\d+)[".]')
@@ -43,7 +42,6 @@ _WORDS = {
         "Make the dimensions smaller.",
     ),
 }
-_STAND_INS = json.dumps(STAND_INS)
 _HEADER = re.compile(r"^([ \t]*(?:ENTRY\s+)?%?[\w.\-]+)[ \t]*\(.*\{[ \t]*$", re.MULTILINE)
 _ENTRY = re.compile(r"\bENTRY\s")
 _DEADLY = (
@@ -53,72 +51,20 @@ _DEADLY = (
 _RULE = "The program breaks a rule of the instruction: correct operands, attributes or shapes."
 
 
-class Program:
-    """A program, read.
-
-    Attributes:
-        text: where it comes from.
-        module: MLIR's.
-        constants: the bytes of large constants by the name of the resource for each.
-        tables: what stands beside it: see `engine.hlo_protos.translated`.
-    """
-
-    def __init__(
-        self, text: HloText, tables: dict[str, Any], module: Any, constants: Mapping[str, Any]
-    ) -> None:
-        self.text, self.tables, self.module, self.constants = text, tables, module, constants
-        for name in ("callees", "details"):
-            tables[name] = {int(key): value for key, value in tables[name].items()}
-
-    @cached_property
-    def _positions(self) -> list[int]:
-        """Where instructions stand in the text."""
-        owners, names = self.tables["owners"], self.tables["names"]
-        found, start = [], 0
-        for index, computation in enumerate(self.tables["computations"]):
-            end = bisect_right(owners, index)
-            found += self.text.positions(computation, names[start:end])
-            start = end
-        return found
-
-    def position(self, index: int) -> int:
-        """Where an instruction stands in the text."""
-        return self._positions[index] if 0 <= index < len(self._positions) else 0
-
-    def callees(self, index: int) -> list[str]:
-        """The computations of the module that the text of a custom call names."""
-        names = callees_in(self.text.instruction(self.position(index)))
-        return [each for each in names if each in self.text.computations]
-
-    def line(self, index: int) -> int:
-        """The line that an instruction stands in."""
-        return self.text.line(self.position(index))
-
-    def refused(self, index: int, problem: str, given: Sequence[str], advice: str) -> ImportError_:
-        """The error for an instruction."""
-        position = self.position(index)
-        title = self.tables["opcodes"][index] if index >= 0 else "program"
-        return self.text.refused(position, f"{title}: {problem.rstrip('.')}", given, advice)
-
-
-def read(source: HloText) -> Program:
-    """Reads a program.
-
-    Raises:
-        ImportError_: it is none.
-    """
+def read(source: HloText) -> tuple[Any, Sent]:
+    """MLIR's module of a program, and what came with it; the text learns what stands beside it."""
     _check(source)
     try:
         found = _sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
-    program = Program(source, json.loads(found.strings), read_module(found.module), found.constants)
-    names = program.tables["computations"]
+    source.tables = found.tables
+    names = source.tables["computations"]
     if len(names) > 1 and _ENTRY.search(source.text) is None:
         problem = f"none of {len(names)} computations is marked as ENTRY"
         advice = "Mark the computation that runs first: ENTRY %main (...) -> ... {"
         raise source.refused(0, problem, (), advice)
-    return program
+    return read_module(found.module), found
 
 
 def _check(source: HloText) -> None:
@@ -137,7 +83,7 @@ def _check(source: HloText) -> None:
 def _sent(source: HloText) -> Sent:
     """What the reader makes of it; computations may stand in any order."""
     try:
-        return _read_elsewhere(source.text)
+        return sent(source.text, STAND_INS)
     except Refusal as refusal:
         if _MISSING not in refusal.problem:
             raise
@@ -145,14 +91,10 @@ def _sent(source: HloText) -> Sent:
         if text == source.text:
             raise
         try:
-            return _read_elsewhere(text)
+            return sent(text, STAND_INS)
         except Refusal as second:
             second.problem = _PLACE.sub(partial(_moved, lines), second.problem)
             raise
-
-
-def _read_elsewhere(text: str) -> Sent:
-    return sent(f"{_STAND_INS}\n{text}", is_hlo=True)
 
 
 def _moved(lines: Sequence[int], place: re.Match[str]) -> str:
@@ -173,9 +115,9 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
         return _said(source, position, place[3].rstrip(" .:"))
     said = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
     match = _INSTRUCTION.search(refusal.place)
-    if match is not None and refusal.beside:
-        program = Program(source, json.loads(refusal.beside), None, {})
-        return program.refused(int(match[1]), _ABOUT.sub("", said), (), _RULE)
+    if match is not None and refusal.tables:
+        source.tables = refusal.tables
+        return source.refused_instruction(int(match[1]), _ABOUT.sub("", said), (), _RULE)
     position = 0 if refusal.is_slow else _first(source, refusal)
     if refusal.died:
         problem = f"XLA's parser dies of this: {refusal.problem}"
@@ -206,21 +148,16 @@ def _first(source: HloText, refusal: Refusal) -> int:
 
     Computations are cut off behind a line, and closed.
     """
-    lines = source.text.splitlines(keepends=True)
-    good, bad = 0, len(lines)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        part = _HEADER.sub(r"\1 {", "".join(lines[:middle]))
-        if _is_same(part, refusal) or _is_same(f"{part}\n}}", refusal):
-            bad = middle
-        else:
-            good = middle
-    return len("".join(lines[: bad - 1])) + len(lines[bad - 1]) - len(lines[bad - 1].lstrip())
 
+    def is_same(text: str) -> bool:
+        try:
+            sent(text, STAND_INS)
+        except Refusal as found:
+            return found.died if refusal.died else found.problem == refusal.problem
+        return False
 
-def _is_same(text: str, refusal: Refusal) -> bool:
-    try:
-        _read_elsewhere(text)
-    except Refusal as found:
-        return found.died if refusal.died else found.problem == refusal.problem
-    return False
+    def fails(text: str) -> bool:
+        part = _HEADER.sub(r"\1 {", text)
+        return is_same(part) or is_same(f"{part}\n}}")
+
+    return first_failing(source.text, fails)[0]

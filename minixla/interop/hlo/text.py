@@ -7,9 +7,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 from minixla.core.errors import ImportError_, explain
-from minixla.interop.order import callees_first
+from minixla.interop.refusals import callees_first, printable
 
 SUBJECT = "import_hlo"
 ADVICE = (
@@ -37,7 +38,7 @@ _SHOWN = 100
 _LONGEST = 1 << 16
 
 
-def callees_in(text: str) -> list[str]:
+def _callees_in(text: str) -> list[str]:
     """The names of the computations that instructions run."""
     return re.findall(r"[\w.\-]+", " ".join(_CALLEE.findall(text)))
 
@@ -47,11 +48,12 @@ class HloText:
 
     Attributes:
         text: the text.
-        computations: for each computation by name where it begins, and where its instructions do.
+        tables: what stands beside the program once it is read: see `hlo_protos.translated`.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.tables: dict[str, Any] = {}
 
     @cached_property
     def computations(self) -> dict[str, tuple[int, list[tuple[int, str]]]]:
@@ -81,7 +83,17 @@ class HloText:
         start = self._lines[line - 1] if line <= len(self._lines) else len(self.text)
         return min(start + max(column - 1, 0), len(self.text))
 
-    def positions(self, computation: str, names: Sequence[str]) -> list[int]:
+    @cached_property
+    def _positions(self) -> list[int]:
+        """Where the instructions stand that are numbered in the tables."""
+        owners, names = self.tables["owners"], self.tables["names"]
+        found: list[int] = []
+        for index, computation in enumerate(self.tables["computations"]):
+            end = bisect_right(owners, index)
+            found += self._positions_in(computation, names[len(found) : end])
+        return found
+
+    def _positions_in(self, computation: str, names: Sequence[str]) -> list[int]:
         """Where the instructions of a computation stand, of which XLA says the names."""
         start, own = self.computations.get(computation, (0, []))
         if len(own) == len(names):
@@ -90,11 +102,17 @@ class HloText:
         places = {name: at for at, name in reversed(own)}
         return [places.get(name) or places.get(name.rpartition(".")[0], start) for name in names]
 
-    def instruction(self, position: int) -> str:
-        """The text of the instruction that stands at a position."""
+    def position_of(self, index: int) -> int:
+        """Where an instruction stands."""
+        return self._positions[index] if 0 <= index < len(self._positions) else 0
+
+    def callees(self, index: int) -> list[str]:
+        """The computations of the module that the text of an instruction names."""
+        position = self.position_of(index)
         marks = (each.start() for each in _MARK.finditer(self.text, position) if each[3])
         next(marks, None)  # its own
-        return self.text[position : next(marks, None)].partition("\n}")[0]
+        names = _callees_in(self.text[position : next(marks, None)].partition("\n}")[0])
+        return [each for each in names if each in self.computations]
 
     def opcode(self, position: int) -> str:
         """The opcode of the instruction that a position is in; nothing where it is in none."""
@@ -108,11 +126,7 @@ class HloText:
         return "" if match is None or ended else match[1]
 
     def check_members(self) -> None:
-        """No index is beyond its tuple: XLA's parser reads what lies there in memory.
-
-        Raises:
-            ImportError_: one is.
-        """
+        """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
         if "get-tuple-element(" not in self.text:
             return
         for _, own in self.computations.values():
@@ -154,18 +168,21 @@ class HloText:
         start = self.text.rfind("\n", 0, position) + 1
         whole = self.text[start:].partition("\n")[0]
         left = max(0, position - start - _SHOWN // 2)
-        shown = whole[left : left + _SHOWN].strip()
-        shown = shown.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+        shown = printable(whole[left : left + _SHOWN].strip())
         place = f"line {self.line(position)}, column {position - start + 1}"
         lines = [*([shown] if shown else []), *given]
         return explain(ImportError_, SUBJECT, f"{place}: {problem[:500]}", lines, advice)
 
-    def callees_first(self) -> tuple[str, list[int]]:
-        """The text with computations in front of those that call them, and whence each line is.
+    def refused_instruction(
+        self, index: int, problem: str, given: Sequence[str], advice: str
+    ) -> ImportError_:
+        """The error for an instruction."""
+        title = self.tables["opcodes"][index] if index >= 0 else "program"
+        problem = f"{title}: {problem.rstrip('.')}"
+        return self.refused(self.position_of(index), problem, given, advice)
 
-        Raises:
-            ImportError_: they call each other in circles.
-        """
+    def callees_first(self) -> tuple[str, list[int]]:
+        """The text with computations in front of those that call them, and whence each line is."""
         starts = [at for at, _ in self.computations.values()]
         spans = itertools.pairwise([*starts, len(self.text)])
         bodies = {
@@ -178,7 +195,7 @@ class HloText:
             place = self.computations[name][0]
             return self.refused(place, f"computation {name} calls itself", (), advice)
 
-        callees = {name: callees_in(body) for name, body in bodies.items()}
+        callees = {name: _callees_in(body) for name, body in bodies.items()}
         order = callees_first(callees, recursive)
         parts = [self.text[: starts[0] if starts else None]]
         lines = list(range(1, parts[0].count("\n") + 1))

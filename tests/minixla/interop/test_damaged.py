@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 import minixla as mx
-from minixla.interop import reader
+from minixla.engine import readers
 from tests.minixla.interop.import_programs import as_bytecode, main
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +63,7 @@ def test_a_reader_that_dies_after_its_answer_does_not_answer_the_next_request():
     names = ("tanh", "cosine", "abs")
     texts = [main(f"%r = stablehlo.{name} %x : tensor<2x3xf32>") for name in names]
     mx.import_stablehlo(texts[0])
-    process = reader._WORKER._process
+    process = readers._HELPER._child
     assert process is not None
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     child = children.read_text()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.interop import files
+from minixla.interop import reading
 
 READER = """
 import sys
@@ -152,7 +152,7 @@ def test_what_belongs_to_this_process_is_refused():
 
 
 def test_without_flatbuffers(data, monkeypatch):
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(reading, "find_spec", lambda name: None)
     message = r"need the package flatbuffers.*\n.*\n.*pip install 'minixla\[export\]'"
     with pytest.raises(mx.TransformError, match=message):
         mx.export(lambda x: x, np.float32(1))

@@ -146,12 +146,12 @@ import subprocess, sys
 from pathlib import Path
 import jax, jax.numpy as jnp, numpy as np
 import minixla as mx
-from minixla.interop.reader import _WORKER
+from minixla.engine.readers import _HELPER
 from tests.minixla.interop import test_large_constants as made
 
 def peak():
     """Kilobytes that this process and the one that reads programs have had, with its child."""
-    reader = _WORKER._process.pid
+    reader = _HELPER._child.pid
     child = Path(f"/proc/{reader}/task/{reader}/children").read_text().split()
     rows = [Path(f"/proc/{each}/status").read_text() for each in ("self", *child)]
     return sum(int(row.partition("VmHWM:")[2].split()[0]) for row in rows)

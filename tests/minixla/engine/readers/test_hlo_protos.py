@@ -6,7 +6,7 @@ import pytest
 from jax.extend.mlir import ir
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.engine import hlo_protos
+from minixla.engine.readers import hlo_protos
 
 ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
 

@@ -5,8 +5,8 @@ they say. So XLA's own notation of a parsed program, a protocol buffer, is edite
 instruction gets a number for its name, and such opcodes become custom calls, or others of the same
 attributes. What they said stands in a table beside the program, by number.
 
-XLA may end the process over wrong programs: only the process that reads them runs this, as a file,
-without the package around it.
+XLA may end the process over wrong programs: only the process that reads them runs this, as a module
+without packages around it.
 """
 
 from __future__ import annotations
@@ -148,6 +148,12 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
     module = _hlo.hlo_module_from_text(text)
     edited = _Edited(module.as_serialized_hlo_module_proto(), stand_ins)
     return _jax.mlir.hlo_to_stablehlo(edited.data), edited.tables
+
+
+def stablehlo_of_hlo(text: str) -> str:
+    """The StableHLO text of HLO that is our own, in which nothing is edited; else RuntimeError."""
+    proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
 
 
 def _rewritten(match: re.Match[str]) -> str:

@@ -1,0 +1,75 @@
+"""MLIR's and XLA's readers in a process of their own, where they may die of damaged programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minixla.core.children import Helper, HelperDied
+
+# The process limits its own time; this is for one that sleeps.
+_SECONDS = 300.0
+# Also what the process says.
+_SLOW = "it does not end in reasonable time"
+_HELPER = Helper(str(Path(__file__).with_name("process.py")))
+
+
+class Sent(NamedTuple):
+    """A program that MLIR's readers live through.
+
+    Attributes:
+        module: MLIR's bytecode, in which resources stand for large constants.
+        constants: the bytes of each by the resource's name.
+        strings: MLIR's text, where a binary program has strings beyond ASCII.
+        tables: what stands beside an HLO program: see `hlo_protos.translated`.
+    """
+
+    module: bytes
+    constants: dict[str, np.ndarray]
+    strings: str
+    tables: dict[str, Any]
+
+
+class Refusal(Exception):
+    """What is no program.
+
+    Attributes:
+        problem: what MLIR says, or of what it died.
+        place: as MLIR names it, or nothing.
+        died: whether it died.
+        tables: what stands beside an HLO program, if it came so far.
+    """
+
+    def __init__(
+        self, problem: str, place: str = "", died: bool = False, tables: Any = None
+    ) -> None:
+        super().__init__(problem)
+        self.place, self.problem, self.died, self.tables = place, problem, died, tables
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the reader took too long."""
+        return self.problem == _SLOW
+
+
+def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sent:
+    """A program after MLIR has read it elsewhere; Refusal where it is none.
+
+    Args:
+        source: text; or bytes: bytecode, a portable artifact, or what jax.export serialized.
+        stand_ins: of a text that is HLO's: see `hlo_protos.translated`.
+    """
+    try:
+        data = source.encode() if isinstance(source, str) else source
+        request = isinstance(source, str), stand_ins
+        reply, blocks = _HELPER.ask(request, _SECONDS, data)
+    except HelperDied as death:
+        raise Refusal(_SLOW if death.is_slow else "its process is gone", died=True) from None
+    if "problem" in reply:
+        raise Refusal(**reply)
+    module, *constants = blocks
+    named = {f"minixla{number}": data for number, data in enumerate(constants)}
+    return Sent(module.tobytes(), named, **reply)

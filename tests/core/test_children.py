@@ -1,0 +1,44 @@
+"""Processes that help: what they answer, and what is said where they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minixla.core.children import Helper, HelperDied
+
+SERVE = """
+import os, socket, sys, time
+from minixla.core.children import receive, send
+connection = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    number, request, blocks = receive(connection)
+    if request == "die":
+        print("last words", file=sys.stderr, flush=True)
+        os._exit(3)
+    if request == "sleep":
+        time.sleep(60)
+    if request == "late":
+        send(connection, number - 1, "the answer to the last request")
+    send(connection, number, [request, os.getpid()], [bytes(each) for each in blocks])
+"""
+
+
+def test_requests_are_answered_by_one_process_until_it_dies():
+    helper = Helper("-c", SERVE)
+    large = np.arange(1 << 20, dtype=np.uint8).tobytes()
+    (reply, process), blocks = helper.ask({"a": 1}, 60, b"", large)
+    assert reply == {"a": 1}
+    assert [block.tobytes() for block in blocks] == [b"", large]
+    assert helper.ask("late", 60)[0] == ["late", process]
+    with pytest.raises(HelperDied, match="ended with status 3: last words") as died:
+        helper.ask("die", 60)
+    assert not died.value.is_slow
+    (_, other), _ = helper.ask("again", 60)
+    assert other != process
+    with pytest.raises(HelperDied, match="did not answer in time") as slow:
+        helper.ask("sleep", 0.1)
+    assert slow.value.is_slow
+    helper.stop()
+    assert helper.ask("again", 60)[0][1] != other
+    helper.stop()
