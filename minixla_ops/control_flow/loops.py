@@ -242,24 +242,18 @@ def in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
     return value if array_shape(value).dimensions == sizes else ops.reshape(value, sizes)
 
 
-def element(value: Any, index: Any, dimension: int = 0) -> Any:
-    """One element along a dimension, without it."""
-    starts, sizes = _place(value, index, dimension)
-    found = ops.dynamic_slice(value, starts, sizes)
-    return ops.reshape(found, (*sizes[:dimension], *sizes[dimension + 1 :]))
+def element(value: Any, index: Any) -> Any:
+    """One element along the first dimension, without it."""
+    rest = array_shape(value).dimensions[1:]
+    found = ops.dynamic_slice(value, [index, *[0] * len(rest)], (1, *rest))
+    return ops.reshape(found, rest)
 
 
-def with_element(stack: Any, value: Any, index: Any, dimension: int = 0) -> Any:
-    """The stack with another element along a dimension."""
-    starts, sizes = _place(stack, index, dimension)
-    return ops.dynamic_update_slice(stack, ops.reshape(value, sizes), starts)
-
-
-def _place(stack: Any, index: Any, dimension: int) -> tuple[list[Any], list[int]]:
-    """Where an element along a dimension stands, and its sizes with that."""
-    sizes = list(array_shape(stack).dimensions)
-    sizes[dimension] = 1
-    return [index if at == dimension else 0 for at in range(len(sizes))], sizes
+def with_element(stack: Any, value: Any, index: Any) -> Any:
+    """The stack with another element along the first dimension."""
+    rest = array_shape(stack).dimensions[1:]
+    update = ops.reshape(value, (1, *rest))
+    return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
 
 
 def repeat(
