@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.derived import batched_graph, entered_graph
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
@@ -86,12 +86,11 @@ class While(RunsPrograms):
             values = reference_graph(self.body, values)
         return tuple(values)
 
-    def write(self, emit, operands, shapes, results, is_threaded):
+    def write(self, emit, operands, shapes, results):
+        is_threaded = any(each.has_side_effect for each in self.computations)
         tokens = ("read", "parameter") if is_threaded else (None, None)
-        regions = [
-            emit.region(each, token=token)
-            for each, token in zip(self.computations, tokens, strict=True)
-        ]
+        pairs = zip(self.computations, tokens, strict=True)
+        regions = [emit.region(each, token=token) for each, token in pairs]
         return emit.operation("stablehlo.while", operands, shapes, results, regions)
 
     def hlo(self, emit, operands, shapes, result):
@@ -109,54 +108,31 @@ class While(RunsPrograms):
         return loop_reverse.linearize_while(self.condition, self.body, operands, active)
 
     def batch_of(self, size, operands, dimensions):
-        given = batched_of(dimensions)
-        key = ("batched_while", self.condition, given, size)
-        flags, *programs = self.body.remembered(
-            key, _batched, self.condition, self.body, given, size
-        )
+        flags, loop = _batched(self.body, self.condition, batched_of(dimensions), size)
         places = in_front(flags)
-        return While(*programs)(*moved_batches(operands, dimensions, places, size)), places
+        return loop(*moved_batches(operands, dimensions, places, size)), places
 
 
-class _Members(NamedTuple):
-    """What the body of a loop over a batch remembers, whose members stop at different times.
-
-    Over a further batch it is one such loop of all members again. As a loop like any other it would
-    have another choice of members in each step for every batch.
-
-    Attributes:
-        test: the program from the values to whether each member goes on.
-        step: the program from the values to the next, for all members alike.
-        flags: which values are batched.
-        condition: the condition of the loop.
-    """
-
-    test: Graph
-    step: Graph
-    flags: Flags
-    condition: Graph
-
-
-def _batched(condition: Graph, body: Graph, given: Flags, size: int) -> tuple[Flags, Graph, Graph]:
-    """Which values differ over the batch in the course of the loop, and the loop's programs.
+@remembered
+def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Flags, While]:
+    """Which values differ over the batch in the course of the loop, and the loop over it.
 
     The batch stands first in each value that has one.
     """
-    known = body.memo.get("members")
     changing = [not each for each in constants_of(body)]
-    if known is not None and known.condition is condition:
-        flags, differ = _differing(known.test, known.step, changing, given, size)
-        if differ and flags == known.flags:
-            return _loop_of_members(known.test, known.step, flags, size)
+    # Over a further batch a loop whose members stop at different times is one such loop of all
+    # members again. As a loop like any other it would choose among members for every batch.
+    test, step, known = body.memo.get(("members", condition), (None, None, None))
+    if test is not None:
+        flags, differ = _differing(test, step, changing, given, size)
+        if differ and flags == known:
+            return flags, _loop_of_members(test, step, flags, size)
     flags, differ = _differing(condition, body, changing, given, size)
     if differ:
-        return _loop_of_members(condition, body, flags, size)
+        return flags, _loop_of_members(condition, body, flags, size)
     places = in_front(flags)
-    test, step = (
-        over_batch(condition, places, size, (None,)),
-        over_batch(body, places, size, places),
-    )
-    return flags, test, step
+    test = over_batch(condition, places, size, (None,))
+    return flags, While(test, over_batch(body, places, size, places))
 
 
 def _differing(
@@ -175,9 +151,8 @@ def _differing(
     return flags, differ(flags)
 
 
-def _loop_of_members(
-    condition: Graph, body: Graph, flags: Flags, size: int
-) -> tuple[Flags, Graph, Graph]:
+def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> While:
+    """The loop of a batch whose members stop at different times, from the programs of one."""
     places = in_front(flags)
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
     constants = constants_of(step)
@@ -193,8 +168,8 @@ def _loop_of_members(
 
     whole = program(any_holds, test.input_shapes, test.name)
     made = program(next_values, step.input_shapes, step.name)
-    made.memo["members"] = _Members(test, step, flags, whole)
-    return flags, whole, made
+    made.memo["members", whole] = test, step, flags
+    return While(whole, made)
 
 
 def any_of(flags: Any) -> Any:

@@ -70,20 +70,13 @@ class RunsPrograms(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         is_threaded = any(each.has_side_effect for each in self.computations)
         if not is_threaded:
-            return self.write(emit, operands, shapes, results, False)
+            return self.write(emit, operands, shapes, results)
         operands = [emit.take_token(), *operands]
-        names = self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results], True)
+        names = self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results])
         return emit.give_token(names)
 
-    def write(
-        self,
-        emit: Emitter,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        is_threaded: bool,
-    ) -> Sequence[str]:
-        """`stablehlo`; where `is_threaded`, the first operand and result are tokens."""
+    def write(self, emit: Emitter, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
+        """`stablehlo`; where programs have side effects, first operand and result are tokens."""
         raise self.lacks("write")
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
