@@ -1,7 +1,7 @@
-"""The reverse derivative of While, made of loops, so that it has derivatives and batches itself.
+"""The reverse derivative of While and Scan, made of these, so that it has derivatives and batches.
 
-Where the number of iterations N is known while tracing, the loop keeps what its body's reverse
-derivative needs (residuals) of each iteration, and another loop walks back.
+Where the number of iterations N is known while tracing, a scan keeps what the step's reverse
+derivative needs (residuals) of each iteration, and another scan walks back.
 
 Elsewhere the loop counts its iterations and keeps its first values only. The way back cuts the
 iterations into blocks of B. It keeps the states before some blocks in S slots, used as a stack; to
@@ -134,14 +134,13 @@ class _Step:
         The cotangent of such a value before an iteration differs from that after it in the part
         that the iteration writes, which nobody reads again unless the first value's is wanted.
         """
-        carries = len(once)
+        carries, wanted = len(once), given[len(given) - len(once) :]
         self.program, self.given = program, given
         self.count, self.start = len(given) - carries, len(program.outputs) - carries
         self.active = grown(given, carries, lambda x: vjp_graphs(program, x).active_outputs)
         self.halves = vjp_graphs(program, self.active)
         of_results = self.halves.active_outputs[: self.start]
         self.active_outputs = (*of_results, *self.active[self.count :])
-        wanted = given[self.count :]
         self.unchanged = [own and not other for own, other in zip(once, wanted, strict=True)]
         forward = self.halves.forward
         self.residuals = forward.outputs[len(program.outputs) :]
@@ -231,8 +230,8 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tupl
     """The halves; `shown` is the step's program with what shows values."""
     body = step.program
     constants, needed = constants_of(body), _needed(step)
-    state = [index for index in needed if not constants[index]]
-    chosen = [*state, *(index for index in needed if constants[index])]
+    kept, state = parted([constants[index] for index in needed], needed)
+    chosen = [*state, *kept]
     advance = _part(body, chosen, [body.outputs[index] for index in state])
     recompute = _part(step.halves.forward, chosen, step.residuals)
 
@@ -244,15 +243,14 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tupl
         )
         return [*results, trips, *[init[index] for index in chosen]]
 
+    def pull(before: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return step.pull(evaluate_graph(recompute, before), cotangents)
+
     def second(trips: Any, *rest: Any) -> list[Any]:
-        states, fixed, cotangents = split(rest, len(state), len(chosen) - len(state))
+        states, fixed, after = split(rest, len(state), len(chosen) - len(state))
         if state:
-            return _back_in_blocks(step, advance, recompute, trips, states, fixed, cotangents)
-
-        def pull(_: Any, cotangents: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
-            return step.pull(evaluate_graph(recompute, fixed), cotangents)
-
-        return loops.repeat(trips, pull, cotangents, fixed)
+            return _back_in_blocks(advance, pull, trips, states, fixed, after)
+        return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
 
     return two_halves(first, second, body.input_shapes, step.active, body.name)
 
@@ -274,24 +272,17 @@ def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Grap
 
 
 def _back_in_blocks(
-    step: _Step,
-    advance: Graph,
-    recompute: Graph,
-    trips: Any,
-    first: Sequence[Any],
-    fixed: Sequence[Any],
-    cotangents: Sequence[Any],
+    advance: Graph, pull: Callable[..., list[Any]], trips: Any, first: Any, fixed: Any, after: Any
 ) -> list[Any]:
     """The cotangents before the first iteration from those after the last.
 
     Args:
-        step: one iteration.
         advance: from the state before an iteration, and `fixed`, to that after it.
-        recompute: from the same to the residuals.
+        pull: from the same and the cotangents after an iteration to those before it.
         trips: the number of iterations.
         first: the state before the first.
         fixed: constants of the loop.
-        cotangents: those after the last.
+        after: the cotangents after the last.
     """
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
@@ -303,13 +294,9 @@ def _back_in_blocks(
         kept = [loops.with_element(*pair, index) for pair in zip(blocks, state, strict=True)]
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
-    def pull(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    def retreat(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         (last,), blocks, fixed = split(given, 1, width)
-        state = [loops.element(each, last - index) for each in blocks]
-        return step.pull(evaluate_graph(recompute, [*state, *fixed]), cotangents)
-
-    def unfinished(top: Any, *_: Any) -> Any:
-        return ops.ge(top, zero)
+        return pull([*[loops.element(each, last - index) for each in blocks], *fixed], cotangents)
 
     def next_part(top: Any, end: Any, trips: Any, starts: Any, *rest: Any) -> list[Any]:
         slots, fixed, cotangents = split(rest, width, len(fixed_shapes))
@@ -319,7 +306,7 @@ def _back_in_blocks(
         second = _second_part(capacities, end - start, np.int32(size - 1) - top)
         skipped = ops.max(end - start - second, one)
         steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
-        empty = [zeros(_stacked(shape, size)) for shape in shapes]
+        empty = [zeros(shape.with_dimension(0, size)) for shape in shapes]
         state = [loops.element(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
         state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
@@ -327,7 +314,7 @@ def _back_in_blocks(
             loops.with_element(*pair, steps - last) for pair in zip(blocks, state, strict=True)
         ]
         given = [steps - one, *blocks, *fixed]
-        cotangents = loops.repeat(steps * last, pull, cotangents, given)
+        cotangents = loops.repeat(steps * last, retreat, cotangents, given)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
             ops.select(is_block, top - one, above),
@@ -342,23 +329,19 @@ def _back_in_blocks(
     fixed_shapes = list(map(array_shape, fixed))
     blocks = ops.div(trips + np.int32(size - 1), block)
     slots = [
-        loops.with_element(zeros(_stacked(shape, size)), x, 0)
+        loops.with_element(zeros(shape.with_dimension(0, size)), x, 0)
         for shape, x in zip(shapes, first, strict=True)
     ]
     starts = np.zeros(size, np.int32)
-    init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *cotangents]
-    return list(ops.while_(unfinished, next_part, init)[-len(cotangents) :])
+    init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *after]
+    return list(ops.while_(lambda top, *_: ops.ge(top, zero), next_part, init)[-len(after) :])
 
 
 def _second_part(capacities: np.ndarray, length: Any, free: Any) -> Any:
     """How many of `length` blocks at most come after the next cut, with `free` slots."""
-    column = ops.reshape(
-        ops.dynamic_slice(capacities, [0, free], (len(capacities), 1)), capacities.shape[:1]
-    )
-    too_few = ops.convert_element_type(ops.lt(column, length), "s32")
-    return ops.reshape(
-        ops.dynamic_slice(capacities, [sum_over(too_few, [0]), free - 1], (1, 1)), ()
-    )
+    too_few = ops.lt(loops.element(capacities.T, free), length)
+    repetitions = sum_over(ops.convert_element_type(too_few, "s32"), [0])
+    return loops.element(loops.element(capacities.T, free - 1), repetitions)
 
 
 def _capacities(size: int) -> np.ndarray:
@@ -376,13 +359,5 @@ def _number_of_states(shapes: Sequence[Shape]) -> int:
     return sorted((_FEWEST_STATES, fitting, _MOST_STATES))[1]
 
 
-# Arrays whose rows belong to iterations.
-
-
 def _bytes(shapes: Sequence[AnyShape]) -> int:
     return sum(s.size * s.dtype.itemsize for s in shapes if isinstance(s, Shape))
-
-
-def _stacked(shape: AnyShape, count: int) -> AnyShape:
-    assert isinstance(shape, Shape), f"{shape} is not an array"
-    return shape.with_dimensions((count, *shape.dimensions))
