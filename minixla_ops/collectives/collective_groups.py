@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from minixla.core.operation import Operation
 from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.casting import emit_widened
+from minixla_ops.vocabulary.shorthand import as_results
 
 Groups = Sequence[Sequence[int]]
 
@@ -132,6 +134,8 @@ class Collective(Operation):
     covers: ClassVar[bool] = True
     #: The attribute that says how many members a group has.
     counted_by: ClassVar[str] = ""
+    #: The attributes that are dimensions of the operand.
+    along: ClassVar[tuple[str, ...]] = ()
 
     @property
     def mode(self) -> str:
@@ -199,29 +203,26 @@ class Collective(Operation):
         Raises:
             AttributeValueError: the groups do not fit the processes (G4) or their count (G2).
         """
-        process, mode = current_process(), self.mode
-        replicas, partitions = process.replica_count, process.partition_count
-        own, count = process.replica, replicas
-        if mode == "cross_partition":
-            own, count = process.partition, partitions
-        elif mode == "flattened_ids":
-            own, count = own * partitions + process.partition, replicas * partitions
-        self._check_processes(count)
-        groups = self.replica_groups or [range(count)]
+        process = current_process()
+        replicas, partitions = range(process.replica_count), range(process.partition_count)
+        # The processes of each number.
+        table: list[list[ProcessId]] = {
+            "cross_replica": [[(each, process.partition)] for each in replicas],
+            "cross_partition": [[(process.replica, each)] for each in partitions],
+            "flattened_ids": [[each] for each in product(replicas, partitions)],
+            "cross_replica_and_partition": [[(i, each) for each in partitions] for i in replicas],
+        }[self.mode]
+        self._check_processes(len(table))
+        groups = self.replica_groups or [range(len(table))]
+        own = next(number for number, each in enumerate(table) if process.id in each)
         group = next((each for each in groups if own in each), ())
-        if mode == "cross_replica":
-            found = [(number, process.partition) for number in group]
-        elif mode == "cross_partition":
-            found = [(process.replica, number) for number in group]
-        elif mode == "flattened_ids":
-            found = [divmod(number, partitions) for number in group]
-        else:
-            found = [(number, each) for each in range(partitions) for number in group]
+        rows = zip(*[table[number] for number in group], strict=True)
+        found = tuple([each for row in rows for each in row])
         if self.count not in (None, len(found)):
             problem = f"{self.counted_by} is {self.count}, and the group has {len(found)} members"
             advice = "Without groups it is the number of processes that the call reaches."
             self.refuse_attribute("G2", problem, advice)
-        return tuple(found)
+        return found
 
     def _check_processes(self, count: int) -> None:
         named = {number for group in self.replica_groups for number in group}
@@ -283,6 +284,11 @@ class Collective(Operation):
             return write(operands, shapes, results)
         # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
         return emit_widened(emit, write, operands, shapes, results)
+
+    def batch(self, operands, dimensions):
+        own = {name: self.values[name] for name in self.along}
+        moved = {name: each + (dimensions[0] <= each) for name, each in own.items()}
+        return self(*operands, **moved), as_results(dimensions)
 
     def hlo_attributes(self, shapes):
         texts = super().hlo_attributes(shapes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,24 +21,8 @@ from minixla_ops.collectives.collective_groups import (
 )
 
 
-class _Joining(Collective):
-    """Base class: what comes from the members is joined along a dimension.
-
-    Declarations:
-        along: the attributes that are dimensions of the operand.
-    """
-
-    along: ClassVar[tuple[str, ...]]
-    linear_operands = (0,)
-
-    def batch(self, operands, dimensions):
-        (at,) = dimensions
-        own = {name: self.values[name] for name in self.along}
-        return self(*operands, **{name: each + (at <= each) for name, each in own.items()}), at
-
-
 @register
-class AllGather(_Joining):
+class AllGather(Collective):
     """The operands of a group joined along a dimension, in its order. XLA: AllGather.
 
     Args:
@@ -64,6 +47,7 @@ class AllGather(_Joining):
     channel_id = CHANNEL
     layout = LAYOUT
     use_global_device_ids = GLOBAL_IDS
+    linear_operands = (0,)
     along = ("all_gather_dimension",)
     counted_by = "shard_count"
 
@@ -84,7 +68,7 @@ class AllGather(_Joining):
 
 
 @register
-class AllToAll(_Joining):
+class AllToAll(Collective):
     """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll.
 
     Args:
@@ -111,6 +95,7 @@ class AllToAll(_Joining):
     replica_groups = GROUPS
     layout = LAYOUT
     channel_id = CHANNEL
+    linear_operands = (0,)
     along = ("split_dimension", "concat_dimension")
     counted_by = "split_count"
 

@@ -189,9 +189,6 @@ class AllReduce(_Reducing):
     def reference(self, *operands):
         return as_results(self.total(operands))
 
-    def batch(self, operands, dimensions):
-        return self(*operands), as_results(dimensions)
-
 
 @register
 class ReduceScatter(_Reducing):
