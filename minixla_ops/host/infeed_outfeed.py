@@ -98,8 +98,8 @@ class Transfer(Operation):
 
     def emit_transfer(
         self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]
-    ) -> tuple[list[str], str, bool]:
-        """Writes the operation; returns the data, the token, and whether that is a result."""
+    ) -> tuple[list[str], str]:
+        """Writes the operation; returns the data and the token."""
         has_token = bool(shapes) and shapes[-1] is TOKEN
         # A token of its own leaves the order of the others as it is.
         before = emit.take_token() if emit.calls_host or not has_token else None
@@ -116,7 +116,13 @@ class Transfer(Operation):
             )
         if before is not None:
             emit.give_token([before if has_token else token])
-        return data, token, has_token
+        return data, token
+
+    def stablehlo(self, emit, operands, shapes, results):
+        data, token = self.emit_transfer(emit, operands, shapes)
+        if results and isinstance(results[0], TupleShape):
+            data = emit.operation("stablehlo.tuple", data, self.received(), results[:1])
+        return [*data, token][: len(results)]
 
     def hlo(self, emit, operands, shapes, result):
         # In HLO the last operand always is a token.
@@ -128,12 +134,15 @@ class Transfer(Operation):
 class Outgoing(Transfer):
     """Base class: only data that goes out is batched, the members one after the other."""
 
+    def at_host(self, *data):
+        self.reference(*data)
+        return ()
+
     def batch(self, operands, dimensions):
         token = None
         for index in range(batch_size(operands, dimensions)):
-            member = [
-                batch_member(o, at, index) for o, at in zip(operands, dimensions, strict=True)
-            ]
+            pairs = zip(operands, dimensions, strict=True)
+            member = [batch_member(operand, at, index) for operand, at in pairs]
             if token is not None:
                 member[-1] = token
             token = self.send_member(member)
@@ -212,12 +221,6 @@ class Infeed(Transfer):
         item: Any = self.reference()
         return item if isinstance(self.output_shape, TupleShape) else (item,)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        data, token, has_token = self.emit_transfer(emit, operands, shapes)
-        if isinstance(self.output_shape, TupleShape):
-            data = emit.operation("stablehlo.tuple", data, self.received(), [self.output_shape])
-        return [*data, token] if has_token else data
-
     def hlo(self, emit, operands, shapes, result):
         both = TupleShape([self.output_shape, TOKEN])
         name = super().hlo(emit, operands, shapes, both)
@@ -282,14 +285,6 @@ class Outfeed(Outgoing):
         is_tuple = isinstance(self.shape_with_layout, TupleShape)
         current_process().put_outfeed(arrays if is_tuple else arrays[0])
         return None if len(operands) > count else ()
-
-    def at_host(self, *data):
-        self.reference(*data)
-        return ()
-
-    def stablehlo(self, emit, operands, shapes, results):
-        _, token, has_token = self.emit_transfer(emit, operands, shapes)
-        return [token] if has_token else []
 
     def hlo(self, emit, operands, shapes, result):
         if isinstance(self.shape_with_layout, TupleShape):

@@ -60,7 +60,7 @@ class _Start(_OnChannel, Transfer):
                 advice="Run the programs of all processes together with mx.simulate; between the "
                 "devices of one program use collective_permute, or mx.ppermute.",
             )
-        data, token, _ = self.emit_transfer(emit, operands, shapes)
+        data, token = self.emit_transfer(emit, operands, shapes)
         # Nobody reads the number of the request.
         request = emit.constant(Literal.splat(0, _REQUEST))
         parts = [*(data or operands[:1]), request, token]
@@ -92,10 +92,6 @@ class Send(_Start, Outgoing):
         process, is_to_host = current_process(), self.is_host_transfer
         request = process.start_send(self.channel_id, np.array(operand), is_to_host)
         return operand, np.asarray(request, np.uint32), None
-
-    def at_host(self, *data):
-        current_process().start_send(self.channel_id, *data, to_host=True)
-        return ()
 
     def send_member(self, operands):
         done = SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
