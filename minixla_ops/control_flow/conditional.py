@@ -35,6 +35,7 @@ from minixla_ops.programs.runs_programs import (
     leaves_of,
     moved_batches,
     over_batch,
+    own_inputs,
     program,
     pulled_back,
 )
@@ -171,17 +172,6 @@ class Conditional(RunsPrograms):
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
     return tuple(any(flags) for flags in zip(*columns, strict=True))
-
-
-@remembered
-def own_inputs(branch: Graph) -> tuple[list[int], Graph]:
-    """The numbers of the inputs that a branch reads, and its program with these alone."""
-    # Also by instructions whose results nobody reads: they are printed too.
-    read = {id(value) for step in branch.instructions for value in step.operands}
-    read.update(map(id, branch.outputs))
-    numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
-    inputs = [branch.inputs[number] for number in numbers]
-    return numbers, Graph(inputs, branch.instructions, branch.outputs, branch.name)
 
 
 @remembered

@@ -41,12 +41,11 @@ from minixla_ops.programs.runs_programs import (
     grown,
     instantiated,
     merged,
+    own_inputs,
     parted,
     program,
     pulled_back,
-    read_inputs,
     split,
-    two_halves,
 )
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
@@ -89,7 +88,7 @@ def _while_vjp_graphs(
     has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
     if trips is not None and (has_side_effect or trips.count * step.varying_bytes <= _KEPT_BYTES):
         loop = scan.Scan(body, len(given), trips.count)
-        return step.graphs(*_with_residuals_kept(loop, step, body.input_shapes))
+        return _with_residuals_kept(loop, step, body.input_shapes)
     if has_side_effect:
         raise explain(
             DerivativeError,
@@ -100,8 +99,7 @@ def _while_vjp_graphs(
             "move the side effects (random numbers, callbacks) out of the loop.",
         )
     # What is computed again is not shown again.
-    quiet = _Step(body.silent(), given, once)
-    return quiet.graphs(*_with_states_recomputed(condition, body, quiet))
+    return _with_states_recomputed(condition, body, _Step(body.silent(), given, once))
 
 
 @remembered
@@ -109,7 +107,7 @@ def _scan_vjp_graphs(
     to_apply: Graph, operation: scan.Scan, given: Flags, shapes: Sequence[AnyShape]
 ) -> ReverseGraphs:
     step = _Step(to_apply, given, [False] * operation.carries)
-    return step.graphs(*_with_residuals_kept(operation, step, shapes))
+    return _with_residuals_kept(operation, step, shapes)
 
 
 class _Step:
@@ -168,11 +166,26 @@ class _Step:
         carried = [new if same else old for same, new, old in rows]
         return instantiated(self.active, [*elements, *carried], self.program.input_shapes)
 
-    def graphs(self, forward: Graph, backward: Graph) -> ReverseGraphs:
-        """The halves of all iterations, without the cotangents that nobody asked for."""
-        wanted = list(compress(backward.outputs, compress(self.given, self.active)))
-        backward = Graph(backward.inputs, backward.instructions, wanted, backward.name).pruned()
-        return ReverseGraphs(forward, backward, self.active_outputs, self.given)
+    def graphs(
+        self, first: Callable[..., Any], second: Callable[..., Any], shapes: Sequence[AnyShape]
+    ) -> ReverseGraphs:
+        """The halves of all iterations.
+
+        Args:
+            first: from the operands to the results and what the second half needs.
+            second: from that, and cotangents of active results, to those of active operands.
+            shapes: those of the operands.
+        """
+        name, active = self.program.name, self.active_outputs
+        forward = program(first, shapes, f"forward_{name}")
+        results = forward.output_shapes
+        taken = [*results[len(active) :], *compress(results, active)]
+        wanted = list(compress(self.given, self.active))
+
+        def asked(*values: Any) -> list[Any]:
+            return list(compress(second(*values), wanted))
+
+        return ReverseGraphs(forward, program(asked, taken, f"vjp_{name}"), active, self.given)
 
 
 # Where the number of iterations is known.
@@ -180,7 +193,7 @@ class _Step:
 
 def _with_residuals_kept(
     operation: scan.Scan, step: _Step, shapes: Sequence[AnyShape]
-) -> tuple[Graph, Graph]:
+) -> ReverseGraphs:
     """The halves, each a scan along the first dimension, for operands of `shapes`."""
     forward, start = step.halves.forward, step.start
     inputs = {id(value): number for number, value in enumerate(forward.inputs[: step.count])}
@@ -220,13 +233,13 @@ def _with_residuals_kept(
         )
         return list(found[: sum(step.active)])
 
-    return two_halves(first, second, shapes, step.active_outputs, step.program.name)
+    return step.graphs(first, second, shapes)
 
 
 # Where it is not.
 
 
-def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tuple[Graph, Graph]:
+def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> ReverseGraphs:
     """The halves; `shown` is the step's program with what shows values."""
     body = step.program
     constants, needed = constants_of(body), _needed(step)
@@ -252,16 +265,20 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tupl
             return _back_in_blocks(advance, pull, trips, states, fixed, after)
         return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
 
-    return two_halves(first, second, body.input_shapes, step.active, body.name)
+    return step.graphs(first, second, body.input_shapes)
 
 
 def _needed(step: _Step) -> list[int]:
     """Which of the loop's values an iteration must be computed from again."""
+
+    def read(graph: Graph, outputs: Sequence[Value]) -> set[int]:
+        return set(own_inputs(_part(graph, range(len(graph.inputs)), outputs))[0])
+
     needed: set[int] = set()
-    more = read_inputs(step.halves.forward, step.residuals)
+    more = read(step.halves.forward, step.residuals)
     while not more <= needed:
         needed |= more
-        more = read_inputs(step.program, [step.program.outputs[index] for index in needed])
+        more = read(step.program, [step.program.outputs[index] for index in needed])
     return sorted(needed)
 
 

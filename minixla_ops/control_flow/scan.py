@@ -12,7 +12,7 @@ from minixla.core.derived import batched_graph, call_vjp_graphs, vjp_graphs
 from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import register
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
 from minixla_ops.programs.compositions import Composed, program_of
@@ -124,10 +124,9 @@ class Scan(RunsPrograms, Composed):
         count = len(operands) - self.carries
         rows = [np.moveaxis(each, self.scan_dimension, 0) for each in operands[:count]]
         carried: Sequence[Any] = operands[count:]
-        shapes = self.to_apply.output_shapes[: len(self.to_apply.outputs) - self.carries]
-        stacks = [
-            np.empty((self.length, *s.dimensions), s.dtype) for s in shapes if isinstance(s, Shape)
-        ]
+        given = self.to_apply.output_shapes
+        shapes = self.array_shapes(given[: len(given) - self.carries])
+        stacks = [np.empty((self.length, *each.dimensions), each.dtype) for each in shapes]
         for index in reversed(range(self.length)) if self.is_reverse else range(self.length):
             found = reference_graph(self.to_apply, [*[row[index] for row in rows], *carried])
             for stack, value in zip(stacks, found, strict=False):
@@ -190,19 +189,12 @@ class Scan(RunsPrograms, Composed):
 
 
 def scan_all(
-    to_apply: Graph,
-    inputs: Sequence[Any],
-    inits: Sequence[Any],
-    length: int,
-    scan_dimension: int = 0,
-    is_reverse: bool = False,
-    is_associative: bool | None = None,
+    to_apply: Graph, inputs: Sequence[Any], inits: Sequence[Any], length: int, is_reverse: bool
 ) -> tuple[list[Any], list[Any]]:
-    """The outputs and the last carries of a scan of `length` steps; see Scan."""
-    operation = Scan(to_apply, len(inits), length, scan_dimension, is_reverse, is_associative)
-    found = operation(*inputs, *inits)
-    count = len(found) - len(inits)
-    return list(found[:count]), list(found[count:])
+    """The outputs and the last carries of a scan of `length` steps along the first dimension."""
+    found = Scan(to_apply, len(inits), length, 0, is_reverse)(*inputs, *inits)
+    outputs, carried = split(found, len(found) - len(inits))
+    return outputs, carried
 
 
 def scan(
@@ -239,10 +231,8 @@ def scan(
     elements = [shape.without_dimension(scan_dimension) for shape in shapes[: len(arrays)]]
     step = computation_of(to_apply, [*elements, *shapes[len(arrays) :]], Scan.builder_name)
     length = shapes[0].dimensions[scan_dimension]
-    outputs, carried = scan_all(
-        step, arrays, first, length, scan_dimension, is_reverse, is_associative
-    )
-    return (*outputs, *carried)
+    options = length, scan_dimension, is_reverse, is_associative
+    return Scan(step, len(first), *options)(*arrays, *first)
 
 
 @remembered

@@ -90,7 +90,7 @@ def test_no_inputs():
     step = mx.make_graph(lambda c: (c * 2, c + 1))(np.float32(0))
 
     def function(c):
-        outputs, carried = scan_all(step, [], [c], 3)
+        outputs, carried = scan_all(step, [], [c], 3, False)
         return [*outputs, *carried]
 
     check_operation(function, [np.float32(1)])
