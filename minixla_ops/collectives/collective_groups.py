@@ -60,18 +60,13 @@ class Channel(Integer):
         """The number as a Python int, or None."""
         return super().canonical(value) or None
 
-    def stablehlo(self, value: int) -> str:
-        """See `channel_text`."""
-        return channel_text(value)
+    def stablehlo(self, value: int, type: int = 1) -> str:
+        """A channel handle in MLIR's notation; type 1 is from device to device."""
+        return f"#stablehlo.channel_handle<handle = {value}, type = {type}>"
 
     def read(self, written: str) -> int:
         """The number in a channel's handle."""
         return written_fields(written)["handle"]
-
-
-def channel_text(channel_id: int, type: int = 1) -> str:
-    """A channel handle in MLIR's notation; type 1 is from device to device."""
-    return f"#stablehlo.channel_handle<handle = {channel_id}, type = {type}>"
 
 
 class _Unit(Boolean):

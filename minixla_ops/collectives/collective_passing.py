@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -12,13 +13,7 @@ from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
-from minixla_ops.collectives.collective_groups import (
-    CHANNEL,
-    GROUPS,
-    Collective,
-    Groups,
-    ProcessLists,
-)
+from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective, ProcessLists
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.shorthand import add_cotangents, splat
 
@@ -52,12 +47,12 @@ class CollectivePermute(Collective):
     stablehlo_name = "collective_permute"
     linear_operands = (0,)
     covers = False
-    source_target_pairs: Groups = attribute(ProcessLists(width=2))
+    source_target_pairs: Sequence[Sequence[int]] = attribute(ProcessLists(width=2))
     channel_id = CHANNEL
     inplace: bool = attribute(Boolean(), default=False, stablehlo=None, hlo=None)
 
     @property
-    def replica_groups(self) -> Groups:  # type: ignore[override]  # follows from the pairs
+    def replica_groups(self) -> Sequence[Sequence[int]]:  # type: ignore[override]  # follows from the pairs
         """One group of all that send or receive, which meet."""
         named = {number for pair in self.source_target_pairs for number in pair}
         return (sorted(named),) if named else ()

@@ -14,7 +14,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import shape_of
-from minixla_ops.collectives.collective_groups import Channel, channel_text
+from minixla_ops.collectives.collective_groups import Channel
 from minixla_ops.host.infeed_outfeed import Outgoing, Transfer, optional
 from minixla_ops.vocabulary.shorthand import as_results, zeros
 
@@ -48,7 +48,7 @@ class _Start(_OnChannel, Transfer):
     def _written(self, text: int) -> dict[str, Any]:
         written = super()._written(text)
         if self.is_host_transfer and not text:
-            written["channel_handle"] = channel_text(self.channel_id, self.host_type)
+            written["channel_handle"] = Channel().stablehlo(self.channel_id, self.host_type)
         return written
 
     def stablehlo(self, emit, operands, shapes, results):
