@@ -178,14 +178,10 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 def _reverse_halves(
     kept_with: Graph, branches: Sequence[Graph], active: Flags
 ) -> tuple[Conditional, Conditional, Flags, Flags, Sequence[int]]:
-    """The two halves of the reverse derivative of branches, and what they are about.
+    """The two halves of a reverse derivative; active results and operands; which the second reads.
 
-    Returns:
-        From the operands to the results and what is kept of them for the second half, where what
-        one branch keeps may stand where another keeps something else. From that, the operands in
-        the last of these, and a cotangent for each active result to one for each active operand.
-        Which results and which operands can have a cotangent that is not zero. The numbers of the
-        operands that the second half reads.
+    The first gives the results, and in slots what is kept of them: what one branch keeps may stand
+    where another keeps something else. The second reads the slots, these operands and cotangents.
     """
     halves = [vjp_graphs(branch, active) for branch in branches]
     active_outputs = _any_of_each([each.active_outputs for each in halves])
@@ -195,8 +191,8 @@ def _reverse_halves(
     every = dict.fromkeys([place for each in places for place in each])
     slots = [place for place in every if isinstance(place, tuple)]
     reread = sorted([place for place in every if isinstance(place, int)])
-    kept = [*[shape for shape, _ in slots], *[inputs[number] for number in reread]]
     given = compress(branches[0].output_shapes, active_outputs)
+    taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *given]
 
     def keeping(half: ReverseGraphs, places: Sequence[Any]) -> Graph:
         """The first half of a branch: its results, and each slot's residual, or zeros."""
@@ -217,9 +213,8 @@ def _reverse_halves(
             pulled = pulled_back(half, [held[place] for place in places], cotangents)
             return instantiated(active_inputs, pulled, inputs)
 
-        return program(function, shapes, half.backward.name)
+        return program(function, taken, half.backward.name)
 
-    shapes = [*kept, *given]
     forward = Conditional(tuple(map(keeping, halves, places)))
     backward = Conditional(tuple(map(pulling, halves, places)))
     return forward, backward, active_outputs, active_inputs, reread
@@ -251,21 +246,9 @@ def _told_apart(keys: Iterable[Any]) -> list[tuple[Any, int]]:
 
 
 def _chosen(
-    branches: Sequence[Graph],
-    wholes: Sequence[Graph],
-    flags: Flags,
-    index: Any,
-    values: Sequence[Any],
+    branches: Sequence[Graph], wholes: Sequence[Graph], flags: Flags, index: Any, values: Any
 ) -> Sequence[Any]:
-    """A selection of what the members of a batch get from the branches that they take.
-
-    Args:
-        branches: the programs of one member.
-        wholes: those of the batch.
-        flags: which of their inputs are batched.
-        index: which branch each member takes.
-        values: the operands.
-    """
+    """A selection of what members get from the branches that they take; `wholes` are over all."""
     results: Sequence[Any] = ()
     rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
     for takes, branch, whole in rows:
@@ -288,22 +271,13 @@ def _takers(index: Any, count: int) -> list[Any]:
 
 def _computes(branch: Graph) -> bool:
     """Whether a branch does more than to give operands and constants."""
-    given = set(map(id, branch.inputs))
-    return any(
-        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
-        for step in branch.instructions
-    )
+    steps = branch.instructions
+    read = any(operand in branch.inputs for step in steps for operand in step.operands)
+    return read or not all(step.op.is_plain for step in steps)
 
 
 def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
-    """The guard of a program over a batch.
-
-    Args:
-        inner: the program.
-        flags: which of its inputs are batched.
-        takes: which members take it.
-        values: its operands.
-    """
+    """The guard of a program over a batch that the members marked in `takes` take."""
     programs = _guard_programs(inner, array_shape(takes).dimensions, flags)
     return Conditional(programs)(any_of(takes), takes, *values)
 
@@ -322,6 +296,13 @@ def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple
     guarding, empty = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
     guarding.memo["guards", empty] = inner, flags
     return guarding, empty
+
+
+# What `conditional` takes.
+_FORMS = (
+    ("predicate", "true_operand", "true_computation", "false_operand", "false_computation"),
+    ("branch_index", "branch_computations", "branch_operands"),
+)
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:
@@ -381,33 +362,16 @@ def _of_all(branch: Graph, keys: Sequence[Any], values: dict[Any, Any]) -> Graph
     return Graph(inputs, branch.instructions, branch.outputs, branch.name)
 
 
-def _form_of(
-    arguments: Sequence[Any], named: dict[str, Any]
-) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+def _form_of(arguments: Sequence[Any], named: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The index (or predicate), computations and operands of either form."""
-
-    def by_index(branch_index: Any, branch_computations: Any, branch_operands: Any) -> Any:
-        return branch_index, branch_computations, branch_operands
-
-    def by_predicate(
-        predicate: Any,
-        true_operand: Any,
-        true_computation: Any,
-        false_operand: Any,
-        false_computation: Any,
-    ) -> Any:
-        return predicate, (true_computation, false_computation), (true_operand, false_operand)
-
-    form = by_index if len(arguments) + len(named) <= 3 else by_predicate
+    form = _FORMS[len(arguments) + len(named) <= 3]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in form])
     try:
-        inspect.signature(form).bind(*arguments, **named)
+        index, *given = signature.bind(*arguments, **named).arguments.values()
     except TypeError as error:
-        raise explain(
-            ShapeError,
-            "conditional",
-            "the arguments fit neither form",
-            [str(error)],
-            "Give (predicate, true_operand, true_computation, false_operand, false_computation) "
-            "or (branch_index, branch_computations, branch_operands).",
-        ) from None
-    return form(*arguments, **named)
+        problem = "the arguments fit neither form"
+        first, second = map(", ".join, _FORMS)
+        advice = f"Give ({first}) or ({second})."
+        raise explain(ShapeError, "conditional", problem, [str(error)], advice) from None
+    return (index, *given) if len(given) == 2 else (index, given[1::2], given[::2])

@@ -90,14 +90,13 @@ def _while_vjp_graphs(
         loop = scan.Scan(body, len(given), trips.count)
         return _with_residuals_kept(loop, step, body.input_shapes)
     if has_side_effect:
-        raise explain(
-            DerivativeError,
-            "while_",
-            "the reverse derivative would repeat the loop's side effects",
-            ["the number of its iterations is not known while tracing"],
+        problem = "the reverse derivative would repeat the loop's side effects"
+        shown = ["the number of its iterations is not known while tracing"]
+        advice = (
             "Count the iterations from a constant to a constant, so that all of them are kept; or "
-            "move the side effects (random numbers, callbacks) out of the loop.",
+            "move the side effects (random numbers, callbacks) out of the loop."
         )
+        raise explain(DerivativeError, "while_", problem, shown, advice)
     # What is computed again is not shown again.
     return _with_states_recomputed(condition, body, _Step(body.silent(), given, once))
 
@@ -169,12 +168,10 @@ class _Step:
     def graphs(
         self, first: Callable[..., Any], second: Callable[..., Any], shapes: Sequence[AnyShape]
     ) -> ReverseGraphs:
-        """The halves of all iterations.
+        """The halves of all iterations, for operands of `shapes`.
 
-        Args:
-            first: from the operands to the results and what the second half needs.
-            second: from that, and cotangents of active results, to those of active operands.
-            shapes: those of the operands.
+        The first one gives the results and what the second one needs; that takes this and
+        cotangents of active results, and gives those of active operands.
         """
         name, active = self.program.name, self.active_outputs
         forward = program(first, shapes, f"forward_{name}")
@@ -224,14 +221,9 @@ def _with_residuals_kept(
 
     def second(*values: Any) -> list[Any]:
         fixed, moving = split(values, len(fixed_shapes))
-        found = operation(
-            *[*moving, *fixed],
-            to_apply=retreat,
-            carries=sum(step.active[step.count :]) + len(fixed),
-            is_reverse=not operation.is_reverse,
-            is_associative=None,
-        )
-        return list(found[: sum(step.active)])
+        carries = sum(step.active[step.count :]) + len(fixed)
+        loop = scan.Scan(retreat, carries, operation.length, 0, not operation.is_reverse)
+        return list(loop(*moving, *fixed)[: sum(step.active)])
 
     return step.graphs(first, second, shapes)
 
@@ -249,11 +241,11 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
     recompute = _part(step.halves.forward, chosen, step.residuals)
 
     def first(*init: Any) -> list[Any]:
-        trips, *results = ops.while_(
-            lambda _, *values: evaluate_graph(condition, values),
-            lambda trips, *values: [trips + np.int32(1), *evaluate_graph(shown, values)],
-            [np.int32(0), *init],
-        )
+        def counted(trips: Any, *values: Any) -> list[Any]:
+            return [trips + np.int32(1), *evaluate_graph(shown, values)]
+
+        holds = lambda _, *values: evaluate_graph(condition, values)  # noqa: E731
+        trips, *results = ops.while_(holds, counted, [np.int32(0), *init])
         return [*results, trips, *[init[index] for index in chosen]]
 
     def pull(before: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -291,15 +283,10 @@ def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Grap
 def _back_in_blocks(
     advance: Graph, pull: Callable[..., list[Any]], trips: Any, first: Any, fixed: Any, after: Any
 ) -> list[Any]:
-    """The cotangents before the first iteration from those after the last.
+    """The cotangents before the first of `trips` iterations from those after the last.
 
-    Args:
-        advance: from the state before an iteration, and `fixed`, to that after it.
-        pull: from the same and the cotangents after an iteration to those before it.
-        trips: the number of iterations.
-        first: the state before the first.
-        fixed: constants of the loop.
-        after: the cotangents after the last.
+    An iteration advances from the state before it, and the constants `fixed` of the loop, to that
+    after it, and pulls cotangents back by the same. `first` is the state before the first one.
     """
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)

@@ -20,14 +20,7 @@ _MIRRORED = str.maketrans("LG", "GL")
 
 
 class Trips(NamedTuple):
-    """The iterations of a loop.
-
-    Attributes:
-        count: their number.
-        counter: which value counts them.
-        start: its first value.
-        step: what each adds to it.
-    """
+    """The iterations of a loop: their number, which value counts them, from where, and by what."""
 
     count: int
     counter: int

@@ -187,10 +187,7 @@ def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
 def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     """Batches whose members are those for which `holds`, the first of them in place of the others.
 
-    Args:
-        holds: pred[size], or of more dimensions for a batch of batches.
-        values: those marked in `flags` have the batch in front, the others none.
-        flags: which are batched.
+    Values marked in `flags` have the batch in front, of as many dimensions as `holds`, others none.
     """
     batch = array_shape(holds).dimensions
     size = prod(batch)
@@ -239,12 +236,8 @@ def repeat(
 ) -> list[Any]:
     """What `body` makes of `carried` in `count` steps.
 
-    Args:
-        count: s32[] or a Python int; with the latter derivatives know the number of steps.
-        body: from the number of the step (s32[], from 0), the carried values and the constants to
-            the next carried values; it reads nothing else that is traced.
-        carried: arrays.
-        constants: arrays that the body reads.
+    It takes the number of the step (s32[], from 0), the carried values and the constants, and reads
+    nothing else that is traced. Derivatives know the number of steps where it is a Python int.
     """
     if isinstance(count, int) and count <= 0:
         return list(carried)

@@ -95,28 +95,24 @@ class Scan(RunsPrograms, Composed):
             elements.append(each.without_dimension(dimension))
         taken, given = self.to_apply.input_shapes, self.to_apply.output_shapes
         if taken != (*elements, *inits):
-            self.refuse(
-                "C2",
-                "to_apply takes other values than the elements and carries: "
-                f"{_listed(taken)}, not {_listed((*elements, *inits))}",
-                "It takes one element of each input, without the dimension, then the carries.",
-            )
+            both = f"{_listed(taken)}, not {_listed((*elements, *inits))}"
+            problem = f"to_apply takes other values than the elements and carries: {both}"
+            advice = "It takes one element of each input, without the dimension, then the carries."
+            self.refuse("C2", problem, advice)
         outputs = given[: len(given) - self.carries]
         if given[len(outputs) :] != tuple(inits):
-            self.refuse(
-                "C3",
-                f"to_apply gives other carries than it takes: it gives {_listed(given)}, "
-                f"the carries are {_listed(inits)}",
-                "Its last results are the next carries, of the same shapes.",
-            )
+            both = f"it gives {_listed(given)}, the carries are {_listed(inits)}"
+            problem = f"to_apply gives other carries than it takes: {both}"
+            advice = "Its last results are the next carries, of the same shapes."
+            self.refuse("C3", problem, advice)
         stacked = []
         for index, each in enumerate(self.array_shapes(outputs)):
             if each.rank < dimension:
-                self.refuse(
-                    "C4",
-                    f"output {index}, with elements {each}, has too few dimensions to be stacked",
-                    "The elements of outputs have the dimensions before scan_dimension.",
+                problem = (
+                    f"output {index}, with elements {each}, has too few dimensions to be stacked"
                 )
+                advice = "To be stacked, it must have the dimensions before scan_dimension."
+                self.refuse("C4", problem, advice)
             stacked.append(each.with_dimension(dimension, self.length))
         return (*stacked, *inits)
 
