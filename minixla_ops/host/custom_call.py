@@ -50,9 +50,8 @@ class _Options(Attribute):
 def _option(name: str, value: Any) -> Any:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
         raise ValueError(f"{name!r} cannot name an attribute")
-    if isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic):
-        return value
-    if isinstance(value, tuple):  # canonical already
+    # A tuple is canonical already; some of NumPy's scalars are Python's, too.
+    if isinstance(value, (bool, int, float, str, tuple)) and not isinstance(value, np.generic):
         return value
     array = np.asarray(value)
     if array.ndim > 1 or array.dtype.kind not in "biuf":
@@ -118,13 +117,12 @@ class CustomCall(Operation):
         self._refuse_callback()
         function = _FUNCTIONS.get(self.target_name)
         if function is None:
-            raise explain(
-                TransformError,
-                "custom_call",
-                f"the target {self.target_name!r} has no meaning in Python",
-                [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"],
-                "Say what it computes: minixla_ops.register_custom_call(target_name, function).",
+            problem = f"the target {self.target_name!r} has no meaning in Python"
+            shown = [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"]
+            advice = (
+                "Say what it computes: minixla_ops.register_custom_call(target_name, function)."
             )
+            raise explain(TransformError, "custom_call", problem, shown, advice)
         options = {
             name: np.asarray(given[1], given[0])[()] if isinstance(given, tuple) else given
             for name, given in self.options
@@ -134,28 +132,24 @@ class CustomCall(Operation):
         arrays = tuple(map(np.asarray, found))
         wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # arrays
         if [(each.shape, each.dtype) for each in arrays] != wanted:
+            name = repr(self.target_name)
+            problem = f"the function of {name} gave other results than the call declares"
             given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
-            raise explain(
-                ShapeError,
-                "custom_call",
-                f"the function of {self.target_name!r} gave other results than the call declares",
-                [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"],
-                "Return one array for each shape, of its element type and dimensions.",
-            )
+            shown = [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"]
+            advice = "Return one array for each shape, of its element type and dimensions."
+            raise explain(ShapeError, "custom_call", problem, shown, advice)
         return arrays
 
     def _refuse_callback(self) -> None:
         """Refuses a function of the process that wrote the program: here it is another, or none."""
         target = self.target_name
         if _CALLBACK.fullmatch(target) and not is_registered(target):
-            raise explain(
-                TransformError,
-                "custom_call",
-                f"the target {target!r} calls a Python function of the program's maker",
-                (),
+            problem = f"the target {target!r} calls a Python function of the program's maker"
+            advice = (
                 "It means nothing in another process: leave pure_callback, io_callback and debug "
-                "prints out of the program.",
+                "prints out of the program."
             )
+            raise explain(TransformError, "custom_call", problem, advice=advice)
 
     def stablehlo(self, emit, operands, shapes, results):
         self._refuse_callback()

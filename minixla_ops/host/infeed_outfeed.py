@@ -139,27 +139,22 @@ class Outgoing(Transfer):
         return ()
 
     def batch(self, operands, dimensions):
-        token = None
+        has_token = shape_of(operands[-1]) is TOKEN
+        *data, token = operands if has_token else [*operands, None]
         for index in range(batch_size(operands, dimensions)):
-            pairs = zip(operands, dimensions, strict=True)
+            pairs = zip(data, dimensions, strict=False)
             member = [batch_member(operand, at, index) for operand, at in pairs]
-            if token is not None:
-                member[-1] = token
-            token = self.send_member(member)
-        return self.batched_result(operands, dimensions, token)
+            sent = self.send_member([*member, *optional(token)])
+            token = sent if has_token else None
+        return self.batched_result(data, dimensions, token)
 
     def send_member(self, operands: Sequence[Any]) -> Any:
-        """Sends what a batch has for one member; returns the token, or None where it has none."""
-        result = self(*operands)
-        return None if type(result) is tuple else result
+        """Sends what a batch has for one member; returns the token, if it has one."""
+        return self(*operands)
 
-    def batched_result(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], token: Any
-    ) -> Any:
-        """The results, and where their batch is, for the last token."""
-        if shape_of(operands[-1]) is not TOKEN:
-            return (), ()
-        return operands[-1] if token is None else token, None
+    def batched_result(self, data: Any, dimensions: Sequence[int | None], token: Any) -> Any:
+        """The results, and where their batch is, for the last token, None where there is none."""
+        return ((), ()) if token is None else (token, None)
 
 
 @register

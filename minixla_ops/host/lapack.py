@@ -24,26 +24,22 @@ _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 _TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}
 # Operands and results: T of the routine's element type, R real, C complex, I s32; sizes by letters,
 # equal ones where these are equal. k is the smaller one of m and n, and d is n - 1.
-_SIGNATURES = {
-    "gees": "Tnn -> Tnn Tnn Tn Tn I I",
-    "geev": "Tnn -> Tn Tn Cnn Cnn I",
-    "gehrd": "Tnn -> Tnn Td I",
-    "geqp3": "Tmn In -> Tmn In Tk",
-    "geqrf": "Tmn -> Tmn Tk",
-    "gesdd": "Tmn -> Tmn Rk Tmu Tvn I",
-    "gesvd": "Tmn -> Tmn Rk Tmu Tvn I",
-    "getrf": "Tmn -> Tmn Ik I",
-    "gtsv": "Tn Tn Tn Tnr -> Tn Tn Tn Tnr I",
-    "heevd": "Tnn -> Tnn Rn I",
-    "hetrd": "Tnn -> Tnn Rn Rd Td I",
-    "orgqr": "Tmn Tp -> Tmn",
-    "ormqr": "Tqs Tp Tmn -> Tmn",
-    "syevd": "Tnn -> Tnn Rn I",
-    "sytrd": "Tnn -> Tnn Rn Rd Td I",
-    "ungqr": "Tmn Tp -> Tmn",
-    "unmqr": "Tqs Tp Tmn -> Tmn",
+# After a stroke those of complex numbers, where they are others.
+_BY_SIGNATURE = {
+    "Tnn -> Tnn Tnn Tn Tn I I | Tnn -> Tnn Tnn Tn I I": "gees",
+    "Tnn -> Tn Tn Cnn Cnn I | Tnn -> Tn Cnn Cnn I": "geev",
+    "Tnn -> Tnn Td I": "gehrd",
+    "Tmn In -> Tmn In Tk": "geqp3",
+    "Tmn -> Tmn Tk": "geqrf",
+    "Tmn -> Tmn Rk Tmu Tvn I": "gesdd gesvd",
+    "Tmn -> Tmn Ik I": "getrf",
+    "Tn Tn Tn Tnr -> Tn Tn Tn Tnr I": "gtsv",
+    "Tnn -> Tnn Rn I": "heevd syevd",
+    "Tnn -> Tnn Rn Rd Td I": "hetrd sytrd",
+    "Tmn Tp -> Tmn": "orgqr ungqr",
+    "Tqs Tp Tmn -> Tmn": "ormqr unmqr",
 }
-_COMPLEX_SIGNATURES = {"gees": "Tnn -> Tnn Tnn Tn I I", "geev": "Tnn -> Tn Cnn Cnn I"}
+_SIGNATURES = {name: text for text, names in _BY_SIGNATURE.items() for name in names.split()}
 
 
 def lapack_routine(target: str) -> tuple[str, str] | None:
@@ -66,12 +62,7 @@ def letters(options: dict[str, Any] | None, *names: str) -> str:
 
 
 def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
-    """The layouts of operands and results that a routine takes; None where it is not known.
-
-    Args:
-        target: the call's.
-        operands: the operands' shapes, with any number of dimensions in front.
-    """
+    """The layouts of a routine's operands and results; None where it is not known."""
     signature = _signature(target)
     if signature is None or not operands or not isinstance(operands[0], Shape):
         return None
@@ -84,12 +75,11 @@ def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
 
 
 def _signature(target: str) -> tuple[list[str], list[str]] | None:
-    routine = lapack_routine(target)
-    if routine is None or routine[1] not in _SIGNATURES:
+    letter, name = lapack_routine(target) or ("", "")
+    if name not in _SIGNATURES:
         return None
-    kind, name = routine
-    text = (_COMPLEX_SIGNATURES if kind in "cz" else {}).get(name, _SIGNATURES[name])
-    operands, results = text.split("->")
+    of_real, _, of_complex = _SIGNATURES[name].partition("|")
+    operands, results = ((letter in "cz" and of_complex) or of_real).split("->")
     return operands.split(), results.split()
 
 
@@ -135,14 +125,13 @@ class LapackCall(CustomCall):
         assert routine is not None
         function = ROUTINES.get(routine[1])
         if function is None:
-            raise explain(
-                TransformError,
-                self.builder_name,
-                f"LAPACK's routine {routine[1]} has no meaning in NumPy",
-                [f"target_name = {target_name!r}"],
+            problem = f"LAPACK's routine {routine[1]} has no meaning in NumPy"
+            advice = (
                 "Run it by XLA (mx.jit), or say what it computes: "
-                "minixla_ops.register_custom_call(target_name, function).",
+                "minixla_ops.register_custom_call(target_name, function)."
             )
+            shown = [f"target_name = {target_name!r}"]
+            raise explain(TransformError, self.builder_name, problem, shown, advice)
         given = _words(self.options)
         try:
             inspect.signature(function).bind(*args, **given)

@@ -53,13 +53,12 @@ class _Start(_OnChannel, Transfer):
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host and not self.is_host_transfer:
-            raise explain(
-                TransformError,
-                self.builder_name,
-                "JAX runs one program on all devices, and it has nobody to meet on a channel",
-                advice="Run the programs of all processes together with mx.simulate; between the "
-                "devices of one program use collective_permute, or mx.ppermute.",
+            problem = "JAX runs one program on all devices, and it has nobody to meet on a channel"
+            advice = (
+                "Run the programs of all processes together with mx.simulate; between the devices "
+                "of one program use collective_permute, or mx.ppermute."
             )
+            raise explain(TransformError, self.builder_name, problem, advice=advice)
         data, token = self.emit_transfer(emit, operands, shapes)
         # Nobody reads the number of the request.
         request = emit.constant(Literal.splat(0, _REQUEST))
@@ -94,29 +93,21 @@ class Send(_Start, Outgoing):
         return operand, np.asarray(request, np.uint32), None
 
     def send_member(self, operands):
-        done = SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
-        return done if len(operands) > 1 else None
+        return SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
 
-    def batched_result(self, operands, dimensions, token):
+    def batched_result(self, data, dimensions, token):
         # All members are sent: what ends the transfer finds request 0, that of nobody.
-        if token is None:
-            token = operands[1] if len(operands) > 1 else ops.create_token()
-        return ops.tuple([operands[0], zeros(_REQUEST), token]), (dimensions[0], None, None)
+        token = ops.create_token() if token is None else token
+        return ops.tuple([*data, zeros(_REQUEST), token]), (dimensions[0], None, None)
 
 
 class _Done(_OnChannel):
-    """Base class of the two that end a transfer.
-
-    Declarations:
-        given: the members of the context that it gives.
-
-    Checks:
-        (C1) the operand is the context of the one that started it.
-    """
+    """Base class of the two that end a transfer."""
 
     stablehlo_name = "get_tuple_element"
     operands = ("context",)
     has_side_effect = True
+    #: The members of the context that it gives.
     given: ClassVar[Sequence[int]]
 
     def shape(self, context):
