@@ -101,8 +101,7 @@ class LapackCall(CustomCall):
         "JAX's derivative"
     )
 
-    def shape(self, *args: AnyShape) -> Any:
-        """The declared shapes, once they fit the routine."""
+    def shape(self, *args):
         name, shapes = self.target_name, self.shapes
         signature, routine = _signature(name), lapack_routine(name)
         assert signature is not None, "importers make calls of known routines only"
@@ -116,8 +115,8 @@ class LapackCall(CustomCall):
             self.refuse("L1", problem, advice)
         return shapes
 
-    def reference(self, *args: Any) -> tuple[Any, ...]:
-        """The routine in NumPy, in double, rounded once; zeros for what LAPACK leaves undefined."""
+    def reference(self, *args):
+        # In double, rounded once; zeros for what LAPACK leaves undefined.
         target_name = self.target_name
         if is_registered(target_name):
             return super().reference(*args)
@@ -132,7 +131,10 @@ class LapackCall(CustomCall):
             )
             shown = [f"target_name = {target_name!r}"]
             raise explain(TransformError, self.builder_name, problem, shown, advice)
-        given = _words(self.options)
+        given = {
+            name: value if isinstance(value, bool) else letters(dict(self.options), name)
+            for name, value in self.options
+        }
         try:
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)
@@ -143,12 +145,17 @@ class LapackCall(CustomCall):
             raise explain(TransformError, self.builder_name, problem, shown, advice) from None
         with np.errstate(all="ignore"):
             found = function(*map(_in_double, args), **given)
-        precision = args[0].real.dtype
-        pairs = zip(found, self.array_shapes(self.shapes), strict=True)
-        return tuple([_rounded(each, shape, precision) for each, shape in pairs])
+        # With parts as wide as the operands', which may be in double.
+        parts = args[0].real.dtype
+        dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
+        results = []
+        for array, shape in zip(found, self.array_shapes(self.shapes), strict=True):
+            whole = np.zeros(shape.dimensions) if array is None else np.asarray(array)
+            results.append(whole.astype(dtypes[shape.dtype.kind]))
+        return tuple(results)
 
-    def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
-        """How a stack may be split over devices."""
+    def hints(self, shapes, results):
+        # How a stack may be split over devices.
         signature = _signature(self.target_name)
         if signature is None or self.target_name in PORTABLE:
             return ""
@@ -156,8 +163,7 @@ class LapackCall(CustomCall):
         batch = arrays[0].rank - len(signature[0][0]) + 1
         return sharding_hints(batch, arrays, [each for each in results if isinstance(each, Shape)])
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[Any, Any]:
-        """One call for all members: routines take stacks of matrices."""
+    def batch(self, operands, dimensions):
         fronts, size = to_front(operands, dimensions)
         wider: dict[str, Any] = {
             name: [(*[at + 1 for at in order], 0) for order in orders]
@@ -170,11 +176,7 @@ class LapackCall(CustomCall):
 
 
 def _check_letters(function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """That options are among the letters that a routine declares to know.
-
-    Raises:
-        TypeError: one is not.
-    """
+    """Raises TypeError unless options are among the letters that a routine declares to know."""
     for name, declared in get_type_hints(function).items():
         allowed = get_args(declared)
         if get_origin(declared) is Literal and options[name] not in allowed:
@@ -195,9 +197,8 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         if shape.element_type is not kinds[letters_[0]]:
             return False
         own = shape.dimensions[shape.rank - rank :]
-        if any(
-            sizes.setdefault(n, size) != size for n, size in zip(letters_[1:], own, strict=True)
-        ):
+        pairs = zip(letters_[1:], own, strict=True)
+        if any(sizes.setdefault(name, size) != size for name, size in pairs):
             return False
         batches.add(shape.dimensions[: shape.rank - rank])
     m, n = sizes.get("m", 0), sizes.get("n", 0)
@@ -211,24 +212,5 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
 
 
 def _in_double(array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind in "iu":
-        return array
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _words(attributes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Options as Python's: letters for their codes."""
-    return {
-        name: value if isinstance(value, bool) else letters(dict(attributes), name)
-        for name, value in attributes
-    }
-
-
-def _rounded(array: Any, shape: Shape, precision: np.dtype) -> np.ndarray:
-    """A result in its type, with parts as wide as the operands' (which may be in double)."""
-    dtype = shape.dtype if shape.dtype.kind == "i" else precision
-    if shape.dtype.kind == "c":
-        dtype = np.result_type(precision, np.complex64)
-    if array is None:
-        return np.zeros(shape.dimensions, dtype)
-    return np.asarray(array).astype(dtype)
+    is_integer = array.dtype.kind == "i"
+    return array if is_integer else array.astype(np.result_type(array, np.float64))
