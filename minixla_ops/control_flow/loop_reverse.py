@@ -84,11 +84,12 @@ def _while_vjp_graphs(
     body: Graph, condition: Graph, given: Flags, trips: Trips | None
 ) -> ReverseGraphs:
     once = [False] * len(given) if trips is None else written_once(body, trips)
-    step = _Step(body, given, once)
     has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
-    if trips is not None and (has_side_effect or trips.count * step.varying_bytes <= _KEPT_BYTES):
-        loop = scan.Scan(body, len(given), trips.count)
-        return _with_residuals_kept(loop, step, body.input_shapes)
+    if trips is not None:
+        step, loop = _Step(body, given, once), scan.Scan(body, len(given), trips.count)
+        varying = parted(step.fixed, step.residuals)[1]
+        if has_side_effect or trips.count * _bytes([v.shape for v in varying]) <= _KEPT_BYTES:
+            return _with_residuals_kept(loop, step, body.input_shapes)
     if has_side_effect:
         problem = "the reverse derivative would repeat the loop's side effects"
         shown = ["the number of its iterations is not known while tracing"]
@@ -151,11 +152,6 @@ class _Step:
         self.fixed = [id(value) in known for value in self.residuals]
         outputs = list(compress(self.residuals, self.fixed))
         self.fixed_part = Graph(inputs, hoisted, outputs, forward.name).pruned()
-
-    @property
-    def varying_bytes(self) -> int:
-        """The size of the residuals of one iteration."""
-        return _bytes([value.shape for value in parted(self.fixed, self.residuals)[1]])
 
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the active inputs from those of the active outputs."""
