@@ -200,10 +200,8 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
 
     def shadow(value: Any) -> Any:
         sizes = array_shape(value).dimensions
-        rest = sizes[len(batch) :]
-        flat = in_sizes((size, *rest), value)
-        member = ops.dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
-        kept = [0, *range(len(batch), len(sizes))]
+        member = element(in_sizes((size, *sizes[len(batch) :]), value), first)
+        kept = range(len(batch), len(sizes))
         return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
 
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
@@ -229,10 +227,7 @@ def with_element(stack: Any, value: Any, index: Any) -> Any:
 
 
 def repeat(
-    count: Any,
-    body: Callable[[Any, list[Any], list[Any]], Sequence[Any]],
-    carried: Sequence[Any],
-    constants: Sequence[Any] = (),
+    count: Any, body: Callable[..., Any], carried: Sequence[Any], constants: Sequence[Any] = ()
 ) -> list[Any]:
     """What `body` makes of `carried` in `count` steps.
 
@@ -243,15 +238,13 @@ def repeat(
         return list(carried)
     stop = 2 + len(carried)
 
-    def condition(index: Any, limit: Any, *_: Any) -> Any:
-        return ops.lt(index, limit)
-
     def step(*values: Any) -> list[Any]:
         given, fixed = list(values[2:stop]), list(values[stop:])
         return [values[0] + np.int32(1), values[1], *body(values[0], given, fixed), *fixed]
 
     limit = np.int32(count) if isinstance(count, int) else count
-    return list(while_(condition, step, [np.int32(0), limit, *carried, *constants])[2:stop])
+    init = [np.int32(0), limit, *carried, *constants]
+    return list(while_(lambda index, limit, *_: ops.lt(index, limit), step, init)[2:stop])
 
 
 def while_(
