@@ -298,7 +298,7 @@ def _outfeed(
     if isinstance(operand, (list, tuple)):
         operand = TupleValue(operand)
     shape = shape_of(operand)
-    leaves = tuple_leaves(operand) if isinstance(shape, TupleShape) else [operand]
+    leaves = tuple_leaves(operand)
     operation = Outfeed(shape if shape_with_layout is None else shape_with_layout, outfeed_config)
     result = operation(*leaves, *optional(token))
     return None if token is None else result

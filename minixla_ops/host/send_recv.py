@@ -111,12 +111,8 @@ class _Done(_OnChannel):
     given: ClassVar[Sequence[int]]
 
     def shape(self, context):
-        elements = context.elements if isinstance(context, TupleShape) else ()
-        if (
-            len(elements) != 3
-            or elements[1:] != (_REQUEST, TOKEN)
-            or not isinstance(elements[0], Shape)
-        ):
+        elements: Any = context.elements if isinstance(context, TupleShape) else ()
+        if elements[1:] != (_REQUEST, TOKEN) or not isinstance(elements[0], Shape):
             problem = "the operand is not the context of a transfer"
             self.refuse("C1", problem, "Give what Send or Recv gave.")
         return as_results([elements[index] for index in self.given])
@@ -309,8 +305,7 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
 
 def _refusal(name: str, start: str) -> TransformError:
     advice = (
-        f"The context that it takes belongs to {start}, which waits as well: XLA splits that call "
-        f"in two. Call ops.{start}."
+        f"Call ops.{start}, to which its context belongs and which waits: XLA splits it in two."
     )
     return explain(TransformError, name, "it is not built by itself", advice=advice)
 
