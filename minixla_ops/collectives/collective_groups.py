@@ -1,8 +1,8 @@
-"""Collectives: who takes part, in the four ways in which XLA reads replica groups and channels."""
+"""Collectives: who takes part, in the four ways in which XLA reads groups; who a process is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
@@ -15,12 +15,14 @@ from minixla.core.attributes import (
     Integer,
     Integers,
     Literal,
+    ShapeAttribute,
     attribute,
     written_fields,
 )
 from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.builders import builder
 from minixla.core.errors import TransformError, explain
-from minixla.core.operation import Operation
+from minixla.core.operation import Operation, register
 from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.casting import emit_widened
@@ -177,11 +179,7 @@ class Collective(Operation):
             self.refuse_attribute("G3", problem, "Give a channel_id that is positive.")
 
     def group_size(self) -> int:
-        """The size of every group, where the program alone says it.
-
-        Raises:
-            TransformError: it does not.
-        """
+        """The size of every group; TransformError where the program alone does not say it."""
         sizes = {len(group) for group in self.replica_groups}
         if self.count is not None:
             return self.count
@@ -234,11 +232,7 @@ class Collective(Operation):
         self.refuse_attribute("G4", problem, advice)
 
     def exchange(
-        self,
-        value: Any,
-        members: Sequence[ProcessId],
-        combine: Callable[[list[Any]], Any] = list,
-        **attributes: Any,
+        self, value: Any, members: Sequence[ProcessId], combine: Any = list, **attributes: Any
     ) -> Any:
         """What `combine` makes of the members' values, in their order.
 
@@ -295,3 +289,54 @@ def scaled(operand: Shape, dimension: int, factor: int, divisor: int = 1) -> Sha
     sizes = list(operand.dimensions)
     sizes[dimension] = sizes[dimension] * factor // divisor
     return Shape(operand.element_type, sizes, operand.dynamic)
+
+
+# Who a process is.
+
+_SCALAR = Shape("u32")
+
+
+@register
+class ReplicaId(Operation):
+    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId."""
+
+    stablehlo_name = "replica_id"
+    zero_derivative = "it has no operands"
+
+    def shape(self):
+        return _SCALAR
+
+    def reference(self):
+        return np.asarray(current_process().replica, np.uint32)
+
+
+@register
+class PartitionID(Operation):
+    """The partition that runs this program, u32[] in [0, number of partitions). XLA: PartitionId.
+
+    Args:
+        shape: the result's shape.
+
+    Returns:
+        A u32 scalar.
+
+    Checks:
+        (C1) the shape is u32[].
+    """
+
+    hlo_name = "partition-id"
+    stablehlo_name = builder_name = "partition_id"
+    output_shape: Any = attribute(ShapeAttribute(), default=_SCALAR, stablehlo=None, hlo=None)
+    zero_derivative = "it has no operands"
+
+    def shape(self):
+        if self.output_shape is not _SCALAR:
+            self.refuse_attribute("C1", "the shape is not u32[]", "Convert the result.")
+        return _SCALAR
+
+    def reference(self):
+        return np.asarray(current_process().partition, np.uint32)
+
+
+replica_id = builder(ReplicaId)
+partition_id = builder(PartitionID, output_shape="shape")

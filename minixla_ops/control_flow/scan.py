@@ -15,7 +15,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
-from minixla_ops.programs.compositions import Composed, program_of
+from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import (
@@ -168,7 +168,7 @@ class Scan(RunsPrograms, Composed):
     def linearize(self, operands, active):
         if not self.scan_dimension:
             return loop_reverse.linearize_scan(self, operands, active)
-        moved = program_of(self, tuple(map(shape_of, operands)))
+        moved = composed_program(self, tuple(map(shape_of, operands)))
         return call_vjp_graphs(vjp_graphs(moved, tuple(active)), operands)
 
     def batch_of(self, size, operands, dimensions):
