@@ -250,6 +250,16 @@ def test_the_first_value_of_a_stack_has_its_derivative():
     np.testing.assert_array_equal(mx.grad(total(function))(X), [0, 0, 1])
 
 
+def test_a_value_of_dynamic_size_of_which_nothing_is_kept():
+    def function(x):
+        y = ops.set_dimension_size(x, np.int32(2), 0)
+        body = lambda i, y: [i + ONE, y + y]  # noqa: E731
+        return ops.while_(lambda i, y: ops.lt(i, np.int32(3)), body, [ZERO, y])[1]
+
+    slope = mx.reference(mx.grad(total(function)))(np.ones(3))
+    np.testing.assert_array_equal(slope, [8, 8, 0])
+
+
 def test_transposition_of_loops_in_jvp_rules():
     def loop(x):
         return chain(hidden, np.int32(2), W, x)[0]
