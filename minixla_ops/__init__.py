@@ -1,5 +1,6 @@
 """XLA's operation set, and functions of chlo: builders, named as there, in snake_case."""
 
+from minixla_ops.collectives.collective_groups import partition_id, replica_id
 from minixla_ops.collectives.collective_joins import all_gather, all_to_all
 from minixla_ops.collectives.collective_passing import collective_broadcast, collective_permute
 from minixla_ops.collectives.collective_reductions import (
@@ -7,7 +8,6 @@ from minixla_ops.collectives.collective_reductions import (
     cross_replica_sum,
     reduce_scatter,
 )
-from minixla_ops.collectives.process_ids import partition_id, replica_id
 from minixla_ops.collectives.ragged_all_to_all import ragged_all_to_all
 from minixla_ops.control_flow.conditional import conditional
 from minixla_ops.control_flow.loops import while_

@@ -37,6 +37,8 @@ class Maker(NamedTuple):
 #: What stands for a maker where constants of the program hold what is looked for: it is meant.
 CONSTANT: Any = object()
 
+_ITERATION = "in iteration {} of the loop"
+
 
 def maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
     """The Maker in a program that an operation runs, or CONSTANT.
@@ -137,7 +139,7 @@ class _Search:
         """The maker in an iteration of a While."""
         values, number = list(operands), 0
         while self.program(op.condition, values, "")[1][0]:
-            found, values = self.program(op.body, values, f"in iteration {number} of the loop")
+            found, values = self.program(op.body, values, _ITERATION.format(number))
             if found is not None:
                 return found
             number += 1
@@ -158,7 +160,8 @@ class _Search:
         carried = list(operands[count:])
         for number in reversed(range(op.length)) if op.is_reverse else range(op.length):
             rows = [np.take(each, number, op.scan_dimension) for each in operands[:count]]
-            where = f"in step {number} of the scan"
+            # Without inputs it is a loop that is differentiated, or as good as one.
+            where = f"in step {number} of the scan" if count else _ITERATION.format(number)
             found, outputs = self.program(op.to_apply, [*rows, *carried], where)
             if found is not None:
                 return found

@@ -1,9 +1,10 @@
-"""Collectives: who takes part, in the four ways in which XLA reads replica groups and channels."""
+"""Collectives: who takes part, in the four ways in which XLA reads groups; who a process is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +15,18 @@ from minixla.core.attributes import (
     Integer,
     Integers,
     Literal,
+    ShapeAttribute,
     attribute,
     written_fields,
 )
 from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.builders import builder
 from minixla.core.errors import TransformError, explain
-from minixla.core.operation import Operation
+from minixla.core.operation import Operation, register
 from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.shapes import Shape
 from minixla_ops.vocabulary.casting import emit_widened
+from minixla_ops.vocabulary.shorthand import as_results
 
 Groups = Sequence[Sequence[int]]
 
@@ -58,18 +62,13 @@ class Channel(Integer):
         """The number as a Python int, or None."""
         return super().canonical(value) or None
 
-    def stablehlo(self, value: int) -> str:
-        """See `channel_text`."""
-        return channel_text(value)
+    def stablehlo(self, value: int, type: int = 1) -> str:
+        """A channel handle in MLIR's notation; type 1 is from device to device."""
+        return f"#stablehlo.channel_handle<handle = {value}, type = {type}>"
 
     def read(self, written: str) -> int:
         """The number in a channel's handle."""
         return written_fields(written)["handle"]
-
-
-def channel_text(channel_id: int, type: int = 1) -> str:
-    """A channel handle in MLIR's notation; type 1 is from device to device."""
-    return f"#stablehlo.channel_handle<handle = {channel_id}, type = {type}>"
 
 
 class _Unit(Boolean):
@@ -132,6 +131,8 @@ class Collective(Operation):
     covers: ClassVar[bool] = True
     #: The attribute that says how many members a group has.
     counted_by: ClassVar[str] = ""
+    #: The attributes that are dimensions of the operand.
+    along: ClassVar[tuple[str, ...]] = ()
 
     @property
     def mode(self) -> str:
@@ -178,11 +179,7 @@ class Collective(Operation):
             self.refuse_attribute("G3", problem, "Give a channel_id that is positive.")
 
     def group_size(self) -> int:
-        """The size of every group, where the program alone says it.
-
-        Raises:
-            TransformError: it does not.
-        """
+        """The size of every group; TransformError where the program alone does not say it."""
         sizes = {len(group) for group in self.replica_groups}
         if self.count is not None:
             return self.count
@@ -199,29 +196,26 @@ class Collective(Operation):
         Raises:
             AttributeValueError: the groups do not fit the processes (G4) or their count (G2).
         """
-        process, mode = current_process(), self.mode
-        replicas, partitions = process.replica_count, process.partition_count
-        own, count = process.replica, replicas
-        if mode == "cross_partition":
-            own, count = process.partition, partitions
-        elif mode == "flattened_ids":
-            own, count = own * partitions + process.partition, replicas * partitions
-        self._check_processes(count)
-        groups = self.replica_groups or [range(count)]
+        process = current_process()
+        replicas, partitions = range(process.replica_count), range(process.partition_count)
+        # The processes of each number.
+        table: list[list[ProcessId]] = {
+            "cross_replica": [[(each, process.partition)] for each in replicas],
+            "cross_partition": [[(process.replica, each)] for each in partitions],
+            "flattened_ids": [[each] for each in product(replicas, partitions)],
+            "cross_replica_and_partition": [[(i, each) for each in partitions] for i in replicas],
+        }[self.mode]
+        self._check_processes(len(table))
+        groups = self.replica_groups or [range(len(table))]
+        own = next(number for number, each in enumerate(table) if process.id in each)
         group = next((each for each in groups if own in each), ())
-        if mode == "cross_replica":
-            found = [(number, process.partition) for number in group]
-        elif mode == "cross_partition":
-            found = [(process.replica, number) for number in group]
-        elif mode == "flattened_ids":
-            found = [divmod(number, partitions) for number in group]
-        else:
-            found = [(number, each) for each in range(partitions) for number in group]
+        rows = zip(*[table[number] for number in group], strict=True)
+        found = tuple([each for row in rows for each in row])
         if self.count not in (None, len(found)):
             problem = f"{self.counted_by} is {self.count}, and the group has {len(found)} members"
             advice = "Without groups it is the number of processes that the call reaches."
             self.refuse_attribute("G2", problem, advice)
-        return tuple(found)
+        return found
 
     def _check_processes(self, count: int) -> None:
         named = {number for group in self.replica_groups for number in group}
@@ -238,11 +232,7 @@ class Collective(Operation):
         self.refuse_attribute("G4", problem, advice)
 
     def exchange(
-        self,
-        value: Any,
-        members: Sequence[ProcessId],
-        combine: Callable[[list[Any]], Any] = list,
-        **attributes: Any,
+        self, value: Any, members: Sequence[ProcessId], combine: Any = list, **attributes: Any
     ) -> Any:
         """What `combine` makes of the members' values, in their order.
 
@@ -284,6 +274,11 @@ class Collective(Operation):
         # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
         return emit_widened(emit, write, operands, shapes, results)
 
+    def batch(self, operands, dimensions):
+        own = {name: self.values[name] for name in self.along}
+        moved = {name: each + (dimensions[0] <= each) for name, each in own.items()}
+        return self(*operands, **moved), as_results(dimensions)
+
     def hlo_attributes(self, shapes):
         texts = super().hlo_attributes(shapes)
         return {**{name: texts[name] for name in _FIRST if name in texts}, **texts}
@@ -294,3 +289,54 @@ def scaled(operand: Shape, dimension: int, factor: int, divisor: int = 1) -> Sha
     sizes = list(operand.dimensions)
     sizes[dimension] = sizes[dimension] * factor // divisor
     return Shape(operand.element_type, sizes, operand.dynamic)
+
+
+# Who a process is.
+
+_SCALAR = Shape("u32")
+
+
+@register
+class ReplicaId(Operation):
+    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId."""
+
+    stablehlo_name = "replica_id"
+    zero_derivative = "it has no operands"
+
+    def shape(self):
+        return _SCALAR
+
+    def reference(self):
+        return np.asarray(current_process().replica, np.uint32)
+
+
+@register
+class PartitionID(Operation):
+    """The partition that runs this program, u32[] in [0, number of partitions). XLA: PartitionId.
+
+    Args:
+        shape: the result's shape.
+
+    Returns:
+        A u32 scalar.
+
+    Checks:
+        (C1) the shape is u32[].
+    """
+
+    hlo_name = "partition-id"
+    stablehlo_name = builder_name = "partition_id"
+    output_shape: Any = attribute(ShapeAttribute(), default=_SCALAR, stablehlo=None, hlo=None)
+    zero_derivative = "it has no operands"
+
+    def shape(self):
+        if self.output_shape is not _SCALAR:
+            self.refuse_attribute("C1", "the shape is not u32[]", "Convert the result.")
+        return _SCALAR
+
+    def reference(self):
+        return np.asarray(current_process().partition, np.uint32)
+
+
+replica_id = builder(ReplicaId)
+partition_id = builder(PartitionID, output_shape="shape")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,34 +11,11 @@ from minixla.core.attributes import Dimension, Integer, attribute
 from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.processes import current_process
-from minixla_ops.collectives.collective_groups import (
-    CHANNEL,
-    GLOBAL_IDS,
-    GROUPS,
-    LAYOUT,
-    Collective,
-    scaled,
-)
-
-
-class _Joining(Collective):
-    """Base class: what comes from the members is joined along a dimension.
-
-    Declarations:
-        along: the attributes that are dimensions of the operand.
-    """
-
-    along: ClassVar[tuple[str, ...]]
-    linear_operands = (0,)
-
-    def batch(self, operands, dimensions):
-        (at,) = dimensions
-        own = {name: self.values[name] for name in self.along}
-        return self(*operands, **{name: each + (at <= each) for name, each in own.items()}), at
+from minixla_ops.collectives import collective_groups
 
 
 @register
-class AllGather(_Joining):
+class AllGather(collective_groups.Collective):
     """The operands of a group joined along a dimension, in its order. XLA: AllGather.
 
     Args:
@@ -60,10 +36,11 @@ class AllGather(_Joining):
     stablehlo_name = "all_gather"
     all_gather_dimension: int = attribute(Dimension(), stablehlo="all_gather_dim", hlo="dimensions")
     shard_count: int = attribute(Integer(minimum=1), stablehlo=None, hlo=None)
-    replica_groups = GROUPS
-    channel_id = CHANNEL
-    layout = LAYOUT
-    use_global_device_ids = GLOBAL_IDS
+    replica_groups = collective_groups.GROUPS
+    channel_id = collective_groups.CHANNEL
+    layout = collective_groups.LAYOUT
+    use_global_device_ids = collective_groups.GLOBAL_IDS
+    linear_operands = (0,)
     along = ("all_gather_dimension",)
     counted_by = "shard_count"
 
@@ -71,7 +48,7 @@ class AllGather(_Joining):
         (operand,) = self.array_shapes([operand])
         dimension = self.check_dimension("all_gather_dimension", operand)
         self.check_groups()
-        return scaled(operand, dimension, self.shard_count)
+        return collective_groups.scaled(operand, dimension, self.shard_count)
 
     def reference(self, operand):
         dimension = self.all_gather_dimension
@@ -84,7 +61,7 @@ class AllGather(_Joining):
 
 
 @register
-class AllToAll(_Joining):
+class AllToAll(collective_groups.Collective):
     """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll.
 
     Args:
@@ -108,9 +85,10 @@ class AllToAll(_Joining):
     split_dimension: int = attribute(Integer(), hlo=None)
     concat_dimension: int = attribute(Integer(), hlo=None)
     split_count: int = attribute(Integer(minimum=1), hlo=None)
-    replica_groups = GROUPS
-    layout = LAYOUT
-    channel_id = CHANNEL
+    replica_groups = collective_groups.GROUPS
+    layout = collective_groups.LAYOUT
+    channel_id = collective_groups.CHANNEL
+    linear_operands = (0,)
     along = ("split_dimension", "concat_dimension")
     counted_by = "split_count"
 
@@ -119,7 +97,7 @@ class AllToAll(_Joining):
         split, concat = [self.check_dimension(name, operand) for name in self.along]
         part = self.block(operand, split, "C2")
         self.check_groups()
-        return scaled(part, concat, self.split_count)
+        return collective_groups.scaled(part, concat, self.split_count)
 
     def reference(self, operand):
         members, split, concat = self.members(), self.split_dimension, self.concat_dimension

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -12,34 +13,19 @@ from minixla.core.builders import builder
 from minixla.core.operation import register
 from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
-from minixla_ops.collectives.collective_groups import (
-    CHANNEL,
-    GROUPS,
-    Collective,
-    Groups,
-    ProcessLists,
-)
+from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective, ProcessLists
 from minixla_ops.programs.compositions import Composed
 from minixla_ops.vocabulary.shorthand import add_cotangents, splat
 
 
-class _Passing(Collective):
-    """Base class: operands move as they are, and who receives none gets zeros."""
-
-    linear_operands = (0,)
-    covers = False
-
-    def batch(self, operands, dimensions):
-        return self(*operands), dimensions[0]
-
-
 def _nothing(operand: np.ndarray) -> np.ndarray:
+    """What a process gets to which nobody sends."""
     # Where zero has no representation, it is converted: not all bits are zero.
     return np.broadcast_to(np.zeros(()).astype(operand.dtype), operand.shape)
 
 
 @register
-class CollectivePermute(_Passing):
+class CollectivePermute(Collective):
     """Sends the operand of each source to its target; others get zeros. XLA: CollectivePermute.
 
     Args:
@@ -59,12 +45,14 @@ class CollectivePermute(_Passing):
     """
 
     stablehlo_name = "collective_permute"
-    source_target_pairs: Groups = attribute(ProcessLists(width=2))
+    linear_operands = (0,)
+    covers = False
+    source_target_pairs: Sequence[Sequence[int]] = attribute(ProcessLists(width=2))
     channel_id = CHANNEL
     inplace: bool = attribute(Boolean(), default=False, stablehlo=None, hlo=None)
 
     @property
-    def replica_groups(self) -> Groups:  # type: ignore[override]  # follows from the pairs
+    def replica_groups(self) -> Sequence[Sequence[int]]:  # type: ignore[override]  # follows from the pairs
         """One group of all that send or receive, which meet."""
         named = {number for pair in self.source_target_pairs for number in pair}
         return (sorted(named),) if named else ()
@@ -102,7 +90,7 @@ class CollectivePermute(_Passing):
 
 
 @register
-class CollectiveBroadcast(_Passing, Composed):
+class CollectiveBroadcast(Collective, Composed):
     """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast.
 
     A process in no group gets zeros. XLA:CPU lacks the operation: there the first of each group
@@ -120,6 +108,8 @@ class CollectiveBroadcast(_Passing, Composed):
     """
 
     stablehlo_name = "collective_broadcast"
+    linear_operands = (0,)
+    covers = False
     replica_groups = GROUPS
     channel_id = CHANNEL
 

@@ -12,7 +12,6 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import named_like
-from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph
 from minixla.core.linear import not_linear, spread
 from minixla.core.operation import register
@@ -20,14 +19,7 @@ from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla.core.tuples import TupleValue
-from minixla_ops.collectives.collective_groups import (
-    CHANNEL,
-    GLOBAL_IDS,
-    GROUPS,
-    LAYOUT,
-    Collective,
-    Groups,
-)
+from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
 from minixla_ops.programs.compositions import Composed
@@ -40,7 +32,7 @@ from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 Computation = Graph | Callable[..., Any]
 
 
-class _Reducing(Collective, Composed):
+class _Reducing(collective_groups.Collective, Composed):
     """Base class: combines the operands of a group, element by element and in its order.
 
     Derivatives: a sum is linear. The tangent of a maximum or minimum is the mean of the tangents
@@ -58,17 +50,17 @@ class _Reducing(Collective, Composed):
 
     # Where every member has the whole; ReduceScatter has other rules.
 
-    def spread(self, result: Any) -> Any:
+    def spread(self, value: Any) -> Any:
         """A result as every member has it of what it has of the operand."""
-        return result
+        return value
 
     def own_part(self, whole: Any, size: int) -> Any:
         """What this member has of the combination of all."""
         return whole
 
-    def sum_transpose(self, cotangent: Any) -> Any:
-        """An operand's cotangent where the computation is a sum."""
-        return self.summed(cotangent)
+    def pulled(self, value: Any) -> Any:
+        """An operand's cotangent, of a result's where the computation is a sum."""
+        return self.summed(value)
 
     def summed(self, operand: Any) -> Any:
         """The operation on one operand with a sum."""
@@ -95,8 +87,8 @@ class _Reducing(Collective, Composed):
         def combined(columns: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
             return [fold_left(combine, column) for column in zip(*columns, strict=True)]
 
-        how["computation"] = self.computation
-        return self.exchange(operands, self.members(), combined, **how)
+        members = self.members()
+        return self.exchange(operands, members, combined, computation=self.computation, **how)
 
     def composition(self, *operands):
         size = self.group_size()
@@ -110,16 +102,12 @@ class _Reducing(Collective, Composed):
             results.append(self.own_part(whole, size))
         return tuple(results)
 
-    def is_native(self, kind: ElementType) -> bool:
-        """Whether XLA's backends know the computation as a reduction."""
-        if kind.bits == 2:
-            return False
-        known = ("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min")
-        return monoid_of(self.computation) in known
-
     def stablehlo(self, emit, operands, shapes, results):
-        is_native = not emit.platform or self.is_native(shapes[0].element_type)
-        rule = Collective if is_native else Composed
+        # What XLA's backends know as a reduction.
+        kind = shapes[0].element_type
+        known = ("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min")
+        is_native = kind.bits != 2 and monoid_of(self.computation) in known
+        rule = collective_groups.Collective if is_native or not emit.platform else Composed
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def is_linear_in(self, variables):
@@ -146,10 +134,8 @@ class _Reducing(Collective, Composed):
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
             raise not_linear(self, f"{self.computation.name}: it is linear only where it sums")
-        return [
-            self.sum_transpose(each) if wanted and each is not None else None
-            for each, wanted in zip(as_tuple(cotangents), linear, strict=True)
-        ]
+        pairs = zip(as_tuple(cotangents), linear, strict=True)
+        return [self.pulled(each) if flag and each is not None else None for each, flag in pairs]
 
 
 @register
@@ -176,10 +162,10 @@ class AllReduce(_Reducing):
 
     spec_names = ("AllReduce", "CrossReplicaSum")
     stablehlo_name = "all_reduce"
-    replica_groups = GROUPS
-    channel_id = CHANNEL
-    shape_with_layout = LAYOUT
-    use_global_device_ids = GLOBAL_IDS
+    replica_groups = collective_groups.GROUPS
+    channel_id = collective_groups.CHANNEL
+    shape_with_layout = collective_groups.LAYOUT
+    use_global_device_ids = collective_groups.GLOBAL_IDS
 
     def shape(self, *operands):
         shapes = self.check_operands(operands)
@@ -188,9 +174,6 @@ class AllReduce(_Reducing):
 
     def reference(self, *operands):
         return as_results(self.total(operands))
-
-    def batch(self, operands, dimensions):
-        return self(*operands), as_results(dimensions)
 
 
 @register
@@ -218,10 +201,10 @@ class ReduceScatter(_Reducing):
     stablehlo_name = "reduce_scatter"
     scatter_dimension: int = attribute(Dimension(), hlo="dimensions")
     shard_count: int = attribute(Integer(minimum=1), stablehlo=None, hlo=None)
-    replica_groups = GROUPS
-    channel_id = CHANNEL
-    layout = LAYOUT
-    use_global_device_ids = GLOBAL_IDS
+    replica_groups = collective_groups.GROUPS
+    channel_id = collective_groups.CHANNEL
+    layout = collective_groups.LAYOUT
+    use_global_device_ids = collective_groups.GLOBAL_IDS
     counted_by = "shard_count"
 
     def shape(self, *operands):
@@ -243,8 +226,10 @@ class ReduceScatter(_Reducing):
         write = super().stablehlo
         return [write(emit, *([each] for each in row))[0] for row in rows]
 
-    def spread(self, result):
-        return ops.all_gather(result, self.scatter_dimension, self.shard_count, **self.groups)
+    def spread(self, value):
+        return ops.all_gather(value, self.scatter_dimension, self.shard_count, **self.groups)
+
+    pulled = spread
 
     def own_part(self, whole, size):
         # Of the counts that all bring, member i keeps i.
@@ -257,9 +242,6 @@ class ReduceScatter(_Reducing):
         starts[self.scatter_dimension] = ops.reshape(own, ()) * block
         return ops.dynamic_slice(whole, starts, sizes)
 
-    def sum_transpose(self, cotangent):
-        return self.spread(cotangent)
-
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
         moved = [move_batch(o, at, 0, size) for o, at in zip(operands, dimensions, strict=True)]
@@ -267,7 +249,7 @@ class ReduceScatter(_Reducing):
         return results, as_results([0] * len(moved))
 
 
-def _computation(operation: type[Collective], computation: Computation, operand: Any) -> Graph:
+def _computation(operation: type[_Reducing], computation: Computation, operand: Any) -> Graph:
     subject = operation.builder_name
     (shape,) = operation.array_shapes([shape_of(operand, subject)])
     scalar = Shape(shape.element_type)
@@ -288,7 +270,7 @@ def _reduced(
 def _all_reduce(
     operand: Any,
     computation: Computation,
-    replica_groups: Groups = (),
+    replica_groups: collective_groups.Groups = (),
     channel_id: int | None = None,
     shape_with_layout: Any = None,
     use_global_device_ids: bool | None = None,
@@ -297,7 +279,7 @@ def _all_reduce(
     return _reduced(AllReduce, operand, computation, *groups)
 
 
-def cross_replica_sum(operand: Any, replica_groups: Groups = ()) -> Any:
+def cross_replica_sum(operand: Any, replica_groups: collective_groups.Groups = ()) -> Any:
     """The sum of the operands of a group of replicas: AllReduce with `add`."""
     return all_reduce(operand, ops.add, replica_groups)
 
@@ -307,7 +289,7 @@ def _reduce_scatter(
     computation: Computation,
     scatter_dimension: int,
     shard_count: int,
-    replica_groups: Groups = (),
+    replica_groups: collective_groups.Groups = (),
     channel_id: int | None = None,
     layout: Any = None,
     use_global_device_ids: bool | None = None,

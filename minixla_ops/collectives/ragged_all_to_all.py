@@ -62,12 +62,8 @@ class RaggedAllToAll(Composed, Collective):
 
     def shape(self, *operands):
         rows, starts, sizes, output, places, counts = self.array_shapes(operands)
-        kinds = rows.element_type, output.element_type
-        if (
-            not rows.rank
-            or kinds[0] is not kinds[1]
-            or rows.dimensions[1:] != output.dimensions[1:]
-        ):
+        is_of_one_type = rows.element_type is output.element_type
+        if not (rows.rank and is_of_one_type and rows.dimensions[1:] == output.dimensions[1:]):
             advice = "Element types and all dimensions but the first must be equal."
             self.refuse("C1", "input and output do not have the same rows", advice)
         indices = starts, sizes, places, counts
@@ -109,17 +105,15 @@ class RaggedAllToAll(Composed, Collective):
         """What a member sends here: rows, their place, and how many this member expects."""
         rows, starts, sizes, _, places, _ = column
         lists = [np.atleast_1d(each) for each in (starts[own], sizes[own], places[own], announced)]
-        for start, size, place, wanted in np.stack(
-            [each.astype(int) for each in lists], 1
-        ).tolist():
+        updates = np.stack([each.astype(int) for each in lists], 1)
+        for start, size, place, wanted in updates.tolist():
             if not 0 <= start <= start + size <= len(rows):
                 _refuse(f"rows {start}:{start + size} of an input of {len(rows)} are sent")
             yield rows[start : start + size], place, wanted
 
     def composition(self, *operands):
         rows, starts, sizes, output, places, _ = operands
-        members = array_shape(starts).dimensions[0]
-        updates = array_shape(starts).size
+        members, updates = array_shape(starts).dimensions[0], array_shape(starts).size
         count, *rest = array_shape(rows).dimensions
         length = array_shape(output).dimensions[0]
         if not count or not length or not updates:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from minixla.core.attributes import Instance, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.derived import ReverseGraphs, batched_graph, entered_graph, vjp_graphs
 from minixla.core.errors import ShapeError, explain
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import EVERY_OPERAND, register
-from minixla.core.shapes import TOKEN, AnyShape, Shape
+from minixla.core.shapes import TOKEN, Shape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow.loops import any_of, choose, shadowed
 from minixla_ops.programs.computations import check_computation
@@ -34,6 +35,7 @@ from minixla_ops.programs.runs_programs import (
     leaves_of,
     moved_batches,
     over_batch,
+    own_inputs,
     program,
     pulled_back,
 )
@@ -142,129 +144,98 @@ class Conditional(RunsPrograms):
 
     def linearize(self, operands, active):
         index, *rest = operands
-        flags = tuple(active[1:])
-        key = ("conditional_vjp", self.branches, flags)
-        plan = self.branches[0].remembered(key, _reverse_plan, self.branches, flags)
-        everything = Conditional(plan.forward)(index, *rest)
-        results = everything[: len(plan.active_outputs)]
-        kept = [*everything[len(results) :], *[rest[number] for number in plan.reread]]
-
-        backward = partial(Conditional(plan.backward), index, *kept)
-        active_inputs = (False, *plan.active_inputs)
-        return results, pullback_by(backward, results, plan.active_outputs, active_inputs)
+        halves = _reverse_halves(self.branches[0], self.branches, tuple(active[1:]))
+        forward, backward, active_outputs, active_inputs, reread = halves
+        everything = forward(index, *rest)
+        results = everything[: len(active_outputs)]
+        kept = [*everything[len(results) :], *[rest[number] for number in reread]]
+        pull = partial(backward, index, *kept)
+        return results, pullback_by(pull, results, active_outputs, (False, *active_inputs))
 
     def batch_of(self, size, operands, dimensions):
-        given = tuple(dimensions[1:])
-        guarded = _guarded(self.branches)
-        every = (0,) * len(self.branches[0].outputs)
-        if guarded is not None and guarded.flags == batched_of(given[1:]):
-            return tuple(guarded.over(size, operands, dimensions)), every
+        branches, given = self.branches, tuple(dimensions[1:])
+        flags, every = batched_of(given), (0,) * len(branches[0].outputs)
+        inner, guarded = branches[0].memo.get(("guards", branches[-1]), (None, None))
+        if inner is not None and guarded == flags[1:]:
+            takes, *values = moved_batches(operands[1:], given, in_front((True, *guarded)), size)
+            whole = over_batch(inner, in_front(guarded), size, every)
+            return _guard(whole, guarded, takes, values), every
         if dimensions[0] is not None:
-            return tuple(_chosen(self.branches, size, operands, dimensions)), every
-        batched = [batched_graph(branch, given, size) for branch in self.branches]
+            values = moved_batches(operands[1:], given, in_front(flags), size)
+            wholes = [over_batch(branch, in_front(flags), size, every) for branch in branches]
+            return tuple(_chosen(branches, wholes, flags, operands[0], values)), every
+        batched = [batched_graph(branch, given, size) for branch in branches]
         places = in_front(_any_of_each([batched_of(each.dimensions) for each in batched]))
-        branches = tuple(over_batch(branch, given, size, places) for branch in self.branches)
-        return Conditional(branches)(*operands), places
+        wholes = tuple([over_batch(branch, given, size, places) for branch in branches])
+        return Conditional(wholes)(*operands), places
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
     return tuple(any(flags) for flags in zip(*columns, strict=True))
 
 
-def own_inputs(branch: Graph) -> tuple[list[int], Graph]:
-    """The numbers of the inputs that a branch reads, and its program with these alone."""
-    return branch.remembered("own_inputs", _own_inputs, branch)
+@remembered
+def _reverse_halves(
+    kept_with: Graph, branches: Sequence[Graph], active: Flags
+) -> tuple[Conditional, Conditional, Flags, Flags, Sequence[int]]:
+    """The two halves of a reverse derivative; active results and operands; which the second reads.
 
-
-def _own_inputs(branch: Graph) -> tuple[list[int], Graph]:
-    # Also by instructions whose results nobody reads: they are printed too.
-    read = {id(value) for step in branch.instructions for value in step.operands}
-    read.update(map(id, branch.outputs))
-    numbers = [index for index, value in enumerate(branch.inputs) if id(value) in read]
-    inputs = [branch.inputs[number] for number in numbers]
-    return numbers, Graph(inputs, branch.instructions, branch.outputs, branch.name)
-
-
-class _ReversePlan(NamedTuple):
-    """The two halves of the reverse derivative, as branches.
-
-    Attributes:
-        forward: from the operands to the results and what is kept of them for the second halves;
-            what one branch keeps may stand where another keeps something else.
-        backward: from that, the operands in `reread`, and a cotangent for each of `active_outputs`
-            to a cotangent for each of `active_inputs`.
-        active_outputs: which results a cotangent is taken for.
-        active_inputs: which operands can have a cotangent that is not zero.
-        reread: the operands that the second halves read.
+    The first gives the results, and in slots what is kept of them: what one branch keeps may stand
+    where another keeps something else. The second reads the slots, these operands and cotangents.
     """
-
-    forward: tuple[Graph, ...]
-    backward: tuple[Graph, ...]
-    active_outputs: Flags
-    active_inputs: Flags
-    reread: tuple[int, ...]
-
-
-def _reverse_plan(branches: tuple[Graph, ...], active: Flags) -> _ReversePlan:
     halves = [vjp_graphs(branch, active) for branch in branches]
     active_outputs = _any_of_each([each.active_outputs for each in halves])
     active_inputs = _any_of_each([each.active_inputs for each in halves])
-    slots: list[AnyShape] = []
-    places = [_places(each.forward, len(active_outputs), slots) for each in halves]
-    reread = tuple(sorted({-1 - place for each in places for place in each if place < 0}))
-    # The second half finds an operand behind the slots.
-    behind = {-1 - number: len(slots) + i for i, number in enumerate(reread)}
-    inputs = branches[0].input_shapes
+    count, inputs = len(active_outputs), branches[0].input_shapes
+    places = [_places(each.forward, count) for each in halves]
+    every = dict.fromkeys([place for each in places for place in each])
+    slots = [place for place in every if isinstance(place, tuple)]
+    reread = sorted([place for place in every if isinstance(place, int)])
     given = compress(branches[0].output_shapes, active_outputs)
-    shapes = [*slots, *[inputs[number] for number in reread], *given]
+    taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *given]
 
-    def keeping(half: ReverseGraphs, places: Sequence[int]) -> Graph:
+    def keeping(half: ReverseGraphs, places: Sequence[Any]) -> Graph:
         """The first half of a branch: its results, and each slot's residual, or zeros."""
-        count = len(active_outputs)
 
         def function(*values: Any) -> list[Any]:
             outputs = evaluate_graph(half.forward, values)
-            kept = dict(zip(places, outputs[count:], strict=True))
-            return outputs[:count] + [instantiate(kept.get(i), s) for i, s in enumerate(slots)]
+            held = dict(zip(places, outputs[count:], strict=True))
+            return outputs[:count] + [instantiate(held.get(slot), slot[0]) for slot in slots]
 
         return program(function, inputs, half.forward.name)
 
-    def pulling(half: ReverseGraphs, places: Sequence[int]) -> Graph:
+    def pulling(half: ReverseGraphs, places: Sequence[Any]) -> Graph:
         """The second half of a branch: a cotangent, or zeros, for each operand with one in any."""
-        start = len(slots) + len(reread)
 
         def function(*values: Any) -> list[Any]:
-            residuals = [values[behind.get(place, place)] for place in places]
-            pulled = pulled_back(half, residuals, spread(active_outputs, values[start:]))
+            held = dict(zip([*slots, *reread], values, strict=False))
+            cotangents = spread(active_outputs, values[len(held) :])
+            pulled = pulled_back(half, [held[place] for place in places], cotangents)
             return instantiated(active_inputs, pulled, inputs)
 
-        return program(function, shapes, half.backward.name)
+        return program(function, taken, half.backward.name)
 
-    forward = tuple(map(keeping, halves, places))
-    backward = tuple(map(pulling, halves, places))
-    return _ReversePlan(forward, backward, active_outputs, active_inputs, reread)
+    forward = Conditional(tuple(map(keeping, halves, places)))
+    backward = Conditional(tuple(map(pulling, halves, places)))
+    return forward, backward, active_outputs, active_inputs, reread
 
 
-def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
-    """Where the residuals of a branch are kept; `slots` grows by the shapes that it lacks.
-
-    Returns:
-        The number of a slot for each; -1 - i for one that is input i itself.
-    """
+def _places(forward: Graph, count: int) -> list[Any]:
+    """Where a branch's residuals are: the number of an input, or a slot: a shape and a number."""
     inputs = {id(value): number for number, value in enumerate(forward.inputs)}
-    free = list(range(len(slots)))
-    places = []
-    for value in forward.outputs[count:]:
-        if id(value) in inputs:
-            places.append(-1 - inputs[id(value)])
-            continue
-        slot = next((each for each in free if slots[each] is value.shape), len(slots))
-        if slot == len(slots):
-            slots.append(value.shape)
-        else:
-            free.remove(slot)
-        places.append(slot)
-    return places
+    residuals = forward.outputs[count:]
+    slots = iter(_told_apart([each.shape for each in residuals if id(each) not in inputs]))
+    return [inputs[id(each)] if id(each) in inputs else next(slots) for each in residuals]
+
+
+def _told_apart(keys: Iterable[Any]) -> list[tuple[Any, int]]:
+    """Each key, and how often it stands before."""
+    seen: Counter[Any] = Counter()
+    found = []
+    for key in keys:
+        found.append((key, seen[key]))
+        seen[key] += 1
+    return found
 
 
 # Batches whose members choose differently: each branch that a member takes runs on the whole batch,
@@ -274,49 +245,17 @@ def _places(forward: Graph, count: int, slots: list[AnyShape]) -> list[int]:
 # have for every batch an operand more that says whose; derivatives make such choices of guards.
 
 
-class _Guarded(NamedTuple):
-    """What the first program of a guard remembers of how it was made.
-
-    Attributes:
-        inner: the program over the batch.
-        flags: which inputs of it are batched.
-        zeros: the other program of the guard.
-    """
-
-    inner: Graph
-    flags: Flags
-    zeros: Graph
-
-    def over(self, size: int, operands: Sequence[Any], dimensions: Sequence[int | None]) -> Any:
-        """The guard over a further batch in the same operands: one of the members of all."""
-        places = in_front(self.flags)
-        takes, *moved = moved_batches(operands[1:], dimensions[1:], (0, *places), size)
-        inner = over_batch(self.inner, places, size, (0,) * len(self.inner.outputs))
-        return _guard(inner, self.flags, takes, moved)
-
-
-def _guarded(branches: Sequence[Graph]) -> _Guarded | None:
-    """What a Conditional with these branches guards, if it is a guard."""
-    found = branches[0].memo.get("guarded")
-    return None if found is None or found.zeros is not branches[-1] else found
-
-
 def _chosen(
-    branches: Sequence[Graph], size: int, operands: Sequence[Any], dimensions: Sequence[int | None]
+    branches: Sequence[Graph], wholes: Sequence[Graph], flags: Flags, index: Any, values: Any
 ) -> Sequence[Any]:
-    """A selection of what the members of a batch get from the branches that they take."""
-    flags = batched_of(dimensions[1:])
-    places = in_front(flags)
-    moved = moved_batches(operands[1:], dimensions[1:], places, size)
+    """A selection of what members get from the branches that they take; `wholes` are over all."""
     results: Sequence[Any] = ()
-    for takes, branch in zip(_takers(operands[0], len(branches)), branches, strict=True):
-        inner = over_batch(branch, places, size, (0,) * len(branch.outputs))
-        if _computes(branch):
-            found = _guard(inner, flags, takes, moved)
-        else:
-            found = evaluate_graph(inner, moved)
-        rows = zip(found, results, strict=True) if results else ()
-        results = [choose(takes, *row) for row in rows] or found
+    rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
+    for takes, branch, whole in rows:
+        is_guarded = _computes(branch)
+        found = _guard(whole, flags, takes, values) if is_guarded else evaluate_graph(whole, values)
+        pairs = zip(found, results, strict=True) if results else ()
+        results = [choose(takes, *pair) for pair in pairs] or found
     return results
 
 
@@ -332,27 +271,18 @@ def _takers(index: Any, count: int) -> list[Any]:
 
 def _computes(branch: Graph) -> bool:
     """Whether a branch does more than to give operands and constants."""
-    given = set(map(id, branch.inputs))
-    return any(
-        not step.op.is_plain or any(id(operand) in given for operand in step.operands)
-        for step in branch.instructions
-    )
+    steps = branch.instructions
+    read = any(operand in branch.inputs for step in steps for operand in step.operands)
+    return read or not all(step.op.is_plain for step in steps)
 
 
 def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
-    """The guard of a program over a batch.
-
-    Args:
-        inner: the program.
-        flags: which of its inputs are batched.
-        takes: which members take it.
-        values: its operands.
-    """
-    sizes = array_shape(takes).dimensions
-    programs = inner.remembered(("guard", sizes, flags), _guard_programs, inner, sizes, flags)
+    """The guard of a program over a batch that the members marked in `takes` take."""
+    programs = _guard_programs(inner, array_shape(takes).dimensions, flags)
     return Conditional(programs)(any_of(takes), takes, *values)
 
 
+@remembered
 def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
     """A program over a batch where the first input says who takes it, and zeros in its place."""
 
@@ -364,8 +294,15 @@ def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple
 
     shapes = [Shape("pred", sizes), *inner.input_shapes]
     guarding, empty = program(run, shapes, inner.name), program(give_zeros, shapes, "zeros")
-    guarding.memo["guarded"] = _Guarded(inner, flags, empty)
+    guarding.memo["guards", empty] = inner, flags
     return guarding, empty
+
+
+# What `conditional` takes.
+_FORMS = (
+    ("predicate", "true_operand", "true_computation", "false_operand", "false_computation"),
+    ("branch_index", "branch_computations", "branch_operands"),
+)
 
 
 def conditional(*arguments: Any, **named: Any) -> Any:
@@ -401,68 +338,40 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     graphs = [closed(each, operand, subject) for each, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
     operation = Conditional(tuple(flat))
-    values: list[Any] = []
-    numbers = []
+    values: dict[Any, Any] = {}  # each once, though several branches read it
+    keys = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
         leaves = leaves_of(operand)
         shapes = [shape_of(leaf) for leaf in leaves]
         name = f"branch {position}"
         check_computation(operation, "C2", name, branch, shapes, branch.output_shapes)
-        numbers.append(_numbered(leaves, values))
-    shapes = [shape_of(value) for value in values]
-    whole = [_of_all(*each, shapes) for each in zip(flat, numbers, strict=True)]
-    results = Conditional(tuple(whole))(index, *values)
+        keys.append(_told_apart(map(id, leaves)))
+        values.update(zip(keys[-1], leaves, strict=True))
+    whole = [_of_all(*each, values) for each in zip(flat, keys, strict=True)]
+    results = Conditional(tuple(whole))(index, *values.values())
     return as_results(as_given(graphs[0].output_shapes, results))
 
 
-def _numbered(leaves: Sequence[Any], values: list[Any]) -> list[int]:
-    """The numbers of the leaves among `values`, which grows by those that are not there yet."""
-    free = {id(value): number for number, value in enumerate(values)}
-    numbers = []
-    for leaf in leaves:
-        number = free.pop(id(leaf), len(values))
-        if number == len(values):
-            values.append(leaf)
-        numbers.append(number)
-    return numbers
-
-
-def _of_all(branch: Graph, numbers: Sequence[int], shapes: Sequence[AnyShape]) -> Graph:
-    """A branch that takes all operands, of which its own have these numbers."""
-    own = dict(zip(numbers, branch.inputs, strict=True))
-    inputs = [own.get(i) or Value(shape, None, i) for i, shape in enumerate(shapes)]
+def _of_all(branch: Graph, keys: Sequence[Any], values: dict[Any, Any]) -> Graph:
+    """A branch that takes all values, of which its own have these keys."""
+    own = dict(zip(keys, branch.inputs, strict=True))
+    rows = enumerate(values.items())
+    inputs = [own.get(key) or Value(shape_of(value), None, i) for i, (key, value) in rows]
     if tuple(inputs) == branch.inputs:
         return branch
     return Graph(inputs, branch.instructions, branch.outputs, branch.name)
 
 
-def _form_of(
-    arguments: Sequence[Any], named: dict[str, Any]
-) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+def _form_of(arguments: Sequence[Any], named: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The index (or predicate), computations and operands of either form."""
-
-    def by_index(branch_index: Any, branch_computations: Any, branch_operands: Any) -> Any:
-        return branch_index, branch_computations, branch_operands
-
-    def by_predicate(
-        predicate: Any,
-        true_operand: Any,
-        true_computation: Any,
-        false_operand: Any,
-        false_computation: Any,
-    ) -> Any:
-        return predicate, (true_computation, false_computation), (true_operand, false_operand)
-
-    form = by_index if len(arguments) + len(named) <= 3 else by_predicate
+    form = _FORMS[len(arguments) + len(named) <= 3]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in form])
     try:
-        inspect.signature(form).bind(*arguments, **named)
+        index, *given = signature.bind(*arguments, **named).arguments.values()
     except TypeError as error:
-        raise explain(
-            ShapeError,
-            "conditional",
-            "the arguments fit neither form",
-            [str(error)],
-            "Give (predicate, true_operand, true_computation, false_operand, false_computation) "
-            "or (branch_index, branch_computations, branch_operands).",
-        ) from None
-    return form(*arguments, **named)
+        problem = "the arguments fit neither form"
+        first, second = map(", ".join, _FORMS)
+        advice = f"Give ({first}) or ({second})."
+        raise explain(ShapeError, "conditional", problem, [str(error)], advice) from None
+    return (index, *given) if len(given) == 2 else (index, given[1::2], given[::2])

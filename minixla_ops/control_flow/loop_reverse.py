@@ -1,7 +1,7 @@
-"""The reverse derivative of While, made of loops, so that it has derivatives and batches itself.
+"""The reverse derivative of While and Scan, made of these, so that it has derivatives and batches.
 
-Where the number of iterations N is known while tracing, the loop keeps what its body's reverse
-derivative needs (residuals) of each iteration, and another loop walks back.
+Where the number of iterations N is known while tracing, a scan keeps what the step's reverse
+derivative needs (residuals) of each iteration, and another scan walks back.
 
 Elsewhere the loop counts its iterations and keeps its first values only. The way back cuts the
 iterations into blocks of B. It keeps the states before some blocks in S slots, used as a stack; to
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import compress
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,11 @@ import minixla_ops as ops
 from minixla.core.derived import ReverseGraphs, call_vjp_graphs, vjp_graphs
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
-from minixla.core.tracing import evaluate_graph
-from minixla_ops.control_flow import loops
+from minixla.core.tracing import evaluate_graph, shape_of
+from minixla_ops.control_flow import loops, scan
 from minixla_ops.control_flow.loop_trips import Trips, known_trips, written_once
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.runs_programs import (
@@ -41,11 +41,11 @@ from minixla_ops.programs.runs_programs import (
     grown,
     instantiated,
     merged,
+    own_inputs,
     parted,
+    program,
     pulled_back,
-    read_inputs,
     split,
-    two_halves,
 )
 from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
@@ -62,177 +62,211 @@ def linearize_while(
     trips = known_trips(condition, body, operands)
     if trips is not None and trips.count == 0:
         return tuple(operands), lambda cotangents: list(map(cotangents.get, range(len(operands))))
-    given = tuple(flag and has_tangent(o) for o, flag in zip(operands, active, strict=True))
-    key = ("while_vjp", condition, given, trips)
-    graphs = body.remembered(key, _while_vjp_graphs, condition, body, given, trips)
+    graphs = _while_vjp_graphs(body, condition, _with_tangent(operands, active), trips)
     return call_vjp_graphs(graphs, operands)
 
 
+def linearize_scan(
+    operation: scan.Scan, operands: Sequence[Any], active: Sequence[bool]
+) -> tuple[Any, Callable[..., Any]]:
+    """The results of a Scan and its pullback; see `Operation.linearize`."""
+    given, shapes = _with_tangent(operands, active), tuple(map(shape_of, operands))
+    graphs = _scan_vjp_graphs(operation.to_apply, operation, given, shapes)
+    return call_vjp_graphs(graphs, operands)
+
+
+def _with_tangent(operands: Sequence[Any], active: Sequence[bool]) -> Flags:
+    return tuple([flag and has_tangent(o) for o, flag in zip(operands, active, strict=True)])
+
+
+@remembered
 def _while_vjp_graphs(
-    condition: Graph, body: Graph, given: Flags, trips: Trips | None
+    body: Graph, condition: Graph, given: Flags, trips: Trips | None
 ) -> ReverseGraphs:
-    step = _step(body, given, trips)
-    active = step.active
+    once = [False] * len(given) if trips is None else written_once(body, trips)
     has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
-    if trips is not None and (has_side_effect or trips.count * step.varying_bytes <= _KEPT_BYTES):
-        forward, backward = _with_residuals_kept(step, trips.count)
-    elif has_side_effect:
-        raise explain(
-            DerivativeError,
-            "while_",
-            "the reverse derivative would repeat the loop's side effects",
-            ["the number of its iterations is not known while tracing"],
+    if trips is not None:
+        step, loop = _Step(body, given, once), scan.Scan(body, len(given), trips.count)
+        varying = parted(step.fixed, step.residuals)[1]
+        if has_side_effect or trips.count * _bytes([v.shape for v in varying]) <= _KEPT_BYTES:
+            return _with_residuals_kept(loop, step, body.input_shapes)
+    if has_side_effect:
+        problem = "the reverse derivative would repeat the loop's side effects"
+        shown = ["the number of its iterations is not known while tracing"]
+        advice = (
             "Count the iterations from a constant to a constant, so that all of them are kept; or "
-            "move the side effects (random numbers, callbacks) out of the loop.",
+            "move the side effects (random numbers, callbacks) out of the loop."
         )
-    else:
-        # What is computed again is not shown again.
-        quiet = _step(body.silent(), given, trips)
-        forward, backward = _with_states_recomputed(condition, body, quiet)
-    wanted = list(compress(backward.outputs, compress(given, active)))
-    backward = Graph(backward.inputs, backward.instructions, wanted, backward.name).pruned()
-    return ReverseGraphs(forward, backward, active, given)
+        raise explain(DerivativeError, "while_", problem, shown, advice)
+    # What is computed again is not shown again.
+    return _with_states_recomputed(condition, body, _Step(body.silent(), given, once))
 
 
-class _Step(NamedTuple):
-    """One iteration and its reverse derivative.
+@remembered
+def _scan_vjp_graphs(
+    to_apply: Graph, operation: scan.Scan, given: Flags, shapes: Sequence[AnyShape]
+) -> ReverseGraphs:
+    step = _Step(to_apply, given, [False] * operation.carries)
+    return _with_residuals_kept(operation, step, shapes)
+
+
+class _Step:
+    """A program that is repeated, and its reverse derivative.
 
     Attributes:
-        body: the loop's body.
-        active: which of its values have cotangents.
-        halves: the reverse derivative of the body with respect to these.
-        unchanged: of which values the cotangent stays as it is.
+        program: its last outputs, the carries, are its last inputs the next time.
+        given: with respect to which of the first inputs it is differentiated.
+        active: which inputs have cotangents in the course of the iterations.
+        halves: the reverse derivative of the program with respect to these.
+        count, start: the number of the first carry among the inputs, and among the outputs.
+        active_outputs: which outputs have cotangents in the course of the iterations.
+        residuals: what the second half needs, as values of the first.
+        fixed: which of them are the same in all iterations.
+        fixed_part: the program from the carries to these.
+        unchanged: of which carries the cotangent stays as it is.
     """
 
-    body: Graph
-    active: Flags
-    halves: ReverseGraphs
-    unchanged: list[bool]
+    def __init__(self, program: Graph, given: Flags, once: Sequence[bool]) -> None:
+        """Derives the program; `once` marks carries of which each iteration writes its own part.
 
-    @property
-    def residuals(self) -> tuple[Value, ...]:
-        """What the second half needs, as values of the first."""
-        return self.halves.forward.outputs[len(self.active) :]
-
-    @property
-    def fixed(self) -> list[bool]:
-        """Which residuals are the same in all iterations."""
-        known = _fixed_values(self.halves.forward, constants_of(self.body))
-        return [id(value) in known for value in self.residuals]
-
-    @property
-    def varying_bytes(self) -> int:
-        """The size of the residuals of one iteration."""
-        return _bytes([value.shape for value in parted(self.fixed, self.residuals)[1]])
+        The cotangent of such a value before an iteration differs from that after it in the part
+        that the iteration writes, which nobody reads again unless the first value's is wanted.
+        """
+        carries, wanted = len(once), given[len(given) - len(once) :]
+        self.program, self.given = program, given
+        self.count, self.start = len(given) - carries, len(program.outputs) - carries
+        self.active = grown(given, carries, lambda x: vjp_graphs(program, x).active_outputs)
+        self.halves = vjp_graphs(program, self.active)
+        of_results = self.halves.active_outputs[: self.start]
+        self.active_outputs = (*of_results, *self.active[self.count :])
+        self.unchanged = [own and not other for own, other in zip(once, wanted, strict=True)]
+        forward = self.halves.forward
+        self.residuals = forward.outputs[len(program.outputs) :]
+        inputs = forward.inputs[self.count :]
+        known = set(map(id, compress(inputs, constants_of(program, carries))))
+        hoisted = []
+        for each in forward.instructions:
+            if all(id(value) in known for value in each.operands) and not each.has_side_effect:
+                known.update(map(id, each.results))
+                hoisted.append(each)
+        self.fixed = [id(value) in known for value in self.residuals]
+        outputs = list(compress(self.residuals, self.fixed))
+        self.fixed_part = Graph(inputs, hoisted, outputs, forward.name).pruned()
 
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The cotangents of the active values before an iteration from those after it."""
-        after = spread(self.active, cotangents)
-        before = pulled_back(self.halves, residuals, after)
-        rows = zip(self.unchanged, after, before, strict=True)
-        pulled = [new if same else old for same, new, old in rows]
-        return instantiated(self.active, pulled, self.body.input_shapes)
+        """The cotangents of the active inputs from those of the active outputs."""
+        after = spread(self.active_outputs, cotangents)
+        elements, before = split(pulled_back(self.halves, residuals, after), self.count)
+        rows = zip(self.unchanged, after[self.start :], before, strict=True)
+        carried = [new if same else old for same, new, old in rows]
+        return instantiated(self.active, [*elements, *carried], self.program.input_shapes)
 
+    def graphs(
+        self, first: Callable[..., Any], second: Callable[..., Any], shapes: Sequence[AnyShape]
+    ) -> ReverseGraphs:
+        """The halves of all iterations, for operands of `shapes`.
 
-def _step(body: Graph, given: Flags, trips: Trips | None) -> _Step:
-    active = grown(given, len(given), lambda flags: vjp_graphs(body, flags).active_outputs)
-    # The cotangent of such a value before an iteration differs from that after it in the part that
-    # the iteration writes, which nobody reads again unless the first value's is wanted.
-    once = [False] * len(given) if trips is None else written_once(body, trips)
-    unchanged = [a and not b for a, b in zip(once, given, strict=True)]
-    return _Step(body, active, vjp_graphs(body, active), unchanged)
+        The first one gives the results and what the second one needs; that takes this and
+        cotangents of active results, and gives those of active operands.
+        """
+        name, active = self.program.name, self.active_outputs
+        forward = program(first, shapes, f"forward_{name}")
+        results = forward.output_shapes
+        taken = [*results[len(active) :], *compress(results, active)]
+        wanted = list(compress(self.given, self.active))
 
+        def asked(*values: Any) -> list[Any]:
+            return list(compress(second(*values), wanted))
 
-def _fixed_values(graph: Graph, constants: Sequence[bool]) -> set[int]:
-    """The values, by id, that depend on the inputs marked in `constants` alone."""
-    known = set(map(id, compress(graph.inputs, constants)))
-    for step in graph.instructions:
-        if all(id(each) in known for each in step.operands) and not step.has_side_effect:
-            known.update(map(id, step.results))
-    return known
+        return ReverseGraphs(forward, program(asked, taken, f"vjp_{name}"), active, self.given)
 
 
 # Where the number of iterations is known.
 
 
-def _with_residuals_kept(step: _Step, trips: int) -> tuple[Graph, Graph]:
-    body, forward = step.body, step.halves.forward
-    count, constants, fixed = len(body.inputs), constants_of(body), step.fixed
-    known = _fixed_values(forward, constants)
-    hoisted = [
-        each
-        for each in forward.instructions
-        if each.results and all(id(v) in known for v in each.results)
-    ]
-    kept, varying = parted(fixed, step.residuals)
-    fixed_part = Graph(forward.inputs, hoisted, kept, forward.name).pruned()
-    moving = constants.count(False)
+def _with_residuals_kept(
+    operation: scan.Scan, step: _Step, shapes: Sequence[AnyShape]
+) -> ReverseGraphs:
+    """The halves, each a scan along the first dimension, for operands of `shapes`."""
+    forward, start = step.halves.forward, step.start
+    inputs = {id(value): number for number, value in enumerate(forward.inputs[: step.count])}
+    varying = parted(step.fixed, step.residuals)[1]
+    # Stacks of those that are elements exist already.
+    is_element = [id(value) in inputs for value in varying]
+    elements, kept = parted(is_element, varying)
+    results, carried, _ = split(forward.outputs, start, len(step.active) - step.count)
+    outputs = [*results, *kept, *carried]
+    advance = Graph(forward.inputs, forward.instructions, outputs, forward.name).pruned()
 
-    def run(index: Any, carried: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        outputs = evaluate_graph(forward, merged(constants, given, carried[:moving]))
-        pairs = zip(carried[moving:], parted(fixed, outputs[count:])[1], strict=True)
-        stacks = [loops.with_element(*pair, index) for pair in pairs]
-        return [*parted(constants, outputs[:count])[1], *stacks]
+    def first(*operands: Any) -> list[Any]:
+        found = operation(*operands, to_apply=advance)
+        results, stacks, carried = split(found, start, len(kept))
+        fixed = evaluate_graph(step.fixed_part, operands[step.count :])
+        return [*results, *carried, *fixed, *[operands[inputs[id(v)]] for v in elements], *stacks]
 
-    def first(*init: Any) -> list[Any]:
-        given, changing = parted(constants, init)
-        stacks = [zeros(_stacked(value.shape, trips)) for value in varying]
-        carried = loops.repeat(trips, run, [*changing, *stacks], given)
-        results = merged(constants, given, carried[:moving])
-        return [*results, *evaluate_graph(fixed_part, init), *carried[moving:]]
+    def back(*values: Any) -> list[Any]:
+        counts = len(elements), len(kept), sum(step.active_outputs)
+        *rows, cotangents, fixed = split(values, *counts)
+        residuals = merged(step.fixed, fixed, merged(is_element, *rows))
+        return [*step.pull(residuals, cotangents), *fixed]
 
-    def pull(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        last = np.int32(trips - 1)
-        residuals = [loops.element(stack, last - index) for stack in given[len(kept) :]]
-        return step.pull(merged(fixed, given, residuals), cotangents)
+    fixed_shapes = step.fixed_part.output_shapes
+    given = compress(step.program.output_shapes, step.active_outputs)
+    taken = [*[value.shape for value in (*elements, *kept)], *given, *fixed_shapes]
+    retreat = program(back, taken, f"vjp_{forward.name}")
 
-    def second(*given: Any) -> list[Any]:
-        residuals = given[: len(fixed)]
-        return loops.repeat(trips, pull, given[len(fixed) :], residuals)
+    def second(*values: Any) -> list[Any]:
+        fixed, moving = split(values, len(fixed_shapes))
+        carries = sum(step.active[step.count :]) + len(fixed)
+        loop = scan.Scan(retreat, carries, operation.length, 0, not operation.is_reverse)
+        return list(loop(*moving, *fixed)[: sum(step.active)])
 
-    return two_halves(first, second, body.input_shapes, step.active, body.name)
+    return step.graphs(first, second, shapes)
 
 
 # Where it is not.
 
 
-def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> tuple[Graph, Graph]:
-    """The halves; `shown` is the step's body with what shows values."""
-    body = step.body
+def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> ReverseGraphs:
+    """The halves; `shown` is the step's program with what shows values."""
+    body = step.program
     constants, needed = constants_of(body), _needed(step)
-    state = [index for index in needed if not constants[index]]
-    chosen = [*state, *(index for index in needed if constants[index])]
+    kept, state = parted([constants[index] for index in needed], needed)
+    chosen = [*state, *kept]
     advance = _part(body, chosen, [body.outputs[index] for index in state])
     recompute = _part(step.halves.forward, chosen, step.residuals)
 
     def first(*init: Any) -> list[Any]:
-        trips, *results = ops.while_(
-            lambda _, *values: evaluate_graph(condition, values),
-            lambda trips, *values: [trips + np.int32(1), *evaluate_graph(shown, values)],
-            [np.int32(0), *init],
-        )
+        def counted(trips: Any, *values: Any) -> list[Any]:
+            return [trips + np.int32(1), *evaluate_graph(shown, values)]
+
+        holds = lambda _, *values: evaluate_graph(condition, values)  # noqa: E731
+        trips, *results = ops.while_(holds, counted, [np.int32(0), *init])
         return [*results, trips, *[init[index] for index in chosen]]
 
+    def pull(before: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return step.pull(evaluate_graph(recompute, before), cotangents)
+
     def second(trips: Any, *rest: Any) -> list[Any]:
-        states, fixed, cotangents = split(rest, len(state), len(chosen) - len(state))
+        states, fixed, after = split(rest, len(state), len(chosen) - len(state))
         if state:
-            return _back_in_blocks(step, advance, recompute, trips, states, fixed, cotangents)
+            return _back_in_blocks(advance, pull, trips, states, fixed, after)
+        return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
 
-        def pull(_: Any, cotangents: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
-            return step.pull(evaluate_graph(recompute, fixed), cotangents)
-
-        return loops.repeat(trips, pull, cotangents, fixed)
-
-    return two_halves(first, second, body.input_shapes, step.active, body.name)
+    return step.graphs(first, second, body.input_shapes)
 
 
 def _needed(step: _Step) -> list[int]:
     """Which of the loop's values an iteration must be computed from again."""
+
+    def read(graph: Graph, outputs: Sequence[Value]) -> set[int]:
+        return set(own_inputs(_part(graph, range(len(graph.inputs)), outputs))[0])
+
     needed: set[int] = set()
-    more = read_inputs(step.halves.forward, step.residuals)
+    more = read(step.halves.forward, step.residuals)
     while not more <= needed:
         needed |= more
-        more = read_inputs(step.body, [step.body.outputs[index] for index in needed])
+        more = read(step.program, [step.program.outputs[index] for index in needed])
     return sorted(needed)
 
 
@@ -243,24 +277,12 @@ def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Grap
 
 
 def _back_in_blocks(
-    step: _Step,
-    advance: Graph,
-    recompute: Graph,
-    trips: Any,
-    first: Sequence[Any],
-    fixed: Sequence[Any],
-    cotangents: Sequence[Any],
+    advance: Graph, pull: Callable[..., list[Any]], trips: Any, first: Any, fixed: Any, after: Any
 ) -> list[Any]:
-    """The cotangents before the first iteration from those after the last.
+    """The cotangents before the first of `trips` iterations from those after the last.
 
-    Args:
-        step: one iteration.
-        advance: from the state before an iteration, and `fixed`, to that after it.
-        recompute: from the same to the residuals.
-        trips: the number of iterations.
-        first: the state before the first.
-        fixed: constants of the loop.
-        cotangents: those after the last.
+    An iteration advances from the state before it, and the constants `fixed` of the loop, to that
+    after it, and pulls cotangents back by the same. `first` is the state before the first one.
     """
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
@@ -272,13 +294,9 @@ def _back_in_blocks(
         kept = [loops.with_element(*pair, index) for pair in zip(blocks, state, strict=True)]
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
-    def pull(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    def retreat(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         (last,), blocks, fixed = split(given, 1, width)
-        state = [loops.element(each, last - index) for each in blocks]
-        return step.pull(evaluate_graph(recompute, [*state, *fixed]), cotangents)
-
-    def unfinished(top: Any, *_: Any) -> Any:
-        return ops.ge(top, zero)
+        return pull([*[loops.element(each, last - index) for each in blocks], *fixed], cotangents)
 
     def next_part(top: Any, end: Any, trips: Any, starts: Any, *rest: Any) -> list[Any]:
         slots, fixed, cotangents = split(rest, width, len(fixed_shapes))
@@ -288,7 +306,7 @@ def _back_in_blocks(
         second = _second_part(capacities, end - start, np.int32(size - 1) - top)
         skipped = ops.max(end - start - second, one)
         steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
-        empty = [zeros(_stacked(shape, size)) for shape in shapes]
+        empty = [zeros(shape.with_dimension(0, size)) for shape in shapes]
         state = [loops.element(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
         state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
@@ -296,7 +314,7 @@ def _back_in_blocks(
             loops.with_element(*pair, steps - last) for pair in zip(blocks, state, strict=True)
         ]
         given = [steps - one, *blocks, *fixed]
-        cotangents = loops.repeat(steps * last, pull, cotangents, given)
+        cotangents = loops.repeat(steps * last, retreat, cotangents, given)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
             ops.select(is_block, top - one, above),
@@ -311,23 +329,19 @@ def _back_in_blocks(
     fixed_shapes = list(map(array_shape, fixed))
     blocks = ops.div(trips + np.int32(size - 1), block)
     slots = [
-        loops.with_element(zeros(_stacked(shape, size)), x, 0)
+        loops.with_element(zeros(shape.with_dimension(0, size)), x, 0)
         for shape, x in zip(shapes, first, strict=True)
     ]
     starts = np.zeros(size, np.int32)
-    init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *cotangents]
-    return list(ops.while_(unfinished, next_part, init)[-len(cotangents) :])
+    init = [ops.min(blocks, one) - one, blocks, trips, starts, *slots, *fixed, *after]
+    return list(ops.while_(lambda top, *_: ops.ge(top, zero), next_part, init)[-len(after) :])
 
 
 def _second_part(capacities: np.ndarray, length: Any, free: Any) -> Any:
     """How many of `length` blocks at most come after the next cut, with `free` slots."""
-    column = ops.reshape(
-        ops.dynamic_slice(capacities, [0, free], (len(capacities), 1)), capacities.shape[:1]
-    )
-    too_few = ops.convert_element_type(ops.lt(column, length), "s32")
-    return ops.reshape(
-        ops.dynamic_slice(capacities, [sum_over(too_few, [0]), free - 1], (1, 1)), ()
-    )
+    too_few = ops.lt(loops.element(capacities.T, free), length)
+    repetitions = sum_over(ops.convert_element_type(too_few, "s32"), [0])
+    return loops.element(loops.element(capacities.T, free - 1), repetitions)
 
 
 def _capacities(size: int) -> np.ndarray:
@@ -345,13 +359,5 @@ def _number_of_states(shapes: Sequence[Shape]) -> int:
     return sorted((_FEWEST_STATES, fitting, _MOST_STATES))[1]
 
 
-# Arrays whose rows belong to iterations.
-
-
 def _bytes(shapes: Sequence[AnyShape]) -> int:
     return sum(s.size * s.dtype.itemsize for s in shapes if isinstance(s, Shape))
-
-
-def _stacked(shape: AnyShape, count: int) -> AnyShape:
-    assert isinstance(shape, Shape), f"{shape} is not an array"
-    return shape.with_dimensions((count, *shape.dimensions))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,18 +15,12 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import GraphTracer
 from minixla_ops.elementwise.comparisons import Comparison
 
-_MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+# What holds of b and a where something holds of a and b: LT for GT, GE for LE.
+_MIRRORED = str.maketrans("LG", "GL")
 
 
 class Trips(NamedTuple):
-    """The iterations of a loop.
-
-    Attributes:
-        count: their number.
-        counter: which value counts them.
-        start: its first value.
-        step: what each adds to it.
-    """
+    """The iterations of a loop: their number, which value counts them, from where, and by what."""
 
     count: int
     counter: int
@@ -43,23 +38,20 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | N
     test = condition.outputs[0].instruction
     if test is None or not isinstance(test.op, Comparison):
         return None
-    sides = [(value, _number(value, condition, body, init)) for value in test.operands]
-    direction = test.op.direction
-    if sides[0][1] is not None:
-        sides.reverse()
-        direction = _MIRRORED[direction]
-    (compared, number), (_, bound) = sides
-    counter = next((i for i, each in enumerate(condition.inputs) if each is compared), None)
-    if counter is None or number is not None or bound is None:
+    (compared, bound), direction = test.operands, test.op.direction
+    if compared not in condition.inputs or _number(bound, condition, body, init) is None:
+        compared, bound, direction = bound, compared, direction.translate(_MIRRORED)
+    limit = _number(bound, condition, body, init)
+    if limit is None or compared not in condition.inputs:
         return None
+    counter = condition.inputs.index(compared)
     start = _integer(init[counter])
     known = partial(_number, graph=body, body=body, init=init)
-    line = _line(body.outputs[counter], body.inputs[counter], known)
-    if start is None or line is None or line[0] != 1:
+    slope, step = _line(body.outputs[counter], body.inputs[counter], known) or (0, 0)
+    if start is None or slope != 1:
         return None
-    step = line[1]
-    count = _count(direction, start, bound, step)
-    kind = body.inputs[counter].shape.element_type  # type: ignore[union-attr]  # it is compared
+    count = _count(direction, start, limit, step)
+    kind = compared.shape.element_type  # type: ignore[union-attr]  # it is compared
     limits = ml_dtypes.iinfo(kind.dtype)
     if count is None or not limits.min <= start + count * step <= limits.max or count >= 2**31:
         return None  # the counter wraps
@@ -82,20 +74,16 @@ def written_once(body: Graph, trips: Trips) -> list[bool]:
 
 def _is_own_part(before: Value, after: Value, body: Graph, trips: Trips) -> bool:
     update = after.instruction
-    if update is None or update.op.name != "DynamicUpdateSlice":
+    if update is None or update.op.name != "DynamicUpdateSlice" or update.operands[0] is not before:
         return False
-    operand, part, *starts = update.operands
-    if operand is not before:
-        return False
+    _, part, *starts = update.operands
     assert isinstance(before.shape, Shape) and isinstance(part.shape, Shape)
     sizes = zip(before.shape.dimensions, part.shape.dimensions, starts, strict=True)
     for size, width, start in sizes:
-        line = _line(start, body.inputs[trips.counter], _literal_integer)
-        if line is None or not line[0]:
-            continue
-        slope, offset = line[0] * trips.step, line[1] + line[0] * trips.start
+        factor, addend = _line(start, body.inputs[trips.counter], _literal_integer) or (0, 0)
+        slope, offset = factor * trips.step, addend + factor * trips.start
         ends = offset, offset + slope * (trips.count - 1)
-        if abs(slope) >= width and min(ends) >= 0 and max(ends) <= size - width:
+        if slope and abs(slope) >= width and min(ends) >= 0 and max(ends) <= size - width:
             return True
     return False
 
@@ -123,7 +111,7 @@ def _number(value: Value, graph: Graph, body: Graph, init: Sequence[Any]) -> int
     """The number that a value of a loop's program, the condition or the body, always is."""
     if value.instruction is not None:
         return _literal_integer(value)
-    position = next(i for i, each in enumerate(graph.inputs) if each is value)
+    position = graph.inputs.index(value)
     is_constant = body.outputs[position] is body.inputs[position]
     return _integer(init[position]) if is_constant else None
 
@@ -150,17 +138,10 @@ def _literal_integer(value: Value) -> int | None:
 
 def _count(direction: str, start: int, bound: int, step: int) -> int | None:
     """The iterations of a loop that goes on while `counter direction bound`; None: without end."""
-    span = bound - start
-    if direction in ("GT", "GE"):
-        span, step = -span, -step
-    if direction in ("LE", "GE"):
-        span += 1
-    if direction == "EQ":
-        return 0 if span else 1 if step else None
-    if direction == "NE":
-        if span == 0:
-            return 0
-        return span // step if step and span % step == 0 and span // step > 0 else None
-    if span <= 0:
+    if not getattr(operator, direction.lower())(start, bound):
         return 0
-    return -(-span // step) if step > 0 else None
+    if direction == "EQ":
+        return 1 if step else None
+    span = bound - start + {"LE": 1, "GE": -1}.get(direction, 0)
+    is_missed = direction == "NE" and step and span % step
+    return -(-span // step) if span * step > 0 and not is_missed else None

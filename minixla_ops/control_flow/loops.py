@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core.attributes import Instance, attribute
 from minixla.core.derived import batched_graph, entered_graph
-from minixla.core.graph import Graph
+from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
@@ -86,12 +86,11 @@ class While(RunsPrograms):
             values = reference_graph(self.body, values)
         return tuple(values)
 
-    def write(self, emit, operands, shapes, results, is_threaded):
+    def write(self, emit, operands, shapes, results):
+        is_threaded = any(each.has_side_effect for each in self.computations)
         tokens = ("read", "parameter") if is_threaded else (None, None)
-        regions = [
-            emit.region(each, token=token)
-            for each, token in zip(self.computations, tokens, strict=True)
-        ]
+        pairs = zip(self.computations, tokens, strict=True)
+        regions = [emit.region(each, token=token) for each, token in pairs]
         return emit.operation("stablehlo.while", operands, shapes, results, regions)
 
     def hlo(self, emit, operands, shapes, result):
@@ -109,54 +108,31 @@ class While(RunsPrograms):
         return loop_reverse.linearize_while(self.condition, self.body, operands, active)
 
     def batch_of(self, size, operands, dimensions):
-        given = batched_of(dimensions)
-        key = ("batched_while", self.condition, given, size)
-        flags, *programs = self.body.remembered(
-            key, _batched, self.condition, self.body, given, size
-        )
+        flags, loop = _batched(self.body, self.condition, batched_of(dimensions), size)
         places = in_front(flags)
-        return While(*programs)(*moved_batches(operands, dimensions, places, size)), places
+        return loop(*moved_batches(operands, dimensions, places, size)), places
 
 
-class _Members(NamedTuple):
-    """What the body of a loop over a batch remembers, whose members stop at different times.
-
-    Over a further batch it is one such loop of all members again. As a loop like any other it would
-    have another choice of members in each step for every batch.
-
-    Attributes:
-        test: the program from the values to whether each member goes on.
-        step: the program from the values to the next, for all members alike.
-        flags: which values are batched.
-        condition: the condition of the loop.
-    """
-
-    test: Graph
-    step: Graph
-    flags: Flags
-    condition: Graph
-
-
-def _batched(condition: Graph, body: Graph, given: Flags, size: int) -> tuple[Flags, Graph, Graph]:
-    """Which values differ over the batch in the course of the loop, and the loop's programs.
+@remembered
+def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Flags, While]:
+    """Which values differ over the batch in the course of the loop, and the loop over it.
 
     The batch stands first in each value that has one.
     """
-    known = body.memo.get("members")
     changing = [not each for each in constants_of(body)]
-    if known is not None and known.condition is condition:
-        flags, differ = _differing(known.test, known.step, changing, given, size)
-        if differ and flags == known.flags:
-            return _loop_of_members(known.test, known.step, flags, size)
+    # Over a further batch a loop whose members stop at different times is one such loop of all
+    # members again. As a loop like any other it would choose among members for every batch.
+    test, step, known = body.memo.get(("members", condition), (None, None, None))
+    if test is not None:
+        flags, differ = _differing(test, step, changing, given, size)
+        if differ and flags == known:
+            return flags, _loop_of_members(test, step, flags, size)
     flags, differ = _differing(condition, body, changing, given, size)
     if differ:
-        return _loop_of_members(condition, body, flags, size)
+        return flags, _loop_of_members(condition, body, flags, size)
     places = in_front(flags)
-    test, step = (
-        over_batch(condition, places, size, (None,)),
-        over_batch(body, places, size, places),
-    )
-    return flags, test, step
+    test = over_batch(condition, places, size, (None,))
+    return flags, While(test, over_batch(body, places, size, places))
 
 
 def _differing(
@@ -175,9 +151,8 @@ def _differing(
     return flags, differ(flags)
 
 
-def _loop_of_members(
-    condition: Graph, body: Graph, flags: Flags, size: int
-) -> tuple[Flags, Graph, Graph]:
+def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> While:
+    """The loop of a batch whose members stop at different times, from the programs of one."""
     places = in_front(flags)
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
     constants = constants_of(step)
@@ -193,8 +168,8 @@ def _loop_of_members(
 
     whole = program(any_holds, test.input_shapes, test.name)
     made = program(next_values, step.input_shapes, step.name)
-    made.memo["members"] = _Members(test, step, flags, whole)
-    return flags, whole, made
+    made.memo["members", whole] = test, step, flags
+    return While(whole, made)
 
 
 def any_of(flags: Any) -> Any:
@@ -212,10 +187,7 @@ def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
 def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     """Batches whose members are those for which `holds`, the first of them in place of the others.
 
-    Args:
-        holds: pred[size], or of more dimensions for a batch of batches.
-        values: those marked in `flags` have the batch in front, the others none.
-        flags: which are batched.
+    Values marked in `flags` have the batch in front, of as many dimensions as `holds`, others none.
     """
     batch = array_shape(holds).dimensions
     size = prod(batch)
@@ -228,10 +200,8 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
 
     def shadow(value: Any) -> Any:
         sizes = array_shape(value).dimensions
-        rest = sizes[len(batch) :]
-        flat = in_sizes((size, *rest), value)
-        member = ops.dynamic_slice(flat, [first, *[0] * len(rest)], (1, *rest))
-        kept = [0, *range(len(batch), len(sizes))]
+        member = element(in_sizes((size, *sizes[len(batch) :]), value), first)
+        kept = range(len(batch), len(sizes))
         return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
 
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
@@ -242,54 +212,39 @@ def in_sizes(sizes: tuple[int, ...], value: Any) -> Any:
     return value if array_shape(value).dimensions == sizes else ops.reshape(value, sizes)
 
 
-def element(value: Any, index: Any, dimension: int = 0) -> Any:
-    """One element along a dimension, without it."""
-    starts, sizes = _place(value, index, dimension)
-    found = ops.dynamic_slice(value, starts, sizes)
-    return ops.reshape(found, (*sizes[:dimension], *sizes[dimension + 1 :]))
+def element(value: Any, index: Any) -> Any:
+    """One element along the first dimension, without it."""
+    rest = array_shape(value).dimensions[1:]
+    found = ops.dynamic_slice(value, [index, *[0] * len(rest)], (1, *rest))
+    return ops.reshape(found, rest)
 
 
-def with_element(stack: Any, value: Any, index: Any, dimension: int = 0) -> Any:
-    """The stack with another element along a dimension."""
-    starts, sizes = _place(stack, index, dimension)
-    return ops.dynamic_update_slice(stack, ops.reshape(value, sizes), starts)
-
-
-def _place(stack: Any, index: Any, dimension: int) -> tuple[list[Any], list[int]]:
-    """Where an element along a dimension stands, and its sizes with that."""
-    sizes = list(array_shape(stack).dimensions)
-    sizes[dimension] = 1
-    return [index if at == dimension else 0 for at in range(len(sizes))], sizes
+def with_element(stack: Any, value: Any, index: Any) -> Any:
+    """The stack with another element along the first dimension."""
+    rest = array_shape(stack).dimensions[1:]
+    update = ops.reshape(value, (1, *rest))
+    return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
 
 
 def repeat(
-    count: Any,
-    body: Callable[[Any, list[Any], list[Any]], Sequence[Any]],
-    carried: Sequence[Any],
-    constants: Sequence[Any] = (),
+    count: Any, body: Callable[..., Any], carried: Sequence[Any], constants: Sequence[Any] = ()
 ) -> list[Any]:
     """What `body` makes of `carried` in `count` steps.
 
-    Args:
-        count: s32[] or a Python int; with the latter derivatives know the number of steps.
-        body: from the number of the step (s32[], from 0), the carried values and the constants to
-            the next carried values; it reads nothing else that is traced.
-        carried: arrays.
-        constants: arrays that the body reads.
+    It takes the number of the step (s32[], from 0), the carried values and the constants, and reads
+    nothing else that is traced. Derivatives know the number of steps where it is a Python int.
     """
     if isinstance(count, int) and count <= 0:
         return list(carried)
     stop = 2 + len(carried)
-
-    def condition(index: Any, limit: Any, *_: Any) -> Any:
-        return ops.lt(index, limit)
 
     def step(*values: Any) -> list[Any]:
         given, fixed = list(values[2:stop]), list(values[stop:])
         return [values[0] + np.int32(1), values[1], *body(values[0], given, fixed), *fixed]
 
     limit = np.int32(count) if isinstance(count, int) else count
-    return list(while_(condition, step, [np.int32(0), limit, *carried, *constants])[2:stop])
+    init = [np.int32(0), limit, *carried, *constants]
+    return list(while_(lambda index, limit, *_: ops.lt(index, limit), step, init)[2:stop])
 
 
 def while_(

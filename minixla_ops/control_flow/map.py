@@ -79,9 +79,11 @@ class Map(Composed):
         return apply_computation(self.computation, operands[:count], operands[count:])[0]
 
     def stablehlo(self, emit, operands, shapes, results):
-        if self.static_count or not _is_written_out(self.computation):
-            return super().stablehlo(emit, operands, shapes, results)
-        return Operation.stablehlo(self, emit, operands, shapes, results)
+        # XLA wants element-wise operations of StableHLO in a map.
+        steps = [step.op for step in self.computation.instructions]
+        is_known = all(each.is_elementwise and each.stablehlo_name for each in steps)
+        rule = Composed if self.static_count or not is_known else Operation
+        return rule.stablehlo(self, emit, operands, shapes, results)
 
     def hlo(self, emit, operands, shapes, result):
         if not self.static_count:
@@ -97,12 +99,6 @@ class Map(Composed):
         mapped, at = align_batches(operands[:count], dimensions[:count])
         whole = tuple(range(array_shape(mapped[0]).rank))
         return self(*mapped, *operands[count:], dimensions=whole), at
-
-
-def _is_written_out(computation: Graph) -> bool:
-    """Whether each instruction is an element-wise one of StableHLO, as XLA wants in a map."""
-    ops = [step.op for step in computation.instructions]
-    return all(op.is_elementwise and op.stablehlo_name for op in ops)
 
 
 def _map(

@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core.attributes import Attribute, Boolean, Integer, Integers, Text, attribute
+from minixla.core.attributes import (
+    Attribute,
+    Boolean,
+    Integer,
+    Integers,
+    ShapeAttribute,
+    Text,
+    attribute,
+)
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.builders import named_like, operand_list
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.operation import Operation, register
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape
+from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.stablehlo_text import layouts_text, quoted
 from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.vocabulary.shorthand import listed
@@ -42,9 +50,8 @@ class _Options(Attribute):
 def _option(name: str, value: Any) -> Any:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
         raise ValueError(f"{name!r} cannot name an attribute")
-    if isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic):
-        return value
-    if isinstance(value, tuple):  # canonical already
+    # A tuple is canonical already; some of NumPy's scalars are Python's, too.
+    if isinstance(value, (bool, int, float, str, tuple)) and not isinstance(value, np.generic):
         return value
     array = np.asarray(value)
     if array.ndim > 1 or array.dtype.kind not in "biuf":
@@ -52,25 +59,14 @@ def _option(name: str, value: Any) -> Any:
     return array.dtype.name, tuple(array.tolist()) if array.ndim else array.item()
 
 
-def _option_value(value: Any) -> Any:
-    if not isinstance(value, tuple):
-        return value
-    return (
-        np.asarray(value[1], value[0])
-        if isinstance(value[1], tuple)
-        else np.dtype(value[0]).type(value[1])
-    )
-
-
-class _ShapeOf(Attribute):
+class _ShapeOf(ShapeAttribute):
     description = "a Shape"
-    is_ambiguous = False
 
     def canonical(self, value: Any) -> AnyShape:
         """The shape itself."""
-        if not isinstance(value, (Shape, TokenShape)):
+        if isinstance(value, TupleShape):
             raise TypeError(f"must be the Shape of an array, not {value!r}")
-        return value
+        return super().canonical(value)
 
 
 @register
@@ -121,46 +117,46 @@ class CustomCall(Operation):
         self._refuse_callback()
         function = _FUNCTIONS.get(self.target_name)
         if function is None:
-            raise explain(
-                TransformError,
-                "custom_call",
-                f"the target {self.target_name!r} has no meaning in Python",
-                [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"],
-                "Say what it computes: minixla_ops.register_custom_call(target_name, function).",
+            problem = f"the target {self.target_name!r} has no meaning in Python"
+            shown = [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"]
+            advice = (
+                "Say what it computes: minixla_ops.register_custom_call(target_name, function)."
             )
-        outcome = function(*args, **{name: _option_value(value) for name, value in self.options})
-        found = tuple(outcome) if isinstance(outcome, (tuple, list)) else (outcome,)
-        arrays = tuple([np.asarray(each) for each in found])
+            raise explain(TransformError, "custom_call", problem, shown, advice)
+        options = {
+            name: np.asarray(given[1], given[0])[()] if isinstance(given, tuple) else given
+            for name, given in self.options
+        }
+        outcome = function(*args, **options)
+        found = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
+        arrays = tuple(map(np.asarray, found))
         wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # arrays
         if [(each.shape, each.dtype) for each in arrays] != wanted:
+            name = repr(self.target_name)
+            problem = f"the function of {name} gave other results than the call declares"
             given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
-            raise explain(
-                ShapeError,
-                "custom_call",
-                f"the function of {self.target_name!r} gave other results than the call declares",
-                [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"],
-                "Return one array for each shape, of its element type and dimensions.",
-            )
+            shown = [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"]
+            advice = "Return one array for each shape, of its element type and dimensions."
+            raise explain(ShapeError, "custom_call", problem, shown, advice)
         return arrays
 
     def _refuse_callback(self) -> None:
         """Refuses a function of the process that wrote the program: here it is another, or none."""
         target = self.target_name
         if _CALLBACK.fullmatch(target) and not is_registered(target):
-            raise explain(
-                TransformError,
-                "custom_call",
-                f"the target {target!r} calls a Python function of the program's maker",
-                (),
+            problem = f"the target {target!r} calls a Python function of the program's maker"
+            advice = (
                 "It means nothing in another process: leave pure_callback, io_callback and debug "
-                "prints out of the program.",
+                "prints out of the program."
             )
+            raise explain(TransformError, "custom_call", problem, advice=advice)
 
     def stablehlo(self, emit, operands, shapes, results):
         self._refuse_callback()
         if is_registered(self.target_name) and emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
         emit.foreign_call(self.target_name)
+        untyped = quoted(str(dict(self.options).get("backend_config", "")))
         return emit.operation(
             "stablehlo.custom_call",
             operands,
@@ -170,7 +166,7 @@ class CustomCall(Operation):
             call_target_name=quoted(self.target_name),
             has_side_effect=self.has_side_effect,
             api_version=f"{self.api_version} : i32",
-            backend_config=_config(self.options, self.api_version),
+            backend_config=dictionary_text(self.options) if self.api_version == 4 else untyped,
             operand_layouts=_layouts(shapes, self.operand_layouts),
             result_layouts=_layouts(results, self.result_layouts),
         )
@@ -210,12 +206,6 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
         shown = [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"]
         advice = "Targets are known in the whole process: put the project's name in front."
         raise explain(AttributeValueError, "register_custom_call", problem, shown, advice)
-
-
-def _config(attributes: Sequence[tuple[str, Any]], api_version: int) -> str:
-    if api_version == 4:
-        return dictionary_text(attributes)
-    return quoted(str(dict(attributes).get("backend_config", "")))
 
 
 def _layouts(shapes: Sequence[AnyShape], given: Layouts | None) -> str | None:

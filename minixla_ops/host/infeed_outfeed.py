@@ -98,8 +98,8 @@ class Transfer(Operation):
 
     def emit_transfer(
         self, emit: Any, operands: Sequence[str], shapes: Sequence[AnyShape]
-    ) -> tuple[list[str], str, bool]:
-        """Writes the operation; returns the data, the token, and whether that is a result."""
+    ) -> tuple[list[str], str]:
+        """Writes the operation; returns the data and the token."""
         has_token = bool(shapes) and shapes[-1] is TOKEN
         # A token of its own leaves the order of the others as it is.
         before = emit.take_token() if emit.calls_host or not has_token else None
@@ -116,7 +116,13 @@ class Transfer(Operation):
             )
         if before is not None:
             emit.give_token([before if has_token else token])
-        return data, token, has_token
+        return data, token
+
+    def stablehlo(self, emit, operands, shapes, results):
+        data, token = self.emit_transfer(emit, operands, shapes)
+        if results and isinstance(results[0], TupleShape):
+            data = emit.operation("stablehlo.tuple", data, self.received(), results[:1])
+        return [*data, token][: len(results)]
 
     def hlo(self, emit, operands, shapes, result):
         # In HLO the last operand always is a token.
@@ -128,29 +134,27 @@ class Transfer(Operation):
 class Outgoing(Transfer):
     """Base class: only data that goes out is batched, the members one after the other."""
 
+    def at_host(self, *data):
+        self.reference(*data)
+        return ()
+
     def batch(self, operands, dimensions):
-        token = None
+        has_token = shape_of(operands[-1]) is TOKEN
+        *data, token = operands if has_token else [*operands, None]
         for index in range(batch_size(operands, dimensions)):
-            member = [
-                batch_member(o, at, index) for o, at in zip(operands, dimensions, strict=True)
-            ]
-            if token is not None:
-                member[-1] = token
-            token = self.send_member(member)
-        return self.batched_result(operands, dimensions, token)
+            pairs = zip(data, dimensions, strict=False)
+            member = [batch_member(operand, at, index) for operand, at in pairs]
+            sent = self.send_member([*member, *optional(token)])
+            token = sent if has_token else None
+        return self.batched_result(data, dimensions, token)
 
     def send_member(self, operands: Sequence[Any]) -> Any:
-        """Sends what a batch has for one member; returns the token, or None where it has none."""
-        result = self(*operands)
-        return None if type(result) is tuple else result
+        """Sends what a batch has for one member; returns the token, if it has one."""
+        return self(*operands)
 
-    def batched_result(
-        self, operands: Sequence[Any], dimensions: Sequence[int | None], token: Any
-    ) -> Any:
-        """The results, and where their batch is, for the last token."""
-        if shape_of(operands[-1]) is not TOKEN:
-            return (), ()
-        return operands[-1] if token is None else token, None
+    def batched_result(self, data: Any, dimensions: Sequence[int | None], token: Any) -> Any:
+        """The results, and where their batch is, for the last token, None where there is none."""
+        return ((), ()) if token is None else (token, None)
 
 
 @register
@@ -211,12 +215,6 @@ class Infeed(Transfer):
     def at_host(self, *data):
         item: Any = self.reference()
         return item if isinstance(self.output_shape, TupleShape) else (item,)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        data, token, has_token = self.emit_transfer(emit, operands, shapes)
-        if isinstance(self.output_shape, TupleShape):
-            data = emit.operation("stablehlo.tuple", data, self.received(), [self.output_shape])
-        return [*data, token] if has_token else data
 
     def hlo(self, emit, operands, shapes, result):
         both = TupleShape([self.output_shape, TOKEN])
@@ -283,14 +281,6 @@ class Outfeed(Outgoing):
         current_process().put_outfeed(arrays if is_tuple else arrays[0])
         return None if len(operands) > count else ()
 
-    def at_host(self, *data):
-        self.reference(*data)
-        return ()
-
-    def stablehlo(self, emit, operands, shapes, results):
-        _, token, has_token = self.emit_transfer(emit, operands, shapes)
-        return [token] if has_token else []
-
     def hlo(self, emit, operands, shapes, result):
         if isinstance(self.shape_with_layout, TupleShape):
             count = len(self.shape_with_layout.elements)
@@ -308,7 +298,7 @@ def _outfeed(
     if isinstance(operand, (list, tuple)):
         operand = TupleValue(operand)
     shape = shape_of(operand)
-    leaves = tuple_leaves(operand) if isinstance(shape, TupleShape) else [operand]
+    leaves = tuple_leaves(operand)
     operation = Outfeed(shape if shape_with_layout is None else shape_with_layout, outfeed_config)
     result = operation(*leaves, *optional(token))
     return None if token is None else result

@@ -24,26 +24,22 @@ _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 _TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}
 # Operands and results: T of the routine's element type, R real, C complex, I s32; sizes by letters,
 # equal ones where these are equal. k is the smaller one of m and n, and d is n - 1.
-_SIGNATURES = {
-    "gees": "Tnn -> Tnn Tnn Tn Tn I I",
-    "geev": "Tnn -> Tn Tn Cnn Cnn I",
-    "gehrd": "Tnn -> Tnn Td I",
-    "geqp3": "Tmn In -> Tmn In Tk",
-    "geqrf": "Tmn -> Tmn Tk",
-    "gesdd": "Tmn -> Tmn Rk Tmu Tvn I",
-    "gesvd": "Tmn -> Tmn Rk Tmu Tvn I",
-    "getrf": "Tmn -> Tmn Ik I",
-    "gtsv": "Tn Tn Tn Tnr -> Tn Tn Tn Tnr I",
-    "heevd": "Tnn -> Tnn Rn I",
-    "hetrd": "Tnn -> Tnn Rn Rd Td I",
-    "orgqr": "Tmn Tp -> Tmn",
-    "ormqr": "Tqs Tp Tmn -> Tmn",
-    "syevd": "Tnn -> Tnn Rn I",
-    "sytrd": "Tnn -> Tnn Rn Rd Td I",
-    "ungqr": "Tmn Tp -> Tmn",
-    "unmqr": "Tqs Tp Tmn -> Tmn",
+# After a stroke those of complex numbers, where they are others.
+_BY_SIGNATURE = {
+    "Tnn -> Tnn Tnn Tn Tn I I | Tnn -> Tnn Tnn Tn I I": "gees",
+    "Tnn -> Tn Tn Cnn Cnn I | Tnn -> Tn Cnn Cnn I": "geev",
+    "Tnn -> Tnn Td I": "gehrd",
+    "Tmn In -> Tmn In Tk": "geqp3",
+    "Tmn -> Tmn Tk": "geqrf",
+    "Tmn -> Tmn Rk Tmu Tvn I": "gesdd gesvd",
+    "Tmn -> Tmn Ik I": "getrf",
+    "Tn Tn Tn Tnr -> Tn Tn Tn Tnr I": "gtsv",
+    "Tnn -> Tnn Rn I": "heevd syevd",
+    "Tnn -> Tnn Rn Rd Td I": "hetrd sytrd",
+    "Tmn Tp -> Tmn": "orgqr ungqr",
+    "Tqs Tp Tmn -> Tmn": "ormqr unmqr",
 }
-_COMPLEX_SIGNATURES = {"gees": "Tnn -> Tnn Tnn Tn I I", "geev": "Tnn -> Tn Cnn Cnn I"}
+_SIGNATURES = {name: text for text, names in _BY_SIGNATURE.items() for name in names.split()}
 
 
 def lapack_routine(target: str) -> tuple[str, str] | None:
@@ -66,12 +62,7 @@ def letters(options: dict[str, Any] | None, *names: str) -> str:
 
 
 def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
-    """The layouts of operands and results that a routine takes; None where it is not known.
-
-    Args:
-        target: the call's.
-        operands: the operands' shapes, with any number of dimensions in front.
-    """
+    """The layouts of a routine's operands and results; None where it is not known."""
     signature = _signature(target)
     if signature is None or not operands or not isinstance(operands[0], Shape):
         return None
@@ -84,12 +75,11 @@ def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
 
 
 def _signature(target: str) -> tuple[list[str], list[str]] | None:
-    routine = lapack_routine(target)
-    if routine is None or routine[1] not in _SIGNATURES:
+    letter, name = lapack_routine(target) or ("", "")
+    if name not in _SIGNATURES:
         return None
-    kind, name = routine
-    text = (_COMPLEX_SIGNATURES if kind in "cz" else {}).get(name, _SIGNATURES[name])
-    operands, results = text.split("->")
+    of_real, _, of_complex = _SIGNATURES[name].partition("|")
+    operands, results = ((letter in "cz" and of_complex) or of_real).split("->")
     return operands.split(), results.split()
 
 
@@ -111,8 +101,7 @@ class LapackCall(CustomCall):
         "JAX's derivative"
     )
 
-    def shape(self, *args: AnyShape) -> Any:
-        """The declared shapes, once they fit the routine."""
+    def shape(self, *args):
         name, shapes = self.target_name, self.shapes
         signature, routine = _signature(name), lapack_routine(name)
         assert signature is not None, "importers make calls of known routines only"
@@ -126,8 +115,8 @@ class LapackCall(CustomCall):
             self.refuse("L1", problem, advice)
         return shapes
 
-    def reference(self, *args: Any) -> tuple[Any, ...]:
-        """The routine in NumPy, in double, rounded once; zeros for what LAPACK leaves undefined."""
+    def reference(self, *args):
+        # In double, rounded once; zeros for what LAPACK leaves undefined.
         target_name = self.target_name
         if is_registered(target_name):
             return super().reference(*args)
@@ -135,15 +124,17 @@ class LapackCall(CustomCall):
         assert routine is not None
         function = ROUTINES.get(routine[1])
         if function is None:
-            raise explain(
-                TransformError,
-                self.builder_name,
-                f"LAPACK's routine {routine[1]} has no meaning in NumPy",
-                [f"target_name = {target_name!r}"],
+            problem = f"LAPACK's routine {routine[1]} has no meaning in NumPy"
+            advice = (
                 "Run it by XLA (mx.jit), or say what it computes: "
-                "minixla_ops.register_custom_call(target_name, function).",
+                "minixla_ops.register_custom_call(target_name, function)."
             )
-        given = _words(self.options)
+            shown = [f"target_name = {target_name!r}"]
+            raise explain(TransformError, self.builder_name, problem, shown, advice)
+        given = {
+            name: value if isinstance(value, bool) else letters(dict(self.options), name)
+            for name, value in self.options
+        }
         try:
             inspect.signature(function).bind(*args, **given)
             _check_letters(function, given)
@@ -154,12 +145,17 @@ class LapackCall(CustomCall):
             raise explain(TransformError, self.builder_name, problem, shown, advice) from None
         with np.errstate(all="ignore"):
             found = function(*map(_in_double, args), **given)
-        precision = args[0].real.dtype
-        pairs = zip(found, self.array_shapes(self.shapes), strict=True)
-        return tuple([_rounded(each, shape, precision) for each, shape in pairs])
+        # With parts as wide as the operands', which may be in double.
+        parts = args[0].real.dtype
+        dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
+        results = []
+        for array, shape in zip(found, self.array_shapes(self.shapes), strict=True):
+            whole = np.zeros(shape.dimensions) if array is None else np.asarray(array)
+            results.append(whole.astype(dtypes[shape.dtype.kind]))
+        return tuple(results)
 
-    def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
-        """How a stack may be split over devices."""
+    def hints(self, shapes, results):
+        # How a stack may be split over devices.
         signature = _signature(self.target_name)
         if signature is None or self.target_name in PORTABLE:
             return ""
@@ -167,8 +163,7 @@ class LapackCall(CustomCall):
         batch = arrays[0].rank - len(signature[0][0]) + 1
         return sharding_hints(batch, arrays, [each for each in results if isinstance(each, Shape)])
 
-    def batch(self, operands: Sequence[Any], dimensions: Sequence[int | None]) -> tuple[Any, Any]:
-        """One call for all members: routines take stacks of matrices."""
+    def batch(self, operands, dimensions):
         fronts, size = to_front(operands, dimensions)
         wider: dict[str, Any] = {
             name: [(*[at + 1 for at in order], 0) for order in orders]
@@ -181,11 +176,7 @@ class LapackCall(CustomCall):
 
 
 def _check_letters(function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """That options are among the letters that a routine declares to know.
-
-    Raises:
-        TypeError: one is not.
-    """
+    """Raises TypeError unless options are among the letters that a routine declares to know."""
     for name, declared in get_type_hints(function).items():
         allowed = get_args(declared)
         if get_origin(declared) is Literal and options[name] not in allowed:
@@ -206,9 +197,8 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         if shape.element_type is not kinds[letters_[0]]:
             return False
         own = shape.dimensions[shape.rank - rank :]
-        if any(
-            sizes.setdefault(n, size) != size for n, size in zip(letters_[1:], own, strict=True)
-        ):
+        pairs = zip(letters_[1:], own, strict=True)
+        if any(sizes.setdefault(name, size) != size for name, size in pairs):
             return False
         batches.add(shape.dimensions[: shape.rank - rank])
     m, n = sizes.get("m", 0), sizes.get("n", 0)
@@ -222,24 +212,5 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
 
 
 def _in_double(array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind in "iu":
-        return array
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _words(attributes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Options as Python's: letters for their codes."""
-    return {
-        name: value if isinstance(value, bool) else letters(dict(attributes), name)
-        for name, value in attributes
-    }
-
-
-def _rounded(array: Any, shape: Shape, precision: np.dtype) -> np.ndarray:
-    """A result in its type, with parts as wide as the operands' (which may be in double)."""
-    dtype = shape.dtype if shape.dtype.kind == "i" else precision
-    if shape.dtype.kind == "c":
-        dtype = np.result_type(precision, np.complex64)
-    if array is None:
-        return np.zeros(shape.dimensions, dtype)
-    return np.asarray(array).astype(dtype)
+    is_integer = array.dtype.kind == "i"
+    return array if is_integer else array.astype(np.result_type(array, np.float64))

@@ -58,27 +58,24 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
     operation, trace = Parameter(parameter_number, shape), current_trace()
     number = operation.parameter_number
     if type(trace) is not GraphTrace:
-        raise explain(
-            TransformError,
-            "parameter",
-            f"no program is being traced here, but {trace.transformation} is at work",
-            [f"parameter {number} {name}: {shape}".replace(" :", ":")],
+        problem = f"no program is being traced here, but {trace.transformation} is at work"
+        shown = [f"parameter {number} {name}: {shape}".replace(" :", ":")]
+        advice = (
             "Call it in a function given to mx.make_graph, mx.jit, or an operation that takes a "
-            "computation; elsewhere use the function's argument.",
+            "computation; elsewhere use the function's argument."
         )
+        raise explain(TransformError, "parameter", problem, shown, advice)
     shapes = [value.shape for value in trace.inputs]
     listed = [f"parameter {number}: {shape}", f"inputs ({', '.join(map(str, shapes))})"]
     if number == len(shapes) and trace.open_inputs:
         return trace.add_input(shape)
     if number >= len(shapes):
-        raise explain(
-            AttributeValueError,
-            "parameter",
-            f"(C2) there is no input {number}",
-            listed,
+        problem = f"(C2) there is no input {number}"
+        advice = (
             "The function's arguments are the inputs; only under mx.make_graph the next number "
-            "is a new one.",
+            "is a new one."
         )
+        raise explain(AttributeValueError, "parameter", problem, listed, advice)
     if shapes[number] is not shape:
         problem = f"(C1) input {number} is {shapes[number]}"
         raise explain(ShapeError, "parameter", problem, listed, "Give the shape that it has.")

@@ -14,7 +14,7 @@ from minixla.core.operation import Operation, register
 from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, Shape, TupleShape
 from minixla.core.tracing import shape_of
-from minixla_ops.collectives.collective_groups import Channel, channel_text
+from minixla_ops.collectives.collective_groups import Channel
 from minixla_ops.host.infeed_outfeed import Outgoing, Transfer, optional
 from minixla_ops.vocabulary.shorthand import as_results, zeros
 
@@ -48,19 +48,18 @@ class _Start(_OnChannel, Transfer):
     def _written(self, text: int) -> dict[str, Any]:
         written = super()._written(text)
         if self.is_host_transfer and not text:
-            written["channel_handle"] = channel_text(self.channel_id, self.host_type)
+            written["channel_handle"] = Channel().stablehlo(self.channel_id, self.host_type)
         return written
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host and not self.is_host_transfer:
-            raise explain(
-                TransformError,
-                self.builder_name,
-                "JAX runs one program on all devices, and it has nobody to meet on a channel",
-                advice="Run the programs of all processes together with mx.simulate; between the "
-                "devices of one program use collective_permute, or mx.ppermute.",
+            problem = "JAX runs one program on all devices, and it has nobody to meet on a channel"
+            advice = (
+                "Run the programs of all processes together with mx.simulate; between the devices "
+                "of one program use collective_permute, or mx.ppermute."
             )
-        data, token, _ = self.emit_transfer(emit, operands, shapes)
+            raise explain(TransformError, self.builder_name, problem, advice=advice)
+        data, token = self.emit_transfer(emit, operands, shapes)
         # Nobody reads the number of the request.
         request = emit.constant(Literal.splat(0, _REQUEST))
         parts = [*(data or operands[:1]), request, token]
@@ -93,43 +92,27 @@ class Send(_Start, Outgoing):
         request = process.start_send(self.channel_id, np.array(operand), is_to_host)
         return operand, np.asarray(request, np.uint32), None
 
-    def at_host(self, *data):
-        current_process().start_send(self.channel_id, *data, to_host=True)
-        return ()
-
     def send_member(self, operands):
-        done = SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
-        return done if len(operands) > 1 else None
+        return SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
 
-    def batched_result(self, operands, dimensions, token):
+    def batched_result(self, data, dimensions, token):
         # All members are sent: what ends the transfer finds request 0, that of nobody.
-        if token is None:
-            token = operands[1] if len(operands) > 1 else ops.create_token()
-        return ops.tuple([operands[0], zeros(_REQUEST), token]), (dimensions[0], None, None)
+        token = ops.create_token() if token is None else token
+        return ops.tuple([*data, zeros(_REQUEST), token]), (dimensions[0], None, None)
 
 
 class _Done(_OnChannel):
-    """Base class of the two that end a transfer.
-
-    Declarations:
-        given: the members of the context that it gives.
-
-    Checks:
-        (C1) the operand is the context of the one that started it.
-    """
+    """Base class of the two that end a transfer."""
 
     stablehlo_name = "get_tuple_element"
     operands = ("context",)
     has_side_effect = True
+    #: The members of the context that it gives.
     given: ClassVar[Sequence[int]]
 
     def shape(self, context):
-        elements = context.elements if isinstance(context, TupleShape) else ()
-        if (
-            len(elements) != 3
-            or elements[1:] != (_REQUEST, TOKEN)
-            or not isinstance(elements[0], Shape)
-        ):
+        elements: Any = context.elements if isinstance(context, TupleShape) else ()
+        if elements[1:] != (_REQUEST, TOKEN) or not isinstance(elements[0], Shape):
             problem = "the operand is not the context of a transfer"
             self.refuse("C1", problem, "Give what Send or Recv gave.")
         return as_results([elements[index] for index in self.given])
@@ -322,8 +305,7 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
 
 def _refusal(name: str, start: str) -> TransformError:
     advice = (
-        f"The context that it takes belongs to {start}, which waits as well: XLA splits that call "
-        f"in two. Call ops.{start}."
+        f"Call ops.{start}, to which its context belongs and which waits: XLA splits it in two."
     )
     return explain(TransformError, name, "it is not built by itself", advice=advice)
 

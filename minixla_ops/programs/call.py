@@ -55,7 +55,7 @@ class Call(RunsPrograms):
             return emit.expand(self.computation, operands)
         return super().stablehlo(emit, operands, shapes, results)
 
-    def write(self, emit, operands, shapes, results, is_threaded):
+    def write(self, emit, operands, shapes, results):
         names = [emit.name() for _ in results]
         target = f"{', '.join(names)} = " if names else ""
         types = ", ".join(shape.stablehlo for shape in shapes)

@@ -57,7 +57,7 @@ class CompositeCall(Call):
     def stablehlo(self, emit, operands, shapes, results):
         return RunsPrograms.stablehlo(self, emit, operands, shapes, results)
 
-    def write(self, emit, operands, shapes, results, is_threaded):
+    def write(self, emit, operands, shapes, results):
         told = {
             "name": quoted(self.composite_name),
             "composite_attributes": self.composite_attributes,

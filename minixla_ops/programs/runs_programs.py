@@ -9,7 +9,7 @@ from typing import Any
 
 from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
-from minixla.core.graph import Graph, Value, live_instructions, remembered
+from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape
@@ -70,20 +70,13 @@ class RunsPrograms(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         is_threaded = any(each.has_side_effect for each in self.computations)
         if not is_threaded:
-            return self.write(emit, operands, shapes, results, False)
+            return self.write(emit, operands, shapes, results)
         operands = [emit.take_token(), *operands]
-        names = self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results], True)
+        names = self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results])
         return emit.give_token(names)
 
-    def write(
-        self,
-        emit: Emitter,
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-        is_threaded: bool,
-    ) -> Sequence[str]:
-        """`stablehlo`; where `is_threaded`, the first operand and result are tokens."""
+    def write(self, emit: Emitter, operands: Any, shapes: Any, results: Any) -> Sequence[str]:
+        """`stablehlo`; where programs have side effects, first operand and result are tokens."""
         raise self.lacks("write")
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
@@ -155,11 +148,15 @@ def program(function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], 
     return graph.pruned()
 
 
-def read_inputs(graph: Graph, outputs: Sequence[Value]) -> set[int]:
-    """The numbers of the inputs that some of the outputs (and side effects) depend on."""
-    live = live_instructions(graph.instructions, outputs)
-    read = {*outputs, *(operand for each in live for operand in each.operands)}
-    return {number for number, value in enumerate(graph.inputs) if value in read}
+@remembered
+def own_inputs(graph: Graph) -> tuple[list[int], Graph]:
+    """The numbers of the inputs that a program reads, and the program of these alone."""
+    # Also by instructions whose results nobody reads: they are printed too.
+    read = {id(value) for step in graph.instructions for value in step.operands}
+    read.update(map(id, graph.outputs))
+    numbers = [index for index, value in enumerate(graph.inputs) if id(value) in read]
+    inputs = [graph.inputs[number] for number in numbers]
+    return numbers, Graph(inputs, graph.instructions, graph.outputs, graph.name)
 
 
 def split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
@@ -224,24 +221,6 @@ def instantiated(
 ) -> list[Any]:
     """The marked ones of some values, zeros in place of None."""
     return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
-
-
-def two_halves(
-    first: Callable[..., Sequence[Any]],
-    second: Callable[..., Sequence[Any]],
-    shapes: Sequence[AnyShape],
-    active_outputs: Flags,
-    name: str,
-) -> tuple[Graph, Graph]:
-    """The programs of the two halves of the reverse derivative of `name`.
-
-    The first is from the operands, of `shapes`, to the results and what the second half needs; that
-    is from this, and a cotangent for each of `active_outputs`, to cotangents.
-    """
-    forward = program(first, shapes, f"forward_{name}")
-    results = forward.output_shapes
-    given = [*results[len(active_outputs) :], *compress(results, active_outputs)]
-    return forward, program(second, given, f"vjp_{name}")
 
 
 # Batches.

@@ -28,9 +28,9 @@ from minixla.interop.operations import TABLE, Translation, declared, replica_gro
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import literal_of, plain
-from minixla_ops.control_flow.conditional import own_inputs
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
+from minixla_ops.programs.runs_programs import own_inputs
 
 
 def _by_leaf(

@@ -71,7 +71,8 @@ def test_which_way_is_taken():
     def shapes_of_loops(holds):
         graph = mx.make_graph(lambda w: mx.vjp(lambda w: chain(holds, np.int32(5), w, X), w)[0])(W)
         parts = [part for step in graph.instructions for part in step.op.computations]
-        loops = [step for part in parts for step in part.instructions if step.op.name == "While"]
+        names = "While", "Scan"
+        loops = [step for part in parts for step in part.instructions if step.op.name in names]
         return [str(shape) for loop in loops for shape in loop.shapes]
 
     assert any(shape.startswith("f64[5,") for shape in shapes_of_loops(known))
@@ -234,9 +235,10 @@ def test_slices_of_arrays_and_stacks_of_results():
 def test_the_cotangent_of_a_stack_that_is_written_once_stays_as_it_is():
     graph = mx.make_graph(mx.grad(total(scan)))(np.ones((4, 3)), X)
     backward = graph.instructions[-1].op.computations[0]
-    (loop,) = [each for each in backward.instructions if each.op.name == "While"]
-    body = loop.op.body
-    same = [str(a.shape) for a, b in zip(body.inputs, body.outputs, strict=True) if a is b]
+    (loop,) = [each for each in backward.instructions if each.op.name == "Scan"]
+    step, carries = loop.op.to_apply, loop.op.carries
+    pairs = zip(step.inputs[-carries:], step.outputs[-carries:], strict=True)
+    same = [str(taken.shape) for taken, given in pairs if taken is given]
     assert "f64[4,3]" in same
 
 
@@ -246,6 +248,16 @@ def test_the_first_value_of_a_stack_has_its_derivative():
         return ops.while_(lambda i, ys: ops.lt(i, np.int32(2)), body, [ZERO, ys])[1]
 
     np.testing.assert_array_equal(mx.grad(total(function))(X), [0, 0, 1])
+
+
+def test_a_value_of_dynamic_size_of_which_nothing_is_kept():
+    def function(x):
+        y = ops.set_dimension_size(x, np.int32(2), 0)
+        body = lambda i, y: [i + ONE, y + y]  # noqa: E731
+        return ops.while_(lambda i, y: ops.lt(i, np.int32(3)), body, [ZERO, y])[1]
+
+    slope = mx.reference(mx.grad(total(function)))(np.ones(3))
+    np.testing.assert_array_equal(slope, [8, 8, 0])
 
 
 def test_transposition_of_loops_in_jvp_rules():

@@ -90,7 +90,7 @@ def test_no_inputs():
     step = mx.make_graph(lambda c: (c * 2, c + 1))(np.float32(0))
 
     def function(c):
-        outputs, carried = scan_all(step, [], [c], 3)
+        outputs, carried = scan_all(step, [], [c], 3, False)
         return [*outputs, *carried]
 
     check_operation(function, [np.float32(1)])
@@ -164,6 +164,18 @@ def test_the_reverse_derivative_keeps_no_constants():
     step = next(each for each in forward.instructions if each.op.name == "Scan")
     # Of each step: the elements' own stack, the carry before it and the tangent.
     assert [str(shape) for shape in step.shapes].count("f32[7,3]") <= 3
+
+
+def test_the_reverse_derivative_keeps_what_follows_from_constants_once():
+    def function(w, x):
+        return ops.scan(x, [x[0], w], lambda x, h, w: (h, h * ops.tanh(w) + x, w))[1].sum()
+
+    operands = np.ones(3, np.float32), np.ones((7, 3), np.float32)
+    graph = mx.make_graph(mx.grad(function, argnums=1))(*operands)
+    (forward,) = next(each for each in graph.instructions if each.op.name == "Call").op.computations
+    step = next(each for each in forward.instructions if each.op.name == "Scan")
+    # The outputs alone: tanh(w) is the same in all steps.
+    assert [str(shape) for shape in step.shapes].count("f32[7,3]") == 1
 
 
 def test_hlo_text():
