@@ -204,7 +204,7 @@ OF_RULES = [name for name in NAMES if name.startswith("minixla_ops/")] + [
         f"minixla/transforms/{name}.py"
         for name in (
             *("axis_operations", "checkpoint", "custom_calls"),
-            *("debugging", "layouts", "mapped_call"),
+            *("debugging", "layouts", "pmap"),
         )
     ),
 ]

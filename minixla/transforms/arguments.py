@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
@@ -14,25 +14,28 @@ from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Trace, Tracer, check_value, leaked, weak_type_of
 from minixla.engine.float0 import flatten
-from minixla.transforms.places import (
-    argument_places,
-    chosen_places,
-    leaf_shapes,
-    lifted_leaves,
-    numbers_among,
-    parameters_of,
-    places,
-)
+from minixla.transforms import places
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # the standard library has it from 3.13 on
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = Callable[..., Any]
+Wrapper = TypeVar("Wrapper", bound=Function)
+#: Positions of arguments, or one.
+Numbers = int | Sequence[int]
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
 misfit = functools.partial(explain, TransformError)
+
+
+class Signature(NamedTuple):
+    """What a function is traced for: the structure of a tuple of arguments, and what leaves are."""
+
+    tree: Any
+    shapes: Sequence[Any]
+    weak: Sequence[bool]
 
 
 class Cache(dict[Any, Any]):
@@ -42,7 +45,7 @@ class Cache(dict[Any, Any]):
         return Cache, ()
 
 
-def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
+def named_after(wrapper: Wrapper, fun: Function) -> Wrapper:
     """`wrapper` with the name, documentation and signature of `fun`."""
     functools.update_wrapper(wrapper, fun)
     for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
@@ -50,24 +53,20 @@ def named_after(wrapper: Function, fun: Callable[..., Any]) -> Function:
     return wrapper
 
 
-def in_place_of(fun: Callable[..., Any]) -> Callable[[Function], Function]:
+def in_place_of(fun: Function, subject: str) -> Callable[[Wrapper], Wrapper]:
     """A decorator: the function that a transformation gives for `fun`, with its name."""
+    checked_function(fun, subject)
     return lambda wrapper: named_after(hiding_frames(wrapper), fun)
 
 
 def checked_function(fun: Any, subject: str) -> Any:
-    """`fun`, which must be callable.
-
-    Raises:
-        TransformError: it is not.
-    """
+    """`fun`, which must be callable."""
     if not callable(fun):
-        raise misfit(
-            subject,
-            f"it was given {type(fun).__name__} instead of a function",
-            [repr(fun)[:200]],
-            f"Give the function itself, not its result: mx.{subject}(f), not mx.{subject}(f(x)).",
+        problem = f"it was given {type(fun).__name__} instead of a function"
+        advice = (
+            f"Give the function itself, not its result: mx.{subject}(f), not mx.{subject}(f(x))."
         )
+        raise misfit(subject, problem, [repr(fun)[:200]], advice)
     return fun
 
 
@@ -76,12 +75,8 @@ def is_single(argnums: Any) -> TypeIs[int | str]:
     return not isinstance(argnums, Iterable)
 
 
-def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[int, ...]:
-    """Argument positions as non-negative numbers.
-
-    Raises:
-        TransformError: a position is out of range, or named twice.
-    """
+def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
+    """Argument positions as non-negative numbers, each in range and named once."""
     found: list[int] = []
     for number in map(operator.index, [argnums] if is_single(argnums) else argnums):
         problem = advice = ""
@@ -98,17 +93,9 @@ def positions(argnums: int | Sequence[int], count: int, subject: str) -> tuple[i
 
 
 def leaving(value: Any, parent: Trace, subject: str, where: Callable[[], str]) -> Any:
-    """A result of a transformed function as a value of the trace that it returns to.
+    """A result of a transformed function as a value of the trace `parent` that it returns to.
 
-    Args:
-        value: the result.
-        parent: the trace.
-        subject: the transformation, for messages.
-        where: gives the place of the result in what the function returned.
-
-    Raises:
-        LeakedTracerError: it is a tracer of another transformation.
-        ShapeError: it is no array.
+    `where` gives its place in what the function returned.
     """
     if isinstance(value, Tracer) and not parent.reaches(value):
         raise leaked(value, subject)
@@ -119,26 +106,9 @@ def leaving(value: Any, parent: Trace, subject: str, where: Callable[[], str]) -
         raise
 
 
-def leaving_all(values: Sequence[Any], parent: Trace, subject: str, out: Any) -> list[Any]:
-    """The leaves of what a transformed function returned, by `leaving`.
-
-    Args:
-        values: the leaves.
-        parent: the trace that they return to.
-        subject: the transformation, for messages.
-        out: what the function returned, whose places the messages name.
-    """
-    return [
-        leaving(value, parent, subject, lambda i=index: places("the result", out, True)[i])
-        for index, value in enumerate(values)
-    ]
-
-
-def split_static(
-    args: Sequence[Any], static_argnums: int | Sequence[int]
-) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], list[Any]]]:
+def split_static(args: Sequence[Any], static_argnums: Numbers) -> tuple[tuple[Any, ...], Function]:
     """The arguments that are not static, and how to put them back among the static ones."""
-    static = numbers_among(static_argnums, len(args))
+    static = places.numbers_among(static_argnums, len(args))
     dynamic = tuple(arg for index, arg in enumerate(args) if index not in static)
 
     def rebuild(replaced: Sequence[Any]) -> list[Any]:
@@ -165,49 +135,30 @@ class Arguments:
         tree: the structure of `given`, or of the pair of `given` and `kwargs`.
     """
 
-    __slots__ = (
-        *("_args", "_fixed", "_fun", "_is_single", "_kwargs", "_numbers", "_subject"),
-        *("given", "leaves", "tree"),
-    )
-
     def __init__(
         self,
         subject: str,
-        fun: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any] | None = None,
+        fun: Function,
+        args: Any,
+        kwargs: Any = None,
         numbers: Sequence[int] | None = None,
-        fixed: Mapping[str, Any] | None = None,
+        fixed: Any = MappingProxyType({}),
     ) -> None:
-        self._subject, self._fun, self._args = subject, fun, args
-        self._kwargs, self._numbers, self._fixed = kwargs, numbers, fixed or {}
+        self._subject, self._fun, self._args = subject, checked_function(fun, subject), args
+        self._kwargs, self._numbers, self._fixed = kwargs, numbers, fixed
         self._is_single = False
         self.given = tuple(args if numbers is None else [args[number] for number in numbers])
         self.leaves, self.tree = flatten(self.given if kwargs is None else (self.given, kwargs))
 
     @classmethod
-    def besides(
-        cls,
-        subject: str,
-        fun: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        static: int | Sequence[int],
-    ) -> Arguments:
+    def besides(cls, subject: str, fun: Function, args: Any, kwargs: Any, static: Numbers) -> Self:
         """All but the static ones, which are named by position."""
-        skipped = numbers_among(static, len(args))
+        skipped = places.numbers_among(static, len(args))
         numbers = [n for n in range(len(args)) if n not in skipped] if skipped else None
         return cls(subject, fun, args, kwargs, numbers)
 
     @classmethod
-    def chosen(
-        cls,
-        subject: str,
-        fun: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        argnums: int | Sequence[int],
-    ) -> Arguments:
+    def chosen(cls, subject: str, fun: Function, args: Any, kwargs: Any, argnums: Numbers) -> Self:
         """Those that are named by position; the function gets the others as they are."""
         found = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
         found._is_single = is_single(argnums)
@@ -221,29 +172,28 @@ class Arguments:
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
         numbers = range(len(self._args)) if self._numbers is None else self._numbers
-        found = chosen_places(self._fun, self._args, numbers)
-        return found + argument_places(self._fun, (), self._kwargs)
+        found = places.chosen_places(self._fun, self._args, numbers)
+        return found + places.argument_places(self._fun, (), self._kwargs)
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""
-        return leaf_shapes(self._subject, self.leaves, self.where)
+        return places.leaf_shapes(self._subject, self.leaves, self.where)
 
     def lifted(self) -> list[Any]:
         """The leaves as values of the current trace."""
-        return lifted_leaves(self._subject, self.leaves, self.where)
+        return places.lifted_leaves(self._subject, self.leaves, self.where)
 
-    def weak(self) -> list[bool]:
-        """For each leaf whether it is weakly typed."""
-        return list(map(weak_type_of, self.leaves))
+    def signature(self, shapes: Sequence[Any] | None = None) -> Signature:
+        """What is known of the leaves; or of parts of them, which have other shapes."""
+        found = self.shapes() if shapes is None else shapes
+        return Signature(self.tree, found, list(map(weak_type_of, self.leaves)))
 
     def alike(self, leaves: Sequence[Any]) -> Any:
         """Others in the structure of `given`, or of the only one that was chosen."""
         found = tree_unflatten(self.tree, leaves)
         return found[0] if self._is_single else found
 
-    def apply(
-        self, positional: Sequence[Any], named: Mapping[str, Any] = MappingProxyType({})
-    ) -> Any:
+    def apply(self, positional: Sequence[Any], named: Any = MappingProxyType({})) -> Any:
         """What the function gives for others in place of what was taken apart."""
         if self._numbers is not None:
             whole = list(self._args)
@@ -259,32 +209,31 @@ class Arguments:
 
 
 class StaticArguments:
-    """Which arguments of a function are static: named by position, by name, or by either.
+    """Which arguments of a function are static, named by position or by name, which mean the other.
 
-    Args:
-        fun: the function, whose signature says which name stands where.
-        argnums: positions, one or several; None: none.
-        argnames: names, one or several; None: none.
+    Numbers and names may be one, several, or None.
     """
 
-    def __init__(self, fun: Callable[..., Any], argnums: Any, argnames: Any) -> None:
+    def __init__(self, fun: Function, argnums: Any, argnames: Any) -> None:
         self._argnums = _as_tuple(argnums)
         self._argnames = _as_tuple(argnames)
         self._is_any = bool(self._argnums or self._argnames)
-        self._parameters = [each.name for each in parameters_of(fun)] if self._is_any else []
+        self._parameters = [each.name for each in places.parameters_of(fun)] if self._is_any else []
 
     def numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The positions of the static ones among positional arguments."""
         if not self._is_any:
             return ()
         named = [self._parameters.index(n) for n in self._argnames if n in self._parameters]
-        return numbers_among({*numbers_among(self._argnums, len(args)), *named}, len(args))
+        return places.numbers_among(
+            {*places.numbers_among(self._argnums, len(args)), *named}, len(args)
+        )
 
     def split_names(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The static ones among arguments by name, and the others."""
         if not self._is_any:
             return {}, kwargs
-        numbers = numbers_among(self._argnums, len(self._parameters))
+        numbers = places.numbers_among(self._argnums, len(self._parameters))
         names = {*self._argnames, *[self._parameters[n] for n in numbers]}
         static = {name: value for name, value in kwargs.items() if name in names}
         return static, {n: v for n, v in kwargs.items() if n not in static}
@@ -297,18 +246,14 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def flatten_axes(subject: str, name: str, tree: Any, axes: Any) -> list[Any]:
-    """One axis for each leaf of `tree` from a prefix tree of axes, in which None is a leaf.
-
-    Raises:
-        TransformError: `axes` is no prefix of `tree`, or holds something else than int and None.
-    """
+    """One axis for each leaf of `tree` from a prefix tree of axes, in which None is a leaf."""
     if axes is None or type(axes) is int:
         return [axes] * tree_structure(tree).num_leaves
 
-    def problem(axis: Any) -> str:
+    def fault(axis: Any) -> str:
         return "" if axis is None or isinstance(axis, int) else f"{axis!r} is no axis"
 
-    return flatten_prefix(subject, name, tree, axes, "an integer", problem=problem)
+    return flatten_prefix(subject, name, tree, axes, "an integer", fault=fault)
 
 
 def flatten_prefix(
@@ -317,25 +262,15 @@ def flatten_prefix(
     tree: Any,
     prefix: Any,
     what: str,
-    is_leaf: Callable[[Any], bool] = lambda x: x is None,
-    problem: Callable[[Any], str] = lambda x: "",
+    is_leaf: Any = None,
+    fault: Any = None,
 ) -> list[Any]:
-    """One leaf of a prefix tree for each leaf of `tree`.
+    """One leaf of a prefix tree, which the user calls `name`, for each leaf of `tree`.
 
-    Args:
-        subject: the transformation, for messages.
-        name: what the user calls the prefix tree.
-        tree: the whole one.
-        prefix: the prefix tree.
-        what: what its leaves are, or None.
-        is_leaf: what else than arrays is a leaf of it.
-        problem: what is wrong with a leaf of it.
-
-    Raises:
-        TransformError: it is no prefix of `tree`, or has a wrong leaf.
+    Its leaves are `what`, or None; `is_leaf` tells them, and `fault` what is wrong with one.
     """
-    listed, structure = tree_flatten(prefix, is_leaf=is_leaf)
-    parts, reason = [], next(filter(None, map(problem, listed)), "")
+    listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
+    parts, reason = [], next(filter(None, map(fault, listed)), "") if fault else ""
     try:
         parts = [] if reason else structure.flatten_up_to(tree)
     except (TypeError, ValueError) as error:

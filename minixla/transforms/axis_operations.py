@@ -21,7 +21,7 @@ from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import DerivativeError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
 from minixla.transforms.arguments import misfit
@@ -35,9 +35,6 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class _Groups(SequenceOf):
-    def __init__(self) -> None:
-        super().__init__(Integers(0))
-
     def hlo(self, value: Groups) -> Groups | None:
         """Left out where there are none."""
         return value or None
@@ -47,7 +44,6 @@ class AxisOperation(Operation):
     """Base class of the operations; members give `whole`, `by_jax` and `by_xla`.
 
     Attributes:
-        axis_name: the name of the axis.
         size: how many members take part: those of the axis, or of each group.
         groups: the members of each group; none given: all are one.
         partitions: groups of partitions, each of which is such an axis for itself; none over an
@@ -60,8 +56,8 @@ class AxisOperation(Operation):
     spans_devices = True
     axis_name: Any = attribute(Attribute())
     size: int = attribute(Integer(0))
-    groups: Groups = attribute(_Groups())
-    partitions: Groups = attribute(_Groups())
+    groups: Groups = attribute(_Groups(Integers(0)))
+    partitions: Groups = attribute(_Groups(Integers(0)))
     is_checked: bool = attribute(Boolean())
 
     def shape(self, operand, member):
@@ -111,19 +107,6 @@ class AxisOperation(Operation):
         inverse = sorted(range(len(order)), key=order.__getitem__)
         return _taken(ops.concat_in_dim(parts, 0), inverse), 0
 
-    def _require_parts(self, operand: Shape, what: str, axis: int, tiled: bool) -> None:
-        """Raises TransformError where a dimension cannot be cut into a part for each member."""
-        given, size = operand.dimensions[axis], self.size
-        if (given % size == 0) if tiled and size else given == size:
-            return
-        parts = f"cannot be cut into a part for each of {size} members"
-        advice = "Its size must be the axis's; larger parts need tiled=True."
-        if tiled:
-            advice = "Its size must be a multiple of the axis's."
-        problem = f"dimension {axis} of size {given} {parts}"
-        shown = [f"x {operand}", f"{what} = {axis}, tiled = {tiled}"]
-        raise misfit(self.builder_name, problem, shown, advice)
-
     def _unbound(self) -> TransformError:
         problem = f"the axis {self.axis_name!r} is not mapped here"
         advice = "Run the function that maps it: mx.vmap(f, axis_name=...)."
@@ -152,14 +135,10 @@ def _taken(value: Any, numbers: Sequence[int]) -> Any:
     return ops.concat_in_dim([ops.slice_in_dim(value, n, n + 1, 0) for n in numbers], 0)
 
 
-def _with_dimension(operand: Any, at: int) -> Any:
-    sizes = array_shape(operand).dimensions
-    return ops.reshape(operand, (*sizes[:at], 1, *sizes[at:]))
-
-
-def _without_dimension(operand: Any, at: int) -> Any:
-    sizes = array_shape(operand).dimensions
-    return ops.reshape(operand, sizes[:at] + sizes[at + 1 :])
+def _resized(sizes: Sequence[int], at: int, times: int, parts: int = 1) -> tuple[int, ...]:
+    """Sizes, of which that at a place is multiplied and divided; a part for nobody is of size 1."""
+    size = sizes[at] * times // parts if parts else 1
+    return (*sizes[:at], size, *sizes[at + 1 :])
 
 
 class AxisSum(AxisOperation):
@@ -180,16 +159,15 @@ class AxisSum(AxisOperation):
         if self.is_checked:
             # There a sum is one value, whose cotangent counts once; ours does not know which
             # values are equal everywhere.
-            raise explain(
-                DerivativeError,
-                self.builder_name,
-                "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks what "
-                "differs between devices",
-                [f"axis_name = {self.axis_name!r}"],
-                "Use jax.grad (of a function whose loops and branches hold no psum), or "
-                "jax.shard_map(..., check_vma=False), where each device gets its derivative of the "
-                "sum of all devices' results.",
+            problem = "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks "
+            problem += "what differs between devices"
+            advice = "Use jax.grad (of a function whose loops and branches hold no psum), or "
+            advice += (
+                "jax.shard_map(..., check_vma=False), where each device gets its derivative of "
             )
+            advice += "the sum of all devices' results."
+            shown = [f"axis_name = {self.axis_name!r}"]
+            raise explain(DerivativeError, self.builder_name, problem, shown, advice)
         return self(cotangents, operands[1]), None
 
 
@@ -235,15 +213,9 @@ class AxisExtreme(AxisOperation):
 
 
 class _AlongAxis(AxisOperation):
-    """Base class of what is linear and joins or cuts one dimension.
-
-    Attributes:
-        axis: which.
-        tiled: whether the dimension is there in parts and in the whole; else a part lacks it.
-    """
+    """Base class of what is linear and joins or cuts one dimension."""
 
     axis: int = attribute(Integer(0))
-    tiled: bool = attribute(Boolean())
     #: The other one of the two, which is its transpose.
     other: ClassVar[type[AxisOperation]]
 
@@ -252,28 +224,22 @@ class _AlongAxis(AxisOperation):
 
 
 class AxisAllGather(_AlongAxis):
-    """The values of all members, along one dimension."""
+    """The values of all members, joined along one dimension."""
 
     builder_name = "all_gather"
 
     def shape(self, operand, member):
-        sizes = list(operand.dimensions)
-        if self.tiled:
-            sizes[self.axis] *= self.size
-        else:
-            sizes.insert(self.axis, self.size)
-        return operand.with_dimensions(sizes)
+        return operand.with_dimensions(_resized(operand.dimensions, self.axis, self.size))
 
     def whole(self, operand):
-        move = merge_dimension if self.tiled else move_dimension
-        return move(operand, 0, self.axis), None
+        return merge_dimension(operand, 0, self.axis), None
 
     def by_jax(self, operand, over):
-        return jax.lax.all_gather(operand, **over, axis=self.axis, tiled=self.tiled)
+        return jax.lax.all_gather(operand, **over, axis=self.axis, tiled=True)
 
     def by_xla(self, operand, everywhere):
-        given = operand if self.tiled else _with_dimension(operand, self.axis)
-        return ops.all_gather(given, self.axis, self.size, **everywhere, use_global_device_ids=True)
+        group = {**everywhere, "use_global_device_ids": True}
+        return ops.all_gather(operand, self.axis, self.size, **group)
 
 
 class AxisReduceScatter(_AlongAxis):
@@ -282,25 +248,18 @@ class AxisReduceScatter(_AlongAxis):
     builder_name = "psum_scatter"
 
     def shape(self, operand, member):
-        axis, tiled = self.axis, self.tiled
-        sizes = list(operand.dimensions)
-        self._require_parts(operand, "scatter_dimension", axis, tiled)
-        sizes[axis : axis + 1] = [sizes[axis] // self.size] if tiled else []
-        return operand.with_dimensions(sizes)
+        return operand.with_dimensions(_resized(operand.dimensions, self.axis, 1, self.size))
 
     def whole(self, operand):
-        # A dimension of the sum over the batch is the batch.
-        total = sum_over(operand, [0])
-        return (split_dimension(total, self.axis, self.size) if self.tiled else total), self.axis
+        # A part of a dimension of the sum over the batch is the batch.
+        return split_dimension(sum_over(operand, [0]), self.axis, self.size), self.axis
 
     def by_jax(self, operand, over):
-        return jax.lax.psum_scatter(operand, **over, scatter_dimension=self.axis, tiled=self.tiled)
+        return jax.lax.psum_scatter(operand, **over, scatter_dimension=self.axis, tiled=True)
 
     def by_xla(self, operand, everywhere):
-        part = ops.reduce_scatter(
-            operand, ops.add, self.axis, self.size, **everywhere, use_global_device_ids=True
-        )
-        return part if self.tiled else _without_dimension(part, self.axis)
+        group = {**everywhere, "use_global_device_ids": True}
+        return ops.reduce_scatter(operand, ops.add, self.axis, self.size, **group)
 
 
 # The sum of the cotangents, each member's part to it; the cotangents of all members, joined.
@@ -308,62 +267,28 @@ AxisAllGather.other, AxisReduceScatter.other = AxisReduceScatter, AxisAllGather
 
 
 class AxisAllToAll(AxisOperation):
-    """Part j of member i becomes part i of member j.
-
-    Attributes:
-        split_axis: the dimension that is cut.
-        concat_axis: the dimension along which parts are joined.
-        tiled: whether both dimensions stay; else one goes and one comes.
-    """
+    """Part j of member i becomes part i of member j: one dimension is cut, the other joined."""
 
     builder_name = "all_to_all"
     split_axis: int = attribute(Integer(0))
     concat_axis: int = attribute(Integer(0))
-    tiled: bool = attribute(Boolean())
 
     def shape(self, operand, member):
-        self._require_parts(operand, "split_axis", self.split_axis, self.tiled)
-        sizes = list(operand.dimensions)
-        if self.tiled:
-            sizes[self.split_axis] //= self.size
-            sizes[self.concat_axis] *= self.size
-        else:
-            del sizes[self.split_axis]
-            sizes.insert(self.concat_axis, self.size)
-        return operand.with_dimensions(sizes)
+        cut = _resized(operand.dimensions, self.split_axis, 1, self.size)
+        return operand.with_dimensions(_resized(cut, self.concat_axis, self.size))
 
     def whole(self, operand):
         # Senders and receivers, exchanged.
         at = self.split_axis + 1
-        parts = split_dimension(operand, at, self.size) if self.tiled else operand
-        by_receiver = move_dimension(parts, at, 0)
-        move = merge_dimension if self.tiled else move_dimension
-        return move(by_receiver, 1, self.concat_axis + 1), 0
+        by_receiver = move_dimension(split_dimension(operand, at, self.size), at, 0)
+        return merge_dimension(by_receiver, 1, self.concat_axis + 1), 0
 
     def by_jax(self, operand, over):
-        # Always tiled, since JAX transposes the other kind wrongly.
-        split, concat = self._tiled_axes
-        parts = operand if self.tiled else jax.numpy.expand_dims(operand, concat)
-        found = jax.lax.all_to_all(parts, **over, split_axis=split, concat_axis=concat, tiled=True)
-        return found if self.tiled else jax.numpy.squeeze(found, split)
+        axes = {"split_axis": self.split_axis, "concat_axis": self.concat_axis}
+        return jax.lax.all_to_all(operand, **over, **axes, tiled=True)
 
     def by_xla(self, operand, everywhere):
-        split, concat = self._tiled_axes
-        parts = operand if self.tiled else _with_dimension(operand, concat)
-        result = ops.all_to_all(parts, split, concat, self.size, **everywhere)
-        return result if self.tiled else _without_dimension(result, split)
-
-    @property
-    def _tiled_axes(self) -> tuple[int, int]:
-        """The axes of a tiled exchange.
-
-        Where this is none, its new dimension, of size 1, stands beside that which is cut until the
-        latter is gone.
-        """
-        split, concat = self.split_axis, self.concat_axis
-        if self.tiled:
-            return split, concat
-        return (split + 1, concat) if concat <= split else (split, concat + 1)
+        return ops.all_to_all(operand, self.split_axis, self.concat_axis, self.size, **everywhere)
 
     def transpose(self, cotangents, operands, linear):
         # The parts, sent back.
@@ -372,11 +297,7 @@ class AxisAllToAll(AxisOperation):
 
 
 class AxisPermute(AxisOperation):
-    """Each member gets the value of another, or zeros.
-
-    Attributes:
-        pairs: of source and target.
-    """
+    """Each member gets the value of another, or zeros, by pairs of source and target."""
 
     builder_name = "ppermute"
     pairs: tuple[tuple[int, int], ...] = attribute(SequenceOf(Integers(0)))

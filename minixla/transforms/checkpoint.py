@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.forward import has_tangent
-from minixla.core.graph import Graph, Value
+from minixla.core.graph import Graph, Value, inner_first, remembered
 from minixla.core.linear import pullback_by, spread
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace, ReverseTracer
 from minixla.core.tracing import Trace, _state, trace_to_graph, tracing
-from minixla.transforms.arguments import Arguments, checked_function, in_place_of
+from minixla.transforms.arguments import Arguments, Numbers, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.staging import stage
 from minixla_ops.programs.call import Call, call
@@ -38,11 +37,7 @@ class CheckpointName(Unchanged):
 class CheckpointCall(Call):
     """A call of a computation whose reverse derivative keeps no more than `policy` allows.
 
-    Attributes:
-        computation: the Graph.
-        policy: which results of its instructions are kept.
-        prevent_cse: whether the compiler is kept from merging the second computation with the
-            first.
+    With `prevent_cse` the compiler is kept from merging the second computation with the first.
     """
 
     name = "Checkpoint"
@@ -51,8 +46,7 @@ class CheckpointCall(Call):
     prevent_cse: bool = attribute(Boolean(), hlo=None)
 
     def linearize(self, operands, active):
-        graph, given = self.computation.pruned(), (self.policy, tuple(active))
-        kept, backward, wanted = graph.remembered(("checkpoint", *given), _halves, graph, *given)
+        kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
         everything = call(kept, *operands)
         count = len(self.computation.outputs)
         results = everything[:count]
@@ -81,7 +75,7 @@ class _Recalling(Trace):
 
 
 class _Recorded:
-    """A program recorded on a reverse trace, but for what is known of it.
+    """A program recorded on a reverse trace, but for values that are `known` by their identity.
 
     Attributes:
         flags: which inputs are differentiated.
@@ -91,40 +85,32 @@ class _Recorded:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        primals: Sequence[Any],
-        active: Sequence[bool],
-        known: dict[int, Any] | None = None,
+        self, graph: Graph, primals: Sequence[Any], active: Sequence[bool], known: dict[int, Any]
     ) -> None:
-        self.trace = trace = ReverseTrace(_Recalling(_state.trace))
+        recalling = _Recalling(_state.trace)
+        self.trace = trace = ReverseTrace(recalling)
         self.flags = [a and has_tangent(x) for a, x in zip(active, primals, strict=True)]
         pairs = zip(primals, self.flags, strict=True)
         self.inputs = [trace.add_input(x) if flag else x for x, flag in pairs]
-        with tracing(trace):
-            self.outputs = self._run(graph, known or {})
-
-    def _run(self, graph: Graph, known: dict[int, Any]) -> list[Any]:
-        """The outputs; `known` has values by the identity of the value in the program."""
-        trace, recalling = self.trace, cast(_Recalling, self.trace.parent)
         values = dict(zip(map(id, graph.inputs), self.inputs, strict=True))
         previous = _state.source
         try:
-            for step in graph.instructions:
-                _state.source = step.source
-                operands = tuple([values[id(value)] for value in step.operands])
-                held = tuple([known.get(id(value)) for value in step.results])
-                if step.op.linearize is None and None not in held:
-                    recalling.known = held[0] if step.single else held
-                outcome = trace.process(step.op, operands)
-                recalling.known = None
-                outcomes = (outcome,) if step.single else outcome
-                values.update(zip(map(id, step.results), outcomes, strict=True))
+            with tracing(trace):
+                for step in graph.instructions:
+                    _state.source = step.source
+                    held = tuple([known.get(id(value)) for value in step.results])
+                    if step.op.linearize is None and None not in held:
+                        recalling.known = held[0] if step.single else held
+                    outcome = trace.process(step.op, tuple([values[id(x)] for x in step.operands]))
+                    recalling.known = None
+                    outcomes = (outcome,) if step.single else outcome
+                    values.update(zip(map(id, step.results), outcomes, strict=True))
         finally:
             _state.source = previous
-        return [values[id(value)] for value in graph.outputs]
+        self.outputs = [values[id(value)] for value in graph.outputs]
 
 
+@remembered
 def _halves(
     graph: Graph, policy: Policy, active: tuple[bool, ...]
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
@@ -137,26 +123,18 @@ def _halves(
     return (first, *_backward(quiet, _kept(quiet, policy), active))
 
 
+@inner_first
 def _has_reverse_rule(graph: Graph) -> bool:
     """Whether a program, or one that it runs, calls a function with a reverse rule of its own."""
-    pending, seen = [graph], {id(graph)}
-    while pending:
-        for step in pending.pop().instructions:
-            if type(step.op) is CustomVjpCall:
-                return True
-            pending += [each for each in step.op.computations if id(each) not in seen]
-            seen.update(map(id, step.op.computations))
-    return False
+    is_direct = any(type(step.op) is CustomVjpCall for step in graph.instructions)
+    return is_direct or any(map(_has_reverse_rule, graph.computations))
 
 
 def _by_rules(graph: Graph, active: Sequence[bool]) -> Graph:
-    """The same values; where a reverse rule gives them, by its first half.
-
-    That has the forward derivative which a transformation around may take of a gradient.
-    """
+    """The same values, by the first halves of reverse rules: these have forward derivatives."""
 
     def function(*primals: Any) -> list[Any]:
-        found = _Recorded(graph, primals, active)
+        found = _Recorded(graph, primals, active, {})
         mine = [type(x) is ReverseTracer and x._trace is found.trace for x in found.outputs]
         return [x.value if flag else x for x, flag in zip(found.outputs, mine, strict=True)]
 
@@ -200,62 +178,53 @@ def _backward(
     return made.pruned(), tuple(wanted)
 
 
-def nothing_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-    """Keeps nothing but the arguments."""
-    return False
+class checkpoint_policies:
+    """Which results `checkpoint` keeps (JAX: checkpoint_policies)."""
 
-
-def everything_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-    """Keeps every result."""
-    return True
-
-
-def dots_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-    """Keeps the results of matrix products."""
-    return operation.name in ("Dot", "DotGeneral")
-
-
-def dots_with_no_batch_dims_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
-    """Keeps the results of matrix products without batch dimensions."""
-    if not dots_saveable(operation):
+    @staticmethod
+    def nothing_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        """Keeps nothing but the arguments."""
         return False
-    numbers = attributes.get("dimension_numbers")
-    return not getattr(numbers, "lhs_batch_dimensions", ())
 
+    @staticmethod
+    def everything_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        """Keeps every result."""
+        return True
 
-def save_only_these_names(*names: str) -> Policy:
-    """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
-    return lambda op, *shapes, **given: type(op) is CheckpointName and op.label in names
+    @staticmethod
+    def dots_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+        """Keeps the results of matrix products."""
+        return operation.name in ("Dot", "DotGeneral")
 
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(operation: Any, *shapes: Any, **attributes: Any) -> bool:
+        """Keeps the results of matrix products without batch dimensions."""
+        numbers = attributes.get("dimension_numbers")
+        is_batched = bool(getattr(numbers, "lhs_batch_dimensions", ()))
+        return checkpoint_policies.dots_saveable(operation) and not is_batched
 
-def save_anything_except_these_names(*names: str) -> Policy:
-    """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
-    return lambda op, *shapes, **given: type(op) is not CheckpointName or op.label not in names
+    checkpoint_dots = dots_saveable
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
+    @staticmethod
+    def save_only_these_names(*names: str) -> Policy:
+        """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
+        return lambda op, *shapes, **given: type(op) is CheckpointName and op.label in names
 
-def save_any_names_but_these(*names: str) -> Policy:
-    """A policy that keeps values that `checkpoint_name` gave a name which is none of `names`."""
-    return lambda op, *shapes, **given: type(op) is CheckpointName and op.label not in names
+    @staticmethod
+    def save_anything_except_these_names(*names: str) -> Policy:
+        """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
+        return lambda op, *shapes, **given: type(op) is not CheckpointName or op.label not in names
 
+    @staticmethod
+    def save_any_names_but_these(*names: str) -> Policy:
+        """A policy that keeps values that `checkpoint_name` gave a name that is none of `names`."""
+        return lambda op, *shapes, **given: type(op) is CheckpointName and op.label not in names
 
-def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-    """A policy that keeps what either of two keeps."""
-    return lambda *args, **given: first(*args, **given) or second(*args, **given)
-
-
-#: The policies (JAX: checkpoint_policies).
-checkpoint_policies = SimpleNamespace(
-    nothing_saveable=nothing_saveable,
-    everything_saveable=everything_saveable,
-    dots_saveable=dots_saveable,
-    checkpoint_dots=dots_saveable,
-    dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
-    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
-    save_only_these_names=save_only_these_names,
-    save_anything_except_these_names=save_anything_except_these_names,
-    save_any_names_but_these=save_any_names_but_these,
-    save_from_both_policies=save_from_both_policies,
-)
+    @staticmethod
+    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+        """A policy that keeps what either of two keeps."""
+        return lambda *args, **given: first(*args, **given) or second(*args, **given)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -272,27 +241,26 @@ def checkpoint(
     fun: Callable[..., Any],
     prevent_cse: bool = True,
     policy: Policy | None = None,
-    static_argnums: int | Sequence[int] = (),
+    static_argnums: Numbers = (),
 ) -> Callable[..., Any]:
     """`fun`, whose reverse derivative computes intermediate values again (JAX: checkpoint).
 
     Args:
         fun: a function of pytrees of arrays.
-        prevent_cse: whether the compiler is kept from merging the second computation with the
-            first; needed inside `jit`.
+        prevent_cse: keeps the compiler from merging both computations, as is needed inside `jit`.
         policy: which results are kept all the same, see `checkpoint_policies`; default: none.
         static_argnums: positions of arguments that are passed on as they are.
 
     Returns:
         A function of the same arguments and results.
     """
-    checked_function(fun, "checkpoint")
 
-    @in_place_of(fun)
+    @in_place_of(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
-        staged = stage(given.apply, given.tree, given.shapes(), given.weak(), given.name)
-        operation = CheckpointCall(staged.graph, policy or nothing_saveable, prevent_cse)
+        staged = stage(given.apply, given.signature(), given.name)
+        keeps = policy or checkpoint_policies.nothing_saveable
+        operation = CheckpointCall(staged.graph, keeps, prevent_cse)
         return staged.results(operation(*staged.read, *given.leaves))
 
     return checkpointed

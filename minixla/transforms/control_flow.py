@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jax.tree_util import tree_unflatten
 
 import minixla_ops as ops
-from minixla.core.errors import ShapeError, explain
+from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, shape_of, weak_type_of
-from minixla.engine.float0 import flatten
-from minixla.transforms.arguments import Arguments, checked_function, misfit
-from minixla.transforms.loop_bodies import (
-    carry_places,
-    check_structure,
-    converted_to,
-    lifted,
-    stable_body,
-    steps_at_a_time,
-)
-from minixla.transforms.places import Places, difference, lifted_leaves, structure_places
+from minixla.engine.float0 import flatten, places, structure_places
+from minixla.numpy.operands import static_int
+from minixla.transforms.arguments import Arguments, Function, Signature, checked_function, misfit
+from minixla.transforms.places import Places, difference, lifted_leaves, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
@@ -32,9 +26,7 @@ from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @api_boundary
-def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
-) -> Any:
+def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
     """The result of one of two functions (JAX: lax.cond).
 
     Only that function runs, but for a batch whose members differ in `pred`.
@@ -58,7 +50,7 @@ def cond(
 
 
 @api_boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """The result of one of several functions (JAX: lax.switch).
 
     Args:
@@ -82,9 +74,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise explain(ShapeError, "switch", problem, [f"index {shape}"], advice)
     if len(branches) == 1:
         return branches[0](*operands)
-    number = _state.trace.lift(index, "switch")
     last = np.asarray(len(branches) - 1).astype(shape.dtype)
-    clamped = ops.min(ops.max(number, np.zeros((), shape.dtype)), last)
+    number = ops.max(_state.trace.lift(index, "switch"), np.zeros((), shape.dtype))
+    clamped = ops.min(number, last)
     return _branches("switch", ops.convert_element_type(clamped, "s32"), branches, operands)
 
 
@@ -96,17 +88,15 @@ def _scalar(subject: str, name: str, value: Any) -> Shape:
     raise explain(ShapeError, subject, f"{name} is not a scalar", [f"{name} {shape}"], advice)
 
 
-def _branches(
-    subject: str, choice: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
-) -> Any:
+def _branches(subject: str, choice: Any, functions: Sequence[Function], operands: Any) -> Any:
     given = Arguments(subject, functions[0], operands)
-    shapes, tree, weak = given.shapes(), given.tree, given.weak()
-    staged = [stage(function, tree, shapes, weak) for function in functions]
+    signature = given.signature()
+    staged = [stage(function, signature) for function in functions]
     names = ["true_fun", "false_fun"] if subject == "cond" else None
     _check_alike(subject, staged, names or [f"branch {i}" for i in range(len(staged))])
     types = [_common_type(column) for column in _columns(staged)]
     if any(list(each.graph.output_shapes) != types for each in staged):
-        staged = [stage(_converting(function, types), tree, shapes, weak) for function in functions]
+        staged = [stage(_converting(function, types), signature) for function in functions]
     graphs, read = reading_all(staged)
     results = Conditional(tuple(graphs))(choice, *read, *given.leaves)
     flags = [all(column) for column in zip(*[each.weak for each in staged], strict=True)]
@@ -128,32 +118,24 @@ def _check_alike(subject: str, staged: Sequence[Staged], names: Sequence[str]) -
     first = staged[0]
     for each, name in zip(staged[1:], names[1:], strict=True):
         if each.result_tree != first.result_tree:
-            raise misfit(
-                subject,
-                f"{names[0]} and {name} return other structures",
-                [
-                    f"{names[0]}: {first.result_tree}",
-                    f"{name}: {each.result_tree}",
-                    *difference("the result", names[0], first.result_tree, name, each.result_tree),
-                ],
-                "All branches must return results of one structure.",
-            )
+            problem = f"{names[0]} and {name} return other structures"
+            shown = [f"{names[0]}: {first.result_tree}", f"{name}: {each.result_tree}"]
+            shown += difference("the result", names[0], first.result_tree, name, each.result_tree)
+            advice = "All branches must return results of one structure."
+            raise misfit(subject, problem, shown, advice)
     for index, column in enumerate(_columns(staged)):
         wanted = _common_type(column)
         for (shape, is_weak), name in zip(column, names, strict=True):
-            fits = shape is wanted or (is_weak and shape.dimensions == wanted.dimensions)
-            if not fits:
+            if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
                 found = structure_places("the result", first.result_tree)
-                raise explain(
-                    ShapeError,
-                    subject,
-                    f"the branches differ in the shape of {found[index]}",
-                    [f"{n}: {s}" for (s, _), n in zip(column, names, strict=True)],
-                    f"Convert the result of {name}: all branches give one shape and element type.",
-                )
+                problem = f"the branches differ in the shape of {found[index]}"
+                shown = [f"{n}: {s}" for (s, _), n in zip(column, names, strict=True)]
+                advice = f"Convert the result of {name}: all branches give one shape and "
+                advice += "element type."
+                raise explain(ShapeError, subject, problem, shown, advice)
 
 
-def _converting(function: Callable[..., Any], shapes: Sequence[Any]) -> Callable[..., Any]:
+def _converting(function: Function, shapes: Sequence[Any]) -> Function:
     """The function, its results converted to the element types of `shapes`."""
 
     def converted(*args: Any) -> Any:
@@ -164,10 +146,91 @@ def _converting(function: Callable[..., Any], shapes: Sequence[Any]) -> Callable
     return converted
 
 
+def carry_places(fun: Function, number: int, init: Any) -> Places:
+    """The places of the leaves of a loop's value, by the name that its body gives the argument."""
+    return lambda: places(parameter_names(fun, number + 1)[number], init)
+
+
+def stable_body(
+    subject: str, body: Function, tree: Any, leaves: Any, where: Places, check: Any, rows: Any = ()
+) -> tuple[Staged, list[Any]]:
+    """The body of a loop, and the first value in the types that the body settles on.
+
+    Weakly typed leaves take the type that the body gives them.
+
+    Args:
+        subject: the function of the user's call, for messages.
+        body: takes what goes through the loop, and what it gets in each step.
+        tree: the structure of its arguments.
+        leaves: the first value.
+        where: gives the places of these.
+        check: checks the structure of the body's result, of which the next value is first.
+        rows: arrays whose entries the steps get.
+    """
+    leaves, weak = list(leaves), list(map(weak_type_of, leaves))
+    shapes_of_rows: list[Any] = [array_shape(each).without_dimension(0) for each in rows]
+    weak_rows = list(map(weak_type_of, rows))
+    while True:
+        shapes = [*map(shape_of, leaves), *shapes_of_rows]
+        staged = stage(body, Signature(tree, shapes, [*weak, *weak_rows]))
+        check(staged.result_tree)
+        before = list(weak)
+        given = zip(leaves, weak, staged.graph.output_shapes, staged.weak, strict=False)
+        for index, (leaf, is_weak, shape, stays_weak) in enumerate(list(given)):
+            known: Any = shape_of(leaf)
+            weak[index] = is_weak and stays_weak and shape is known
+            if shape is known:
+                continue
+            if not is_weak or not isinstance(shape, Shape) or shape.dimensions != known.dimensions:
+                name = "f" if subject == "scan" else "body_fun"
+                problem = f"{name} returns another shape for {where()[index]} than it takes"
+                shown = [f"it takes {known}", f"it returns {shape}"]
+                advice = "What goes through a loop keeps its shape and element type: convert it in "
+                advice += "the loop, or before."
+                raise explain(ShapeError, subject, problem, shown, advice)
+            leaves[index] = converted_to(leaf, shape)
+        if weak == before:
+            return staged, leaves
+
+
+def check_structure(subject: str, body: Function, number: int, taken: Any, returned: Any) -> None:
+    """Raises TransformError where a body returns something else than its argument of a number."""
+    if returned == taken:
+        return
+    name = parameter_names(body, number + 1)[number]
+    problem = "body_fun returns another structure than it takes"
+    shown = [f"it takes {taken}", f"it returns {returned}"]
+    shown += difference(name, "it takes", taken, "it returns", returned)
+    raise misfit(subject, problem, shown, "What goes through a loop keeps its structure.")
+
+
+def converted_to(value: Any, shape: Any) -> Any:
+    """A value of the element type of `shape`."""
+    if shape_of(value) is shape:
+        return value
+    return ops.convert_element_type(_state.trace.lift(value), shape.element_type)
+
+
+def lifted(subject: str, values: Any) -> Any:
+    """A pytree whose leaves are values of the current trace."""
+    leaves, tree = flatten(values)
+    return tree_unflatten(tree, [_state.trace.lift(leaf, subject) for leaf in leaves])
+
+
+def steps_at_a_time(subject: str, unroll: Any) -> int | None:
+    """How many steps are straight code: 0 and False mean one, True all, which is None here."""
+    if unroll is True:
+        return None
+    size = static_int(unroll, subject, "unroll")
+    if size < 0:
+        problem = "unroll is negative"
+        advice = "Give the number of steps at a time, or True for all."
+        raise explain(AttributeValueError, subject, problem, [f"unroll = {unroll}"], advice)
+    return max(size, 1)
+
+
 @api_boundary
-def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     """The last value of a loop (JAX: lax.while_loop).
 
         val = init_val;  while cond_fun(val): val = body_fun(val)
@@ -186,28 +249,19 @@ def while_loop(
     """
     checked_function(cond_fun, "while_loop")
     checked_function(body_fun, "while_loop")
-    return _while_loop(
-        "while_loop", cond_fun, body_fun, init_val, carry_places(body_fun, 0, init_val)
-    )
+    where = carry_places(body_fun, 0, init_val)
+    return _while_loop("while_loop", cond_fun, body_fun, init_val, where)
 
 
 def _while_loop(
-    subject: str,
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
-    init_val: Any,
-    where: Places,
+    subject: str, cond_fun: Function, body_fun: Function, init_val: Any, where: Places
 ) -> Any:
     """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
     leaves, tree = flatten((init_val,))
-
-    def check(returned: Any) -> None:
-        check_structure(subject, body_fun, 0, tree.children()[0], returned)
-
+    check = partial(check_structure, subject, body_fun, 0, tree.children()[0])
     lifted = lifted_leaves(subject, leaves, where)
-    body, leaves = stable_body(subject, "body_fun", body_fun, tree, lifted, where, check)
-    shapes = [shape_of(leaf) for leaf in leaves]
-    test = stage(cond_fun, tree, shapes, body.weak)
+    body, leaves = stable_body(subject, body_fun, tree, lifted, where, check)
+    test = stage(cond_fun, Signature(tree, list(map(shape_of, leaves)), body.weak))
     if test.graph.output_shapes != (Shape("pred"),):
         problem = "cond_fun does not give one boolean scalar"
         shown = [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"]
@@ -223,12 +277,7 @@ def _while_loop(
 
 @api_boundary
 def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
-    *,
-    unroll: int | bool | None = None,
+    lower: Any, upper: Any, body_fun: Function, init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
     """The last value of a counted loop (JAX: lax.fori_loop).
 
@@ -236,8 +285,8 @@ def fori_loop(
 
     Args:
         lower: an integer scalar.
-        upper: an integer scalar. Where both are known while tracing, a reverse derivative keeps
-            what it needs of every iteration.
+        upper: another. Where both are known while tracing, a reverse derivative keeps what it
+            needs of every iteration.
         body_fun: from the number and the value to the next value, which is like it.
         init_val: a pytree of arrays.
         unroll: how many iterations at a time XLA is given as straight code; True: all. It takes
@@ -250,8 +299,7 @@ def fori_loop(
     for name, bound in (("lower", lower), ("upper", upper)):
         shape = _scalar("fori_loop", name, bound)
         if not shape.element_type.is_integer:
-            problem = f"{name} is not an integer"
-            shown = [f"{name} {shape}"]
+            problem, shown = f"{name} is not an integer", [f"{name} {shape}"]
             raise explain(ShapeError, "fori_loop", problem, shown, "Give an integer scalar.")
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:

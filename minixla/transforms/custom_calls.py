@@ -15,7 +15,7 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph, under
 from minixla.engine import stage_for_jax
 from minixla.engine.random_keys import flatten
@@ -24,7 +24,8 @@ from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.batch_dimensions import move_batch
+from minixla_ops.vocabulary.batch_dimensions import move_batch, move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 class Unchanged(Unary):
@@ -64,13 +65,12 @@ class CustomDerivativeCall(Operation):
     hlo_name = "call"
     operands = ("operands...",)
     function: Any = attribute(Function(), hlo=None)
-    computation: Graph | None = attribute(Instance(Graph), default=None, hlo="to_apply")
+    computation: Any = attribute(Instance(Graph), default=None, hlo="to_apply")
     captured: int = attribute(Integer(0), default=0, hlo=None)
     #: The class of batched functions: (call, trace, dimensions of operands).
     batched: ClassVar[Callable[..., Any]]
 
     def shape(self, *operands):
-        assert self.computation is not None, "a staged call has a graph"
         return self.computation.output_shapes
 
     def stage_operands(self, operands):
@@ -99,11 +99,9 @@ class CustomDerivativeCall(Operation):
         return evaluate_graph(self.computation, operands)
 
     def reference(self, *operands):
-        assert self.computation is not None, "a staged call has a graph"
         return tuple(reference_graph(self.computation, operands))
 
     def stablehlo(self, emit, operands, shapes, results):
-        assert self.computation is not None, "a staged call has a graph"
         return Call(self.computation).stablehlo(emit, operands, shapes, results)
 
     def batch_within(self, trace, operands, dimensions):
@@ -120,8 +118,7 @@ class CustomDerivativeCall(Operation):
 
     def _checked_results(self, results: Sequence[Any]) -> tuple[Any, ...]:
         """What a rule gave for the function's results, which must have the function's shapes."""
-        name = self.builder_name
-        lift = current_trace().lift
+        name, lift = self.builder_name, current_trace().lift
         lifted = tuple([lift(result, name) for result in results])
         shapes = tuple([shape_of(result) for result in lifted])
         if self.computation is not None and shapes != self.computation.output_shapes:
@@ -208,58 +205,41 @@ class _InnerBatchTrace(BatchTrace):
         return super().process(operation, own)
 
     def own(self, value: Any) -> Any:
-        """`value`, or a tracer of this trace where it is the origin's."""
-        if type(value) is BatchTracer and self._stands_for(value._trace):
-            return BatchTracer(self, value.value, value.dimension)
+        """`value`, or a tracer of this trace where it is the origin's, or that of its origin."""
+        origin: Any = self.origin
+        if type(value) is BatchTracer:
+            while type(origin) is _InnerBatchTrace and origin is not value._trace:
+                origin = origin.origin
+            if origin is value._trace:
+                return BatchTracer(self, value.value, value.dimension)
         return value
-
-    def _stands_for(self, trace: Any) -> bool:
-        origin = self.origin
-        while isinstance(origin, _InnerBatchTrace) and origin is not trace:
-            origin = origin.origin
-        return origin is trace
 
 
 class _Batched:
     """A flat function over a batch: all its results have the batch in front."""
 
-    def __init__(
-        self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: tuple[int | None, ...]
-    ) -> None:
-        self.call = call
+    def __init__(self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: Any) -> None:
+        self.call, self.trace, self.dimensions = call, trace, dimensions
         self.inner: Any = call.function
-        self.trace = trace
-        self.dimensions = dimensions
         self.name = self.inner.name
+        #: Those of the operands that the rules know.
+        self.own_dimensions = dimensions[call.captured :]
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         return self._in_front(self._run(self.call.apply, operands, self.dimensions))
-
-    @property
-    def own_dimensions(self) -> tuple[int | None, ...]:
-        """Those of the operands that the rules know."""
-        return self.dimensions[self.call.captured :]
 
     def _run(
         self, function: Callable[..., Sequence[Any]], operands: Sequence[Any], at: Sequence[Any]
     ) -> list[tuple[Any, int | None]]:
         """What the function returns for one member, over the batch: values and dimensions."""
         trace = _InnerBatchTrace(current_trace(), self.trace)
-        inputs = [
-            operand if dimension is None else BatchTracer(trace, operand, dimension)
-            for operand, dimension in zip(operands, at, strict=True)
-        ]
+        inputs = [trace.put_together([x], where) for x, where in zip(operands, at, strict=True)]
         try:
             with under(trace):
                 outputs = [trace.own(output) for output in function(*inputs)]
         finally:
             trace.alive = False
-        return [
-            (output.value, output.dimension)
-            if type(output) is BatchTracer and output._trace is trace
-            else (output, None)
-            for output in outputs
-        ]
+        return [(value, where) for (value,), where in map(trace.taken_apart, outputs)]
 
     def _in_front(self, outputs: Sequence[tuple[Any, int | None]]) -> list[Any]:
         size = self.trace.size
@@ -283,28 +263,23 @@ class _BatchedJvp(_Batched):
 
 class _BatchedVjp(_Batched):
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Any, Any]:
-        count = 0
-        tree: Any = None
+        # How residuals are laid out is a leaf of the batch's.
+        layout = SimpleNamespace()
 
         def flat(*members: Any) -> Sequence[Any]:
-            nonlocal count, tree
             results, residuals = self.inner.forward(members, active)
-            leaves, tree = flatten(residuals)
-            count = len(results)
+            leaves, layout.tree = flatten(residuals)
+            layout.count = len(results)
             return [*results, *leaves]
 
         found = self._run(flat, operands, self.own_dimensions)
-        kept = found[count:]
-        values = [value for value, _ in kept]
-        # How they are laid out is a leaf of the batch's residuals.
-        layout = SimpleNamespace(tree=tree, dimensions=[at for _, at in kept])
-        return self._in_front(found[:count]), (values, layout)
+        kept = found[layout.count :]
+        layout.dimensions = [at for _, at in kept]
+        return self._in_front(found[: layout.count]), ([value for value, _ in kept], layout)
 
-    def backward(
-        self, residuals: Any, cotangents: Sequence[Any], shapes: Sequence[AnyShape]
-    ) -> Sequence[Any]:
+    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
         values, layout = residuals
-        members = [_without_front(shape) for shape in shapes]
+        members = [array_shape(shape).without_dimension(0) for shape in shapes]
         at = [*layout.dimensions, *[None if c is None else 0 for c in cotangents]]
 
         def flat(*given: Any) -> Sequence[Any]:
@@ -312,13 +287,7 @@ class _BatchedVjp(_Batched):
             return self.inner.backward(own, given[len(values) :], members)
 
         found = self._in_front(self._run(flat, [*values, *cotangents], at))
-        dimensions = self.own_dimensions
-        return [_from_front(each, d) for each, d in zip(found, dimensions, strict=True)]
-
-
-def _without_front(shape: AnyShape) -> AnyShape:
-    assert isinstance(shape, Shape), f"{shape} cannot be batched"
-    return shape.without_dimension(0)
+        return list(map(_from_front, found, self.own_dimensions))
 
 
 def _from_front(cotangent: Any, dimension: int | None) -> Any:
@@ -326,9 +295,7 @@ def _from_front(cotangent: Any, dimension: int | None) -> Any:
         return None
     if dimension is None:  # every member shares the operand
         return sum_over(cotangent, [0])
-    shape = shape_of(cotangent)
-    assert isinstance(shape, Shape), f"{shape} cannot be batched"
-    return move_batch(cotangent, 0, dimension, shape.dimensions[0])
+    return move_dimension(cotangent, 0, dimension)
 
 
 CustomJvpCall.batched = _BatchedJvp

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,20 +17,16 @@ from minixla.core.errors import MinixlaError
 from minixla.core.forward import has_tangent
 from minixla.core.linear import zeros_like
 from minixla.core.nesting import nested
-from minixla.core.shapes import AnyShape, Shape, shape_of_data
+from minixla.core.shapes import AnyShape, shape_of_data
 from minixla.core.state import at_own_lines
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, current_trace, shape_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
+from minixla.transforms import custom_calls
 from minixla.transforms.arguments import checked_function, is_single, misfit, named_after, positions
-from minixla.transforms.custom_calls import (
-    CustomDerivativeCall,
-    CustomJvpCall,
-    CustomVjpCall,
-    StopGradient,
-)
 from minixla.transforms.places import argument_places, check_leaves
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def stop_gradient(x: Any) -> Any:
@@ -39,9 +37,8 @@ def stop_gradient(x: Any) -> Any:
     """
 
     def stop(leaf: Any) -> Any:
-        if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
-            return leaf
-        return StopGradient()(leaf)
+        is_array = isinstance(leaf, Tracer) or shape_of_data(leaf) is not None
+        return custom_calls.StopGradient()(leaf) if is_array else leaf
 
     return tree_map(stop, x)
 
@@ -56,7 +53,7 @@ class _Custom:
         self,
         fun: Callable[..., Any],
         nondiff_argnums: Sequence[int] | int = (),
-        nondiff_argnames: Sequence[str] | str = (),
+        nondiff_argnames: Any = (),
     ) -> None:
         self.fun = checked_function(fun, type(self).__name__)
         named = _positions_of(type(self).__name__, fun, nondiff_argnames)
@@ -64,16 +61,11 @@ class _Custom:
         self.nondiff_argnums = (*numbers, *[n for n in named if n not in numbers])
         named_after(self, fun)  # type: ignore[type-var]  # wraps takes any object with a __dict__
 
-    def _apply(
-        self,
-        operation: type[CustomDerivativeCall],
-        flat: type[_Flat],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def _apply(self, operation: Any, flat: type[_Flat], args: Any, kwargs: Any) -> Any:
         """Binds the call of the function with the rules of `flat`."""
+        name = type(self).__name__
         bound = self._bound(args, kwargs)
-        numbers = sorted(set(positions(self.nondiff_argnums, len(bound), operation.builder_name)))
+        numbers = sorted(set(positions(self.nondiff_argnums, len(bound), name)))
         nondiff = {number: bound[number] for number in numbers}
         diff = [arg for number, arg in enumerate(bound) if number not in nondiff]
         leaves, tree = flatten(diff)
@@ -81,8 +73,7 @@ class _Custom:
         try:
             outputs = operation(function)(*leaves)
         except MinixlaError:
-            where = argument_places(self.fun, bound, None, numbers)
-            check_leaves(operation.builder_name, leaves, where)
+            check_leaves(name, leaves, argument_places(self.fun, bound, None, numbers))
             raise
         return tree_unflatten(function.result_tree, outputs)
 
@@ -99,22 +90,15 @@ class _Custom:
             problem = f"the arguments do not fit {self.fun.__name__}{signature}"
             raise misfit(name, problem, [str(error)]) from None
         bound.apply_defaults()
-        given = [key for key in bound.kwargs if key in kwargs]
-        if given:
+        shown = [f"{key} = {kwargs[key]!r}" for key in bound.kwargs if key in kwargs]
+        if shown:
             problem = "keyword-only arguments are not supported"
-            shown = [f"{key} = {kwargs[key]!r}" for key in given]
             raise misfit(name, problem, shown, "Make them positional, or close over them.")
         return bound.args
 
 
-def _positions_of(
-    subject: str, fun: Callable[..., Any], names: Sequence[str] | str
-) -> tuple[int, ...]:
-    """Where parameters stand that are named.
-
-    Raises:
-        TransformError: the function has no such positional parameter.
-    """
+def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[int, ...]:
+    """Where parameters stand that are named, and can be given by position."""
     listed = [names] if isinstance(names, str) else list(names)
     if not listed:
         return ()
@@ -131,14 +115,11 @@ def _positions_of(
 class _Flat:
     """One call's function on flat sequences of values.
 
-    Two are equal that stand for the same function at the same arguments, so that graphs which hold
-    them compare by structure.
+    Those of the same function at the same arguments are equal: so are graphs that hold them.
     """
 
     def __init__(self, custom: Any, nondiff: dict[int, Any], tree: Any) -> None:
-        self.custom = custom
-        self.nondiff = nondiff
-        self.tree = tree
+        self.custom, self.nondiff, self.tree = custom, nondiff, tree
         #: The structure of the result, once the function or its rule has run.
         self.result_tree: Any = None
         self.name = getattr(custom.fun, "__name__", "custom")
@@ -160,15 +141,10 @@ class _Flat:
 
     def _instantiated(self, derivatives: Sequence[Any], shapes: Iterable[AnyShape]) -> list[Any]:
         """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
-        given = list(derivatives)
-        for index, (each, shape) in enumerate(zip(derivatives, shapes, strict=True)):
-            if each is None and not self.custom.symbolic_zeros:
-                if has_tangent(shape):
-                    given[index] = current_trace().lift(zeros_like(shape))
-                else:
-                    assert isinstance(shape, Shape), f"{shape} has no tangent"
-                    given[index] = float0_zeros(shape.dimensions)
-        return given
+        if self.custom.symbolic_zeros:
+            return list(derivatives)
+        pairs = zip(derivatives, shapes, strict=True)
+        return [_zeros(shape) if each is None else each for each, shape in pairs]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -181,6 +157,12 @@ class _Flat:
 
     def __hash__(self) -> int:
         return hash((id(self.custom), self.tree))
+
+
+def _zeros(shape: AnyShape) -> Any:
+    if has_tangent(shape):
+        return current_trace().lift(zeros_like(shape))
+    return float0_zeros(array_shape(shape).dimensions)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -226,15 +208,11 @@ class custom_jvp(_Custom):
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             result = self(*primals)
-            parts = [
-                each(tangent, result, *primals)
-                for each, tangent in zip(jvps, tangents, strict=True)
-                if each is not None
-            ]
-            total = parts[0] if parts else None
-            for part in parts[1:]:
-                total = tree_map(lambda x, y: x + y, total, part)
-            return result, total
+            pairs = zip(jvps, tangents, strict=True)
+            parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
+            if not parts:
+                return result, None
+            return result, tree_map(lambda *terms: functools.reduce(operator.add, terms), *parts)
 
         self.defjvp(rule)
 
@@ -243,20 +221,15 @@ class custom_jvp(_Custom):
         """The function's result."""
         if self.jvp is None:
             raise _no_rule("custom_jvp", self.fun, "f.defjvp(rule)")
-        return self._apply(CustomJvpCall, _FlatJvp, args, kwargs)
+        return self._apply(custom_calls.CustomJvpCall, _FlatJvp, args, kwargs)
 
 
 class _FlatJvp(_Flat):
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+    def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         given = self._instantiated(tangents, map(shape_of, primals))
         with at_own_lines():
-            pair = self.custom.jvp(
-                *self.nondiff.values(),
-                tuple(tree_unflatten(self.tree, primals)),
-                tuple(tree_unflatten(self.tree, given)),
-            )
+            both = [tuple(tree_unflatten(self.tree, each)) for each in (primals, given)]
+            pair = self.custom.jvp(*self.nondiff.values(), *both)
         result, tangent = _several("custom_jvp", 2, "a pair (result, tangent)", pair)
         outputs = self._flat_result(result)
         return outputs, _matching("custom_jvp", "tangent", tangent, self.result_tree)
@@ -267,8 +240,8 @@ class custom_vjp(_Custom):
 
     Args:
         fun: a function of pytrees of arrays.
-        nondiff_argnums: positions of arguments that are no arrays; the rules get them first
-            (`bwd`) or in place (`fwd`).
+        nondiff_argnums: positions of arguments that are no arrays: first for `bwd`, in place for
+            `fwd`.
         nondiff_argnames: names of such arguments.
     """
 
@@ -301,7 +274,7 @@ class custom_vjp(_Custom):
         """The function's result."""
         if self.fwd is None or self.bwd is None:
             raise _no_rule("custom_vjp", self.fun, "f.defvjp(fwd, bwd)")
-        return self._apply(CustomVjpCall, _FlatVjp, args, kwargs)
+        return self._apply(custom_calls.CustomVjpCall, _FlatVjp, args, kwargs)
 
 
 class _FlatVjp(_Flat):
@@ -314,9 +287,7 @@ class _FlatVjp(_Flat):
         result, residuals = _several("custom_vjp", 2, wanted, pair)
         return self._flat_result(result), residuals
 
-    def backward(
-        self, residuals: Any, cotangents: Sequence[Any], shapes: Sequence[AnyShape]
-    ) -> Sequence[Any]:
+    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
         cotangent = tree_unflatten(self.result_tree, self._instantiated(cotangents, shapes))
         with at_own_lines():
             found = self.custom.bwd(*self.nondiff.values(), residuals, cotangent)
@@ -342,11 +313,8 @@ def _matching(subject: str, what: str, given: Any, tree: Any) -> Sequence[Any]:
         shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
         advice = f"Return a {what} like the value that it belongs to (None for zero)."
         raise misfit(subject, problem, shown, advice) from None
-    return [
-        None if is_float0(leaf) else leaf
-        for leaf, structure in zip(leaves, structures, strict=True)
-        for _ in range(structure.num_leaves)
-    ]
+    pairs = zip([None if is_float0(leaf) else leaf for leaf in leaves], structures, strict=True)
+    return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
 
 
 def _no_rule(subject: str, fun: Callable[..., Any], call: str) -> MinixlaError:

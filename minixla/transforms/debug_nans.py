@@ -3,25 +3,160 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from minixla.core.errors import MinixlaError, explain
+from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.source import ReverseSource, Source, find_source, is_user_file
-from minixla.core.tracing import _state, default_trace, under
-from minixla.transforms.number_search import CONSTANT, Maker, maker_in
-from minixla.transforms.number_watch import (
-    INFS,
-    NANS,
-    Kind,
-    NumberWatch,
-    numbers,
-    shown,
-    without_jax_checks,
-)
-from minixla.transforms.watching import WatchTrace, enclosing
+from minixla.core.tracing import _state, default_trace
+from minixla.transforms import watching
+from minixla.transforms.watching import Kind, NumberWatch, WatchTrace, numbers, without_jax_checks
+
+
+class Maker(NamedTuple):
+    """An operation that gave what is looked for, of operands without it.
+
+    Values are NumPy arrays, Python tuples of them for tuples. Clauses say where in which programs
+    it is `within`, innermost first.
+    """
+
+    operation: Operation
+    operands: Sequence[Any]
+    results: Sequence[Any]
+    source: Source | None
+    within: tuple[str, ...] = ()
+
+    def called_at(self, source: Source | None, *around: str) -> Maker:
+        """The same in a program that an operation runs, of a line and within others."""
+        *inner, last = self.within
+        within = *inner, f"{last}, called at {source}", *around
+        return self._replace(source=self.source or source, within=within)
+
+
+#: What stands for a maker where constants of the program hold what is looked for: it is meant.
+CONSTANT: Any = object()
+_ITERATION = "in iteration {} of the loop"
+
+
+def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
+    """The Maker in a program that an operation runs, or CONSTANT.
+
+    It is looked for in NumPy, and where nothing shows there, on the engine. None where there is no
+    program that can be looked into, or where its results, step by step, do not hold it.
+    """
+    programs = operation.computations
+    if not programs or any(program.silent().has_side_effect for program in programs):
+        return None  # a side effect must not come twice
+    for apply in (lambda op, given: op.reference(*given), _on_the_engine):
+        # What needs other processes, or tuples on the engine, is not computed there.
+        with suppress(MinixlaError):
+            found = _Search(kind, apply).inside(operation, operands)
+            if found is not None:
+                return found
+    return None
+
+
+def _on_the_engine(operation: Operation, operands: Sequence[Any]) -> Any:
+    results = default_trace().process(operation, tuple(operands))
+    return tuple(map(np.asarray, results)) if type(results) is tuple else np.asarray(results)
+
+
+class _Search:
+    """Computes programs step by step with `apply` and follows the values that hold `kind`.
+
+    Methods return a Maker, CONSTANT, or None where nothing shows.
+    """
+
+    def __init__(self, kind: Kind, apply: Callable[[Operation, Sequence[Any]], Any]) -> None:
+        self.kind, self.apply = kind, apply
+
+    def inside(self, operation: Operation, operands: Sequence[Any]) -> Any:
+        """The maker in the programs that an operation runs."""
+        look = _LOOKS.get(operation.name)
+        if look is not None:
+            return look(self, operation, operands)
+        program = operation.values.get("computation")
+        if type(program) is not Graph or len(program.inputs) != len(operands):
+            return None
+        sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]
+        if sizes != [np.shape(each) for each in operands]:
+            return None  # a part of the operands, as on each of several devices
+        return self.program(program, operands, f"in {program.name}")[0]
+
+    def program(self, program: Graph, operands: Sequence[Any], where: str) -> tuple[Any, list[Any]]:
+        """The maker in a program, if an output shows what it made; and the outputs."""
+        program = program.silent()
+        values = dict(zip(map(id, program.inputs), operands, strict=True))
+        for step in program.instructions:
+            outcome = self.apply(step.op, [values[id(value)] for value in step.operands])
+            outcomes = (outcome,) if step.single else outcome
+            values.update(zip(map(id, step.results), outcomes, strict=True))
+        outputs = [values[id(value)] for value in program.outputs]
+        if not self.kind.is_in(outputs):
+            return None, outputs
+        for step in self.makers(program, values):
+            given = [values[id(value)] for value in step.operands]
+            found = self.inside(step.op, given)
+            if found is None:
+                results = [values[id(value)] for value in step.results]
+                return Maker(step.op, given, results, step.source, (where,)), outputs
+            if found is not CONSTANT:
+                return found.called_at(step.source, where), outputs
+        return CONSTANT, outputs
+
+    def makers(self, program: Graph, values: dict[int, Any]) -> list[Instruction]:
+        """The steps that made what outputs show, of operands that do not hold it, in order."""
+
+        def bad(given: Sequence[Value]) -> list[Value]:
+            return [value for value in given if self.kind.is_in(values[id(value)])]
+
+        shown, found = set(map(id, bad(program.outputs))), []
+        for step in reversed(program.instructions):
+            if not shown.isdisjoint(map(id, step.results)):
+                further = bad(step.operands)
+                shown.update(map(id, further))
+                if not further and step.op.name != "Constant":
+                    found.append(step)
+        return found[::-1]
+
+    def loop(self, op: Any, operands: Sequence[Any]) -> Any:
+        values, number = list(operands), 0
+        while self.program(op.condition, values, "")[1][0]:
+            found, values = self.program(op.body, values, _ITERATION.format(number))
+            if found is not None:
+                return found
+            number += 1
+        return None
+
+    def branch(self, op: Any, operands: Sequence[Any]) -> Any:
+        index, last = np.asarray(operands[0]), len(op.branches) - 1
+        if index.dtype == np.bool_:
+            number = 1 - int(index)
+        else:
+            number = int(index) if 0 <= index <= last else last
+        return self.program(op.branches[number], operands[1:], f"in branch {number}")[0]
+
+    def scan(self, op: Any, operands: Sequence[Any]) -> Any:
+        count = len(operands) - op.carries
+        carried = list(operands[count:])
+        for number in reversed(range(op.length)) if op.is_reverse else range(op.length):
+            rows = [np.take(each, number, op.scan_dimension) for each in operands[:count]]
+            # Without inputs it is a loop that is differentiated, or as good as one.
+            where = f"in step {number} of the scan" if count else _ITERATION.format(number)
+            found, outputs = self.program(op.to_apply, [*rows, *carried], where)
+            if found is not None:
+                return found
+            carried = outputs[len(outputs) - op.carries :]
+        return None
+
+
+_LOOKS = {"While": _Search.loop, "Conditional": _Search.branch, "Scan": _Search.scan}
 
 
 class CheckTrace(WatchTrace):
@@ -35,11 +170,7 @@ class CheckTrace(WatchTrace):
             return self.parent.lift(value, subject)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The parent's results.
-
-        Raises:
-            NaNError, InfinityError: they hold what is looked for, and no operand does.
-        """
+        """The parent's results, which must not hold what is looked for unless an operand does."""
         with without_jax_checks():
             results = self.parent.process(operation, operands)
         kinds = _state.watch.kinds if _state.watch is not None else ()
@@ -50,50 +181,43 @@ class CheckTrace(WatchTrace):
                     self._check(kind, operation, list(map(numbers, operands)), values)
         return results
 
-    def _check(
-        self, kind: Kind, operation: Operation, operands: Sequence[Any], results: Sequence[Any]
-    ) -> None:
+    def _check(self, kind: Kind, operation: Operation, operands: Any, results: Any) -> None:
         if kind.is_in(operands):
             return
-        found = maker_in(kind, operation, operands)
+        found = _maker_in(kind, operation, operands)
         if found is CONSTANT:
             return
-        source, within = _state.source or find_source(3), ()
-        if found is None:
-            found = Maker(operation, operands, results, source, ())
-        else:
-            within = (*found.within[:-1], f"{found.within[-1]}, called at {source}")
-            source = found.source or source
+        source = _state.source or find_source(3)
+        found = found.called_at(source) if found else Maker(operation, operands, results, source)
         where = "the forward computation"
-        if isinstance(source, ReverseSource):
-            name = getattr(source.operation, "builder_name", "the line below")
+        if isinstance(found.source, ReverseSource):
+            name = getattr(found.source.operation, "builder_name", "the line below")
             where = f"the reverse derivative of {name}"
-        raise explain(
-            kind.error,
-            found.operation.builder_name,
-            f"it makes {kind.noun} of operands that have none, in {where}",
-            [*shown(kind, found.operation, found.operands, found.results), *within],
-            kind.advice(isinstance(source, ReverseSource)),
-            source,
-        )
+        problem = f"it makes {kind.noun} of operands that have none, in {where}"
+        lines = [
+            *watching.shown(kind, found.operation, found.operands, found.results),
+            *found.within,
+        ]
+        advice = kind.advice(isinstance(found.source, ReverseSource))
+        name = found.operation.builder_name
+        raise explain(kind.error, name, problem, lines, advice, found.source)
 
 
 @contextmanager
 def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
-    previous = _state.watch
-    _state.watch = (previous or NumberWatch()).with_kind(kind, enabled)
-    is_checked = any(isinstance(each, CheckTrace) for each in enclosing(_state.trace))
+    is_checked = any(isinstance(each, CheckTrace) for each in watching.enclosing(_state.trace))
     trace = _state.trace if is_checked else CheckTrace(_state.trace)
+    watch = _state.watch or NumberWatch()
+    others = [each for each in watch.kinds if each is not kind]
+    watch = replace(watch, kinds=(*others, kind) if enabled else tuple(others))
     try:
-        with under(trace, is_level=False), kind.jax_check(enabled):
+        with watching.looking_for(trace, watch), kind.jax_check(enabled):
             yield
     except FloatingPointError as error:
         if isinstance(error, MinixlaError):
             raise
         raise _of_jax(kind, error) from error
-    finally:
-        _state.watch = previous
 
 
 def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
@@ -103,14 +227,9 @@ def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
     source = Source(user[-1].f_code, user[-1].f_lasti) if user else None
     # "invalid value (nan) encountered in div"
     message = str(error).splitlines()[0]
-    return explain(
-        kind.error,
-        message.rpartition(" ")[2].rstrip("."),
-        f"an operation of JAX's makes {kind.noun}",
-        [message],
-        kind.advice(False),
-        source,
-    )
+    name = message.rpartition(" ")[2].rstrip(".")
+    problem = f"an operation of JAX's makes {kind.noun}"
+    return explain(kind.error, name, problem, [message], kind.advice(False), source)
 
 
 @contextmanager
@@ -129,8 +248,7 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
     What JAX computes itself (`x * y` of two arrays outside of transformations, `jax.jit`) is
     watched by JAX's check of the same name, which blames any operation that gives a NaN.
 
-    It costs a look at every result, and nothing outside. As a decorator, `@mx.debug_nans()`, it
-    watches every call of a function.
+    It costs a look at every result, and nothing outside. `@mx.debug_nans()` watches a function.
 
     Args:
         enabled: False stops watching, inside the block of another.
@@ -139,7 +257,7 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
         NaNError: from the computation. It names the operation, the user's line, the operands'
             values, and whether it was in a reverse derivative.
     """
-    with _watching(NANS, enabled):
+    with _watching(watching.NANS, enabled):
         yield
 
 
@@ -152,5 +270,5 @@ def debug_infs(enabled: bool = True) -> Iterator[None]:
     Raises:
         InfinityError: from the computation.
     """
-    with _watching(INFS, enabled):
+    with _watching(watching.INFS, enabled):
         yield

@@ -31,12 +31,10 @@ from minixla_ops.vocabulary.tuple_operations import get_tuple_element
 
 
 class Batch(NamedTuple):
-    """One batch that a call stands for.
+    """One batch that a call stands for: where it is in each operand of the call, if it has one.
 
-    Attributes:
-        dimensions: where the batch is in each operand of the call, as far as it has one.
-        number: the operand that holds the number of each member, or None; where that of a member
-            is another's, the member's values stand in for values that it does not have.
+    `number` is the operand that holds the number of each member, or None; where that of a member is
+    another's, the member's values stand in for values that it does not have.
     """
 
     dimensions: tuple[int | None, ...]
@@ -73,7 +71,7 @@ class DebugCallback(Operation):
         return ()
 
     def run(self, *args):
-        if isinstance(jax.numpy.zeros(()), JaxTracer) or _any_of(JaxTracer, args):
+        if any(isinstance(each, JaxTracer) for each in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
         lift = current_trace().lift
         return self.reference(*[np.asarray(lift(each)) for each in args])
@@ -92,10 +90,8 @@ class DebugCallback(Operation):
         return emit.operation(name, operands, shapes, results, has_side_effect=True, **given)
 
     def hlo_attributes(self, shapes):
-        return {
-            "custom_call_target": quoted(f"minixla.{self.builder_name}"),
-            "custom_call_has_side_effect": True,
-        }
+        target = quoted(f"minixla.{self.builder_name}")
+        return {"custom_call_target": target, "custom_call_has_side_effect": True}
 
     def batch(self, operands, dimensions):
         # One call for all members; where they do not differ, one call.
@@ -109,10 +105,6 @@ class DebugCallback(Operation):
             del operands[number]
         self(*operands, batches=batches)
         return (), ()
-
-
-def _any_of(kind: type, values: Sequence[Any]) -> bool:
-    return any(isinstance(value, kind) for value in values)
 
 
 def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
@@ -168,14 +160,7 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -
 
 @dataclass(frozen=True, eq=False)
 class _OfArrays:
-    """A user's function, as one of arrays.
-
-    Attributes:
-        function: takes pytrees.
-        tree: the structure of its (args, kwargs).
-        is_value: which of the leaves are arrays.
-        held: the others.
-    """
+    """A user's function of pytrees, as one of the leaves that are arrays; the others it holds."""
 
     function: Callable[..., Any]
     tree: Any
@@ -239,14 +224,10 @@ def _check_format(fmt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
         problem = str(error)
         if isinstance(error, (IndexError, KeyError)):
             problem = f"there is no argument for a field: {error}"
-        raise explain(
-            AttributeValueError,
-            "debug_print",
-            "the format does not fit the arguments",
-            [f"format {fmt!r}", problem],
-            "Write the format as for str.format, and give the values as arguments: "
-            "debug_print('x = {}', x), not an f-string, which would show the tracer.",
-        ) from None
+        advice = "Write the format as for str.format, and give the values as arguments: "
+        advice += "debug_print('x = {}', x), not an f-string, which would show the tracer."
+        shown, fault = [f"format {fmt!r}", problem], "the format does not fit the arguments"
+        raise explain(AttributeValueError, "debug_print", fault, shown, advice) from None
 
 
 def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
@@ -255,14 +236,12 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     In a jitted function it prints when the compiled function runs; in a batch once for each
     member, those that do not take a branch left out (with values of others, under `jax.vmap`); in
     a derivative once, the values of the function itself. Calls inside one jitted function come in
-    order. Where XLA runs in the background `jax.effects_barrier()` waits for what is still to be
-    printed.
+    order. Where XLA runs in the background `jax.effects_barrier()` waits for the printing.
 
     Args:
         fmt: as for `str.format`: `"x = {}, y = {y:.3f}"`. No f-string.
         args: pytrees of arrays, which are printed as NumPy's, and of anything else.
-        ordered: whether calls from several jitted functions come in their order, too; only for
-            programs of one device.
+        ordered: whether calls from several jitted functions, on one device, come in order, too.
         kwargs: the same by name.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,15 @@ from minixla.core.tracing import Tracer, _state, shape_of, under
 from minixla.core.tuples import TupleValue
 from minixla.engine import random_keys
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
-from minixla.transforms.arguments import Arguments, checked_function, in_place_of, misfit
+from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, misfit
 from minixla.transforms.staging import Staged, traced
 from minixla.transforms.watching import watched
 
 
-def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable[..., Any]:
+def reference(fun: Function, precision: str | None = None) -> Function:
     """`fun` evaluated in NumPy by the operations' reference rules, without JAX.
 
-    Composes with every transformation inside it, `mx.reference(mx.grad(f))`; it sees numbers, so
-    it must be the outermost.
+    Composes with transformations inside it, `mx.reference(mx.grad(f))`: it must be the outermost.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -33,8 +31,7 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
             complex numbers in double, as the truth to measure errors against.
 
     Returns:
-        A function of the same arguments whose results are NumPy arrays (leaves that are no arrays
-        stay as they are).
+        A function of the same arguments whose results are NumPy arrays; what is none stays.
 
     Raises:
         ValueError: `precision` is something else.
@@ -43,21 +40,14 @@ def reference(fun: Callable[..., Any], precision: str | None = None) -> Callable
     if precision not in (None, "float64"):
         raise ValueError(f'precision must be None or "float64", not {precision!r}')
 
-    checked_function(fun, "reference")
-
-    @in_place_of(fun)
+    @in_place_of(fun, "reference")
     def evaluated(*args: Any, **kwargs: Any) -> Any:
         return evaluate_in_numpy(fun, args, kwargs, precision)
 
     return evaluated
 
 
-def evaluate_in_numpy(
-    fun: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    precision: str | None = None,
-) -> Any:
+def evaluate_in_numpy(fun: Function, args: Any, kwargs: Any, precision: str | None = None) -> Any:
     """The results of `fun` as `reference` gives them."""
     trace = ReferenceTrace(_state.trace, precision)
     try:
@@ -74,14 +64,11 @@ def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
     if isinstance(leaf, ReferenceTracer):
         leaf = leaf.data
     if isinstance(leaf, (Tracer, JaxTracer)):
-        raise explain(
-            ConcretizationError,
-            "reference",
-            "an argument is a traced value, and only numbers can be evaluated",
-            [f"the argument is {leaf!r}"],
-            "Make mx.reference the outermost: mx.reference(mx.grad(f)), not "
-            "mx.grad(mx.reference(f)); inside jit, grad or vmap leave it out.",
-        )
+        problem = "an argument is a traced value, and only numbers can be evaluated"
+        advice = "Make mx.reference the outermost: mx.reference(mx.grad(f)), not "
+        advice += "mx.grad(mx.reference(f)); inside jit, grad or vmap leave it out."
+        shown = [f"the argument is {leaf!r}"]
+        raise explain(ConcretizationError, "reference", problem, shown, advice)
     # Anything that is no array (a string, a flag object) reaches the function as it is.
     return leaf if shape_of_data(leaf) is None else trace.lift(leaf)
 
@@ -100,8 +87,8 @@ def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
 
 
 def make_graph(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool = False
-) -> Callable[..., Any]:
+    fun: Function, static_argnums: Numbers = (), *, return_shape: bool = False
+) -> Function:
     """A function that returns the graph of `fun` for given arguments (JAX: make_jaxpr).
 
     Args:
@@ -114,36 +101,26 @@ def make_graph(
         A function of the same arguments; arrays may be replaced by anything with `shape` and
         `dtype`. The graph's inputs and outputs are the leaves of arguments and results.
     """
-    checked_function(fun, "make_graph")
 
-    @in_place_of(fun)
+    @in_place_of(fun, "make_graph")
     def graph_of(*args: Any, **kwargs: Any) -> Any:
         found = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
-        return (found.graph, _described(found)) if return_shape else found.graph
+        if not return_shape:
+            return found.graph
+        described = map(_description, found.graph.output_shapes, found.weak)
+        return found.graph, tree_unflatten(found.result_tree, described)
 
     return graph_of
 
 
-def closed(given: Arguments, apply: Callable[..., Any] | None = None) -> Staged:
-    """A function traced for arguments, which reads no values besides.
-
-    Args:
-        given: the arguments.
-        apply: the function in the form of `given.apply`, which is the default.
-    """
-    fun = apply or given.apply
-    found = traced(fun, given.tree, given.shapes(), given.weak(), given.name, open_inputs=True)
+def closed(given: Arguments, apply: Function | None = None) -> Staged:
+    """A function traced for arguments, which reads no values besides; `apply` is in its place."""
+    found = traced(apply or given.apply, given.signature(), given.name, open_inputs=True)
     if found.read:
         problem = "the function reads traced values of an enclosing function"
         advice = "A graph is closed: pass the values as arguments."
         raise misfit("make_graph", problem, [repr(tracer) for tracer in found.read], advice)
     return found
-
-
-def _described(found: Staged) -> Any:
-    """A tree like a function's result with JAX's descriptions of arrays."""
-    pairs = zip(found.graph.output_shapes, found.weak, strict=True)
-    return tree_unflatten(found.result_tree, [_description(*pair) for pair in pairs])
 
 
 def _description(shape: Any, weak: bool) -> ShapeDtypeStruct:

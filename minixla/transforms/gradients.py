@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
-from minixla.core.linear import zeros_like
+from minixla.core.linear import spread, zeros_like
 from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
@@ -19,15 +19,8 @@ from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import float0_zeros, is_float0
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.transforms.arguments import (
-    Arguments,
-    checked_function,
-    in_place_of,
-    leaving,
-    leaving_all,
-    misfit,
-)
-from minixla.transforms.places import Places, difference, lifted_leaves, structure_places
+from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of, leaving, misfit
+from minixla.transforms.places import Places, difference, lifted_leaves, places, structure_places
 from minixla_ops.vocabulary.shorthand import ones_like
 
 
@@ -41,9 +34,7 @@ class Outcome:
         aux: the auxiliary data, None without `has_aux`.
     """
 
-    def __init__(
-        self, subject: str, trace: Trace, call: Callable[[], Any], has_aux: bool = False
-    ) -> None:
+    def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool = False) -> None:
         self.trace, parent = trace, _state.trace
         try:
             with under(trace):
@@ -67,7 +58,10 @@ class Outcome:
 
             self.aux = tree_map(leave, aux)
         self.outputs, self.tree = flatten(out)
-        self.values = leaving_all(list(map(self.value_of, self.outputs)), parent, subject, out)
+        self.values = [
+            leaving(value, parent, subject, lambda i=index: places("the result", out, True)[i])
+            for index, value in enumerate(map(self.value_of, self.outputs))
+        ]
 
     def is_own(self, output: Any) -> bool:
         """Whether the trace knows a derivative of an output."""
@@ -75,31 +69,28 @@ class Outcome:
 
     def value_of(self, output: Any) -> Any:
         """An output without its derivative."""
-        is_own = isinstance(output, WrappingTracer) and output._trace is self.trace
-        return output.value if is_own else output
+        return output.value if self.is_own(output) else output
 
     def result(self, leaves: Sequence[Any] | None = None) -> Any:
         """The function's result, or others in its structure."""
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
 
 
-class _Recorded:
-    """A function run under a reverse trace: its outcome and the way back to its arguments."""
+def _recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
+    """What a function gives, and the way back from cotangents of the result to the arguments'.
 
-    def __init__(self, subject: str, given: Arguments, has_aux: bool) -> None:
-        trace = ReverseTrace(_state.trace)
-        self.leaves = given.lifted()
-        self.inputs = [trace.add_input(x) if is_inexact(x) else None for x in self.leaves]
-        tracers = [x if t is None else t for x, t in zip(self.leaves, self.inputs, strict=True)]
-        self.out = Outcome(subject, trace, lambda: given.call(*tracers), has_aux)
+    These are float0 zeros for leaves that have none.
+    """
+    trace, leaves = ReverseTrace(_state.trace), given.lifted()
+    flags = list(map(is_inexact, leaves))
+    inputs = [trace.add_input(x) if flag else x for x, flag in zip(leaves, flags, strict=True)]
+    out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
 
-    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
-        """A cotangent for each leaf; float0 zeros for leaves that have none."""
-        tracers = [tracer for tracer in self.inputs if tracer is not None]
-        trace: Any = self.out.trace
-        found = iter(trace.pull(self.out.outputs, cotangents, tracers))
-        pairs = zip(self.leaves, self.inputs, strict=True)
-        return [derivative_of(x, None if tracer is None else next(found)) for x, tracer in pairs]
+    def pull(cotangents: Sequence[Any]) -> list[Any]:
+        found = trace.pull(out.outputs, cotangents, list(compress(inputs, flags)))
+        return list(map(derivative_of, leaves, spread(flags, found)))
+
+    return out, pull
 
 
 def is_inexact(value: Any) -> bool:
@@ -109,10 +100,7 @@ def is_inexact(value: Any) -> bool:
 
 
 def derivative_of(primal: Any, derivative: Any) -> Any:
-    """A derivative as the user gets it, weakly typed like its primal; None is zero.
-
-    The zeros of what has no derivative are of float0.
-    """
+    """A derivative as the user gets it, weakly typed like its primal; None is zero, or float0's."""
     if derivative is None:
         if not is_inexact(primal):
             return float0_zeros(primal.shape)
@@ -122,7 +110,7 @@ def derivative_of(primal: Any, derivative: Any) -> Any:
 
 
 @api_boundary
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its pullback (JAX: vjp).
 
     Args:
@@ -132,59 +120,41 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     Returns:
         `(result, pullback)`, or `(result, pullback, aux)`. `pullback(cotangent)` takes a pytree
-        like the result and returns a tuple with a cotangent for each primal (float0 zeros for
-        integers and booleans).
+        like the result and returns a tuple with a cotangent for each primal, float0 for integers.
 
     Raises:
         TransformError: from the pullback, where the cotangent does not fit the result.
     """
-    checked_function(fun, "vjp")
     given = Arguments("vjp", fun, primals)
-    recorded = _Recorded("vjp", given, has_aux)
-    out = recorded.out
+    out, pull = _recorded("vjp", given, has_aux)
 
     @api_boundary
     def pullback(cotangent: Any) -> Any:
         names = "cotangent", "result"
         where = partial(structure_places, "the result", out.tree)
         cotangents = checked_tangents("vjp", names, cotangent, out.tree, out.values, where)
-        return given.alike(recorded.pull(cotangents))
+        return given.alike(pull(cotangents))
 
     return (out.result(), pullback, out.aux) if has_aux else (out.result(), pullback)
 
 
 def checked_tangents(
-    subject: str,
-    names: tuple[str, str],
-    given: Any,
-    tree: Any,
-    primals: Sequence[Any],
-    where: Places,
+    subject: str, names: tuple[str, str], given: Any, tree: Any, primals: Any, where: Places
 ) -> list[Any]:
     """The leaves of tangents or cotangents as values, None for float0 zeros.
 
-    Args:
-        subject: the transformation, for messages.
-        names: what they are called, and what they belong to.
-        given: a pytree of them.
-        tree: the structure that it must have.
-        primals: the leaves of what they belong to.
-        where: gives the places of these.
+    `names` say what they are called, and what they belong to, which has the leaves `primals` and
+    the structure `tree`; `where` gives the places of these.
     """
     (what, other), (leaves, own) = names, tree_flatten(given)
     known, wanted = tree_flatten(tree_unflatten(without_keys(tree), range(tree.num_leaves)))
     empty = list(map(is_float0, known))
     if own != wanted or not all(map(is_float0, compress(leaves, empty))):
-        raise misfit(
-            subject,
-            f"the {what} has another structure than the {other}",
-            [
-                f"{what}: {own}",
-                f"{other}: {tree}",
-                *difference("", f"{what} has", own, f"{other} has", tree),
-            ],
-            f"Give a {what} with one array for each array of the {other}.",
-        )
+        problem = f"the {what} has another structure than the {other}"
+        shown = [f"{what}: {own}", f"{other}: {tree}"]
+        shown += difference("", f"{what} has", own, f"{other} has", tree)
+        advice = f"Give a {what} with one array for each array of the {other}."
+        raise misfit(subject, problem, shown, advice)
     what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
     return [
         _checked_tangent(subject, what, leaf, primal, lambda i=index: where()[i])
@@ -192,9 +162,7 @@ def checked_tangents(
     ]
 
 
-def _checked_tangent(
-    subject: str, what: str, tangent: Any, primal: Any, where: Callable[[], str]
-) -> Any:
+def _checked_tangent(subject: str, what: str, tangent: Any, primal: Any, where: Function) -> Any:
     shape = shape_of(primal)
     wanted = shape if is_inexact(primal) else "float0, since integers have no derivative"
     if is_float0(tangent):
@@ -212,12 +180,12 @@ def _checked_tangent(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    fun: Function,
+    argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Function:
     """A function that returns `fun`'s value and its gradient (JAX: value_and_grad).
 
     Args:
@@ -235,28 +203,16 @@ def value_and_grad(
         TransformError: `fun` does not return a scalar, or argnums is out of range.
         DerivativeError: integer arguments or complex values where they are not allowed.
     """
-    checked_function(fun, "value_and_grad")
-    return in_place_of(fun)(_both(fun, argnums, has_aux, holomorphic, allow_int))
 
-
-def _both(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    holomorphic: bool,
-    allow_int: bool,
-) -> Callable[..., Any]:
-    """The function that `value_and_grad` returns, before it is one of the public ones."""
-    name = "grad"
-
+    @in_place_of(fun, "value_and_grad")
     def derived(*args: Any, **kwargs: Any) -> Any:
-        given = Arguments.chosen(name, fun, args, kwargs, argnums)
+        given = Arguments.chosen("grad", fun, args, kwargs, argnums)
         for index, shape in enumerate(given.shapes()):
             _check_input(shape, holomorphic, allow_int, lambda i=index: given.where()[i])
-        recorded = _Recorded(name, given, has_aux)
-        value, aux = _scalar_output(recorded.out, holomorphic), recorded.out.aux
-        gradient = given.alike(recorded.pull([_state.trace.lift(ones_like(value))]))
-        return (value, aux) if has_aux else value, gradient
+        out, pull = _recorded("grad", given, has_aux)
+        value = _scalar_output(out, holomorphic)
+        gradient = given.alike(pull([_state.trace.lift(ones_like(value))]))
+        return (value, out.aux) if has_aux else value, gradient
 
     return derived
 
@@ -265,13 +221,13 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
     shapes = [shape_of(value) for value in out.values]
     only = shapes[0] if out.tree == tree_structure(0) else None
     if not isinstance(only, Shape) or only.rank:
-        raise misfit(
-            "grad",
-            "the function does not return one scalar",
-            [f"it returned {out.tree} of shapes {shapes}"],
+        problem = "the function does not return one scalar"
+        shown = [f"it returned {out.tree} of shapes {shapes}"]
+        advice = (
             "Reduce the result to a scalar (for example with .sum()), use has_aux=True for more "
-            "results, or mx.vjp or mx.jacrev for functions of other results.",
         )
+        advice += "results, or mx.vjp or mx.jacrev for functions of other results."
+        raise misfit("grad", problem, shown, advice)
     kind = only.element_type
     if kind.is_complex != holomorphic or not kind.is_inexact:
         problem = f"the function returns {only} with holomorphic={holomorphic}"
@@ -297,31 +253,29 @@ def _check_input(shape: Any, holomorphic: bool, allow_int: bool, where: Callable
 
 
 def grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    fun: Function,
+    argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Function:
     """A function that returns the gradient of `fun` (JAX: grad).
 
-    Arguments and errors are those of `value_and_grad`. With `has_aux` it returns
-    `(gradient, aux)`.
+    Arguments and errors are those of `value_and_grad`; `has_aux` gives `(gradient, aux)`.
     """
-    checked_function(fun, "grad")
-    both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @in_place_of(fun)
+    @in_place_of(fun, "grad")
     def derived(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
     return derived
 
 
 @api_boundary
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
     """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
 
@@ -337,7 +291,6 @@ def jvp(
     Raises:
         TransformError: the tangents do not fit the primals.
     """
-    checked_function(fun, "jvp")
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         problem = "primals and tangents must be tuples or lists"
         shown = [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"]

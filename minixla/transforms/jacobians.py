@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,15 @@ from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import float0_zeros
-from minixla.transforms.arguments import Arguments, checked_function, in_place_of
-from minixla.transforms.gradients import (
-    Outcome,
-    checked_tangents,
-    derivative_of,
-    is_inexact,
-    jvp,
-    vjp,
-)
+from minixla.transforms import gradients
+from minixla.transforms.arguments import Arguments, Function, Numbers, in_place_of
 from minixla.transforms.places import Places, places
 from minixla.transforms.vmap import vmap
+from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
 
     What depends on the primals alone is computed once, now; the linear function runs the rest.
@@ -47,15 +42,14 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Raises:
         TransformError: from the linear function, where the tangents do not fit the primals.
     """
-    checked_function(fun, "linearize")
     given, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
     leaves, recorder = given.lifted(), trace.recorder
     inputs = [
-        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if is_inexact(x) else x
+        ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if gradients.is_inexact(x) else x
         for x in leaves
     ]
     try:
-        out = Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
+        out = gradients.Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
         moving = [each.tangent for each in out.outputs if out.is_own(each)]
         graph = recorder.graph(moving, "linearized").silent().pruned()
     finally:
@@ -65,20 +59,19 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     @api_boundary
     def linear(*tangents: Any) -> Any:
         names, tree = ("tangents", "primals"), given.tree
-        checked = checked_tangents("linearize", names, tangents, tree, leaves, given.where)
-        operands = [each for each, leaf in zip(checked, leaves, strict=True) if is_inexact(leaf)]
-        found = spread(flags, evaluate_graph(graph, [*captured, *operands]))
-        return out.result(list(map(derivative_of, out.values, found)))
+        checked = gradients.checked_tangents(
+            "linearize", names, tangents, tree, leaves, given.where
+        )
+        operands = [*captured, *compress(checked, map(gradients.is_inexact, leaves))]
+        found = spread(flags, evaluate_graph(graph, operands))
+        return out.result(list(map(gradients.derivative_of, out.values, found)))
 
     return (out.result(), linear, out.aux) if has_aux else (out.result(), linear)
 
 
 def jacfwd(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable[..., Any]:
+    fun: Function, argnums: Numbers = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Function:
     """A function that returns the Jacobian of `fun`, by forward mode (JAX: jacfwd).
 
     Args:
@@ -95,21 +88,19 @@ def jacfwd(
     Raises:
         DerivativeError: arguments that are not real floats (complex where holomorphic).
     """
-    checked_function(fun, "jacfwd")
 
-    @in_place_of(fun)
+    @in_place_of(fun, "jacfwd")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
         leaves = given.lifted()
         _check_kinds("jacfwd", leaves, given.where, holomorphic)
 
         def push(*tangents: Any) -> Any:
-            outcome = jvp(given.call, tuple(leaves), tangents, has_aux)
+            outcome = gradients.jvp(given.call, tuple(leaves), tangents, has_aux)
             _check_results("jacfwd", outcome[0], holomorphic)
             return outcome[1:]
 
-        bases = _basis(leaves)
-        out = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(*bases)
+        out = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(*_basis(leaves))
         jacobian = tree_map(lambda each: given.alike(_split(each, leaves, -1)), out[0])
         return (jacobian, out[1]) if has_aux else jacobian
 
@@ -117,31 +108,28 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    fun: Function,
+    argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Function:
     """A function that returns the Jacobian of `fun`, by reverse mode (JAX: jacrev).
 
-    Arguments, result and errors are those of `jacfwd`; with `allow_int` integer arguments get
-    float0 zeros.
+    Arguments, result and errors are those of `jacfwd`; `allow_int` gives integers float0 zeros.
     """
-    checked_function(fun, "jacrev")
 
-    @in_place_of(fun)
+    @in_place_of(fun, "jacrev")
     def derived(*args: Any, **kwargs: Any) -> Any:
         given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
         leaves = given.lifted()
         _check_kinds("jacrev", leaves, given.where, holomorphic, allow_int)
-        moving = [is_inexact(leaf) for leaf in leaves]
+        moving = [gradients.is_inexact(leaf) for leaf in leaves]
 
         def of_moving(*tracers: Any) -> Any:
             return given.call(*spread(moving, tracers, leaves))
 
-        inexact = [leaf for leaf, flag in zip(leaves, moving, strict=True) if flag]
-        result, pull, *aux = vjp(of_moving, *inexact, has_aux=has_aux)
+        result, pull, *aux = gradients.vjp(of_moving, *compress(leaves, moving), has_aux=has_aux)
         _check_results("jacrev", result, holomorphic)
         outputs, tree = tree_flatten(result)
         rows = iter(vmap(pull)(tree_unflatten(tree, _basis(outputs))))
@@ -160,11 +148,8 @@ def jacrev(
 
 
 def hessian(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable[..., Any]:
+    fun: Function, argnums: Numbers = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Function:
     """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian)."""
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
@@ -192,24 +177,19 @@ def _check_kinds(
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
     """For each array, its part of the standard basis of all: [total, *dimensions]."""
-    shapes = [shape_of(leaf) for leaf in leaves]
-    sizes = [shape.size for shape in shapes if isinstance(shape, Shape)]
-    total, start, bases = sum(sizes), 0, []
-    for shape, size in zip(shapes, sizes, strict=True):
-        assert isinstance(shape, Shape)
-        eye = np.eye(total, size, -start).astype(shape.dtype)
+    shapes = list(map(array_shape, leaves))
+    total, start, bases = sum([shape.size for shape in shapes]), 0, []
+    for shape in shapes:
+        eye = np.eye(total, shape.size, -start).astype(shape.dtype)
         bases.append(eye.reshape((total, *shape.dimensions)).view(DeclaredArray))
-        start += size
+        start += shape.size
     return bases
 
 
 def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     """An array cut along `axis` into one for each leaf, its dimensions in the axis's place."""
-    shapes = [shape_of(leaf) for leaf in leaves]
-    rank, parts, start = len(value.shape), [], 0
-    at = axis % rank
-    for shape in shapes:
-        assert isinstance(shape, Shape)
+    at, parts, start = axis % len(value.shape), [], 0
+    for shape in map(array_shape, leaves):
         index = (slice(None),) * at + (slice(start, start + shape.size),)
         sizes = (*value.shape[:at], *shape.dimensions, *value.shape[at + 1 :])
         parts.append(value[index].reshape(sizes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,32 +14,25 @@ from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.core.tuples import TupleValue
 from minixla.engine import raise_ours, stage_for_jax
-from minixla.transforms.arguments import (
-    METHODS,
-    Arguments,
-    Cache,
-    StaticArguments,
-    checked_function,
-    named_after,
-)
+from minixla.transforms import arguments
+from minixla.transforms.arguments import Arguments, Function, checked_function, named_after
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import Layouts
 from minixla.transforms.places import check_leaves
-from minixla.transforms.staging import Staged, stage_once
+from minixla.transforms.staging import stage_once
 from minixla_ops.programs.call import call
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
 
 
-def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def jit(fun: Function | None = None, /, **options: Any) -> Any:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
     and the like the function becomes one Call instruction, so that its derivative is compiled too.
 
     Args:
-        fun: a function of pytrees of arrays; left out where `jit` is used as a decorator with
-            options.
+        fun: a function of pytrees of arrays; left out where `jit` is a decorator with options.
         options: those of `jax.jit` (static_argnums, static_argnames, donate_argnums,
             donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline).
 
@@ -80,29 +72,23 @@ def jit(fun: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     for method in _JAX_METHODS:
         setattr(wrapper, method, hiding_frames(compiled.method(method)))
     wrapper.graph = hiding_frames(nested.graph)
-    setattr(wrapper, METHODS, (*_JAX_METHODS, "graph"))
+    setattr(wrapper, arguments.METHODS, (*_JAX_METHODS, "graph"))
     return wrapper
 
 
 class _Compiled:
-    """What `jax.jit` makes of a function.
-
-    It is made anew where it is unpickled: what JAX reads has no `lower`.
-
-    Attributes:
-        call: `jax.jit`'s own object.
-    """
+    """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
     __slots__ = ("_made_of", "call")
 
-    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
         self.call: Any = jax.jit(named_after(stage_for_jax(fun), fun), **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Compiled, self._made_of
 
-    def method(self, name: str) -> Callable[..., Any]:
+    def method(self, name: str) -> Function:
         """A method of `call`."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -115,28 +101,22 @@ class _Compiled:
 class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
-    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, fun: Function, options: dict[str, Any]) -> None:
         self._fun = fun
         marked = options.get("static_argnums"), options.get("static_argnames")
-        self._static = StaticArguments(fun, *marked)
+        self._static = arguments.StaticArguments(fun, *marked)
         self._layouts = Layouts(options)
-        self._cache: dict[Any, Staged] = Cache()
+        self._cache = arguments.Cache()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given, static = self._taken_apart("jit", args, kwargs)
         leaves, apply = given.leaves, self._layouts.around(given.apply)
-        shapes = [shape_of(leaf, "jit") for leaf in leaves]
-        traced = apply, given.tree, shapes, given.weak(), given.name
-        found = stage_once(self._cache, "jit", static, *traced)
+        signature = given.signature([shape_of(leaf, "jit") for leaf in leaves])
+        found = stage_once(self._cache, "jit", static, apply, signature, given.name)
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Checks that all arguments are arrays, or numbers that fit an element type.
-
-        Raises:
-            ShapeError: one is no array; the message names its place.
-            IntegerRangeError: one is a Python int that is too large.
-        """
+        """Checks that all arguments are arrays, or numbers that fit an element type."""
         given, _ = self._taken_apart("jit", args, kwargs)
         names = given.where()
         if _state.trace is default_trace():
@@ -150,9 +130,7 @@ class _Nested:
         given, _ = self._taken_apart("make_graph", args, kwargs)
         return closed(given, self._layouts.around(given.apply)).graph
 
-    def _taken_apart(
-        self, subject: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Arguments, list[tuple[Any, Any]]]:
+    def _taken_apart(self, subject: str, args: Any, kwargs: Any) -> tuple[Arguments, list[Any]]:
         """The arguments that are not static, and the static ones."""
         by_name, named = self._static.split_names(kwargs)
         numbers = self._static.numbers(args)

@@ -23,9 +23,6 @@ class ShardingConstraint(Operation):
     """The operand itself, laid out over devices as `sharding` says (JAX: with_sharding_constraint).
 
     It runs between the programs before and after it, so that JAX knows of the devices.
-
-    Attributes:
-        sharding: a NamedSharding or SingleDeviceSharding.
     """
 
     hlo_name = "custom-call"
@@ -52,12 +49,12 @@ class ShardingConstraint(Operation):
             problem = "a loop or branch on one device cannot hold a function with a layout"
             advice = "Give in_shardings and out_shardings to the jit around the loop or branch."
             raise misfit("jit", problem, [f"the layout is {self.sharding}"], advice)
-        name, text = emit.name(), self._shardy(shapes[0])
+        name, text = emit.name(), _shardy(self.sharding, shapes[0])
         emit.line(f"{name} = sdy.sharding_constraint {operands[0]} {text} : {shapes[0].stablehlo}")
         return [name]
 
     def hlo_attributes(self, shapes):
-        text = self._shardy(shapes[0]).replace('"', "'")
+        text = _shardy(self.sharding, shapes[0]).replace('"', "'")
         return {"custom_call_target": '"Sharding"', "sharding": f'"{text}"'}
 
     def transpose(self, cotangents, operands, linear):
@@ -72,9 +69,6 @@ class ShardingConstraint(Operation):
             sharding = NamedSharding(sharding.mesh, PartitionSpec(*spec))
         return self(operands[0], sharding=sharding), at
 
-    def _shardy(self, shape: AnyShape) -> str:
-        return _shardy(self.sharding, array_shape(shape).rank)
-
 
 def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
     """The part of a specification that is about each dimension."""
@@ -82,7 +76,7 @@ def _entries(sharding: NamedSharding, rank: int) -> list[Any]:
     return [*given, *[None] * (rank - len(given))]
 
 
-def _shardy(sharding: Any, rank: int) -> str:
+def _shardy(sharding: Any, shape: AnyShape) -> str:
     """A layout in the notation of the sdy dialect."""
     if isinstance(sharding, SingleDeviceSharding):
         (device,) = sharding.device_set
@@ -92,7 +86,7 @@ def _shardy(sharding: Any, rank: int) -> str:
     is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
     numbers = [] if is_abstract else [device.id for device in mesh.devices.flat]
     order = "" if numbers == list(range(len(numbers))) else f", device_ids={numbers}"
-    dimensions = ", ".join(map(_shardy_dimension, _entries(sharding, rank)))
+    dimensions = ", ".join(map(_shardy_dimension, _entries(sharding, array_shape(shape).rank)))
     return f"<mesh<[{axes}]{order}>, [{dimensions}]>"
 
 
@@ -104,11 +98,7 @@ def _shardy_dimension(entry: Any) -> str:
 
 
 class Layouts:
-    """The layouts that options of jit ask for, where the function is part of a program.
-
-    Args:
-        options: those of `jax.jit`.
-    """
+    """The layouts that options of jit ask for, where the function is part of a program."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         device, backend = options.get("device"), options.get("backend")
@@ -119,10 +109,7 @@ class Layouts:
         self._results = options.get("out_shardings", place)
 
     def around(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of arguments by position and by name, these and its results laid out.
-
-        It is the function itself where nothing is said.
-        """
+        """A function of arguments by position and by name, these and its results laid out."""
         if self._arguments is None and self._results is None:
             return fun
 
@@ -148,14 +135,11 @@ def _constrained(name: str, values: Any, shardings: Any) -> Any:
     leaves, tree = flatten(values)
     whole = tree_unflatten(tree, range(len(leaves)))
     found = flatten_prefix("jit", name, whole, shardings, "a sharding", _is_said)
-    pairs = zip(leaves, found, strict=True)
-    placed = [x if each is None else _placed(x, _known(name, each)) for x, each in pairs]
-    return tree_unflatten(tree, placed)
-
-
-def _placed(value: Any, sharding: Any) -> Any:
-    result = ShardingConstraint(sharding)(value)
-    return _state.trace.weakly(result) if weak_type_of(value) else result
+    for index, (value, sharding) in enumerate(zip(leaves, found, strict=True)):
+        if sharding is not None:
+            placed = ShardingConstraint(_known(name, sharding))(value)
+            leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
+    return tree_unflatten(tree, leaves)
 
 
 def _known(name: str, sharding: Any) -> Any:
@@ -166,10 +150,7 @@ def _known(name: str, sharding: Any) -> Any:
             return NamedSharding(mesh, sharding)
     elif isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
         return sharding
-    raise misfit(
-        "jit",
-        f"{name} inside another transformation is no layout that a program here can keep",
-        [f"{name} holds {sharding!r}"],
-        "Give a jax.sharding.NamedSharding or SingleDeviceSharding, or a PartitionSpec under "
-        "jax.set_mesh; or give it to the outermost jit.",
-    )
+    problem = f"{name} inside another transformation is no layout that a program here can keep"
+    advice = "Give a jax.sharding.NamedSharding or SingleDeviceSharding, or a PartitionSpec under "
+    advice += "jax.set_mesh; or give it to the outermost jit."
+    raise misfit("jit", problem, [f"{name} holds {sharding!r}"], advice)

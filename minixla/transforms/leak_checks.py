@@ -9,16 +9,15 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import CellType, FrameType, FunctionType, GeneratorType
+from types import CellType, CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from minixla.core.errors import LeakedTracerError, explain
 from minixla.core.operation import Operation
 from minixla.core.source import Source, find_source, is_user_file
 from minixla.core.tracer import WrappingTracer
-from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_trace, under
-from minixla.transforms.number_watch import NumberWatch
-from minixla.transforms.watching import WatchTrace, enclosing
+from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_trace
+from minixla.transforms.watching import NumberWatch, WatchTrace, enclosing, looking_for
 
 # More leaks are not described, nor holders of one, nor steps on the way to a holder.
 _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
@@ -52,10 +51,12 @@ class RecordTrace(WatchTrace):
             self.lines[id(each)] = reference, operation.builder_name, source
         return results
 
-    def line_of(self, value: Any) -> tuple[str, Source | None] | None:
-        """The operation and the line that made a value."""
-        found = self.lines.get(id(value))
-        return found[1:] if found is not None and found[0]() is value else None
+    def line_of(self, value: Any) -> str:
+        """The operation and the line that made a value, as far as they are known."""
+        reference, name, source = self.lines.get(id(value), (lambda: None, "", None))
+        if reference() is not value:
+            return "an argument of the transformed function"
+        return f"made by {name} at {source}"
 
 
 @contextmanager
@@ -74,14 +75,9 @@ def checking_leaks() -> Iterator[None]:
         LeakedTracerError: at the end of the block.
     """
     default_trace()  # loads the evaluator
-    previous = _state.watch
-    _state.watch = replace(previous or NumberWatch(), token=object())
     trace = RecordTrace(_state.trace)
-    try:
-        with under(trace, is_level=False):
-            yield
-    finally:
-        _state.watch = previous
+    with looking_for(trace, replace(_state.watch or NumberWatch(), token=object())):
+        yield
     _raise_leaks(trace)
 
 
@@ -94,28 +90,24 @@ def _raise_leaks(trace: RecordTrace) -> None:
     held = [(each, _holders(each, tracers, leaks)) for each in leaks]
     # What only a pullback or the like holds is no leak.
     described = [_described(each, holders, trace) for each, holders in held if holders]
-    if described:
-        raise _error(described)
-
-
-def _error(described: Sequence[Sequence[str]]) -> LeakedTracerError:
+    if not described:
+        return
     count = len(described)
     lines = [line for each in described[:_MOST_LEAKS] for line in each]
     if count > _MOST_LEAKS:
         lines.append(f"and {count - _MOST_LEAKS} more")
-    problem = f"{count} tracers outlive their transformations"
-    if count == 1:
-        problem = "a tracer outlives its transformation"
+    problem = "a tracer outlives its transformation"
+    if count > 1:
+        problem = f"{count} tracers outlive their transformations"
     advice = "Return the value from the transformed function instead of storing it where it lives "
     advice += "longer than the call."
-    return explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
+    raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
 
 
 def _described(tracer: Tracer, holders: Sequence[str], trace: RecordTrace) -> list[str]:
     kind = type(tracer._trace).transformation
-    lines = [f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}"]
-    lines.append(f"  {_origin(tracer, trace)}")
-    return [*lines, *[f"  held by {each}" for each in holders]]
+    named = f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}"
+    return [named, f"  {_origin(tracer, trace)}", *[f"  held by {each}" for each in holders]]
 
 
 def _origin(tracer: Any, trace: RecordTrace) -> str:
@@ -131,13 +123,7 @@ def _origin(tracer: Any, trace: RecordTrace) -> str:
         if step is None:
             return f"argument {tracer._value.index} of the traced function"
         return f"made by {step.op.builder_name} at {step.source}"
-    found = trace.line_of(tracer)
-    if found is not None:
-        return f"made by {found[0]} at {found[1]}"
-    return "an argument of the transformed function"
-
-
-# What holds an object.
+    return trace.line_of(tracer)
 
 
 def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
@@ -163,13 +149,7 @@ Found = tuple[list[str], list[tuple[Any, str]]]
 
 
 def _ends(holder: Any, value: Any, path: str) -> Found:
-    """What a holder of a value is.
-
-    Args:
-        holder: it refers to the value.
-        value: a tracer, or a container on the way to it.
-        path: the way to the tracer, `[0]['a']`.
-    """
+    """What a holder of a value is; `path` leads from the value to the tracer, `[0]['a']`."""
     if isinstance(holder, dict):
         return _of_dictionary(holder, f"{_key(holder, value)}", path)
     if isinstance(holder, (list, tuple)):
@@ -180,18 +160,20 @@ def _ends(holder: Any, value: Any, path: str) -> Found:
     if isinstance(holder, CellType):
         return [f"{n}{path}, a variable of the function {f}" for f, n in _closures(holder)], []
     if isinstance(holder, FrameType):
-        is_user = is_user_file(holder.f_code.co_filename)
         name = f"a frame of {holder.f_code.co_qualname} that a traceback keeps"
-        return [name] if is_user else [], []
+        return _if_users(holder.f_code, name), []
     if isinstance(holder, (FunctionType, GeneratorType)):
         code = holder.__code__ if isinstance(holder, FunctionType) else holder.gi_code
-        is_user = is_user_file(code.co_filename)
-        return [f"the {type(holder).__name__} {holder.__qualname__}"] if is_user else [], []
+        return _if_users(code, f"the {type(holder).__name__} {holder.__qualname__}"), []
     if isinstance(holder, type):
         return [f"{_key(holder.__dict__, value)}{path}, of the class {holder.__qualname__}"], []
     if _is_ours(holder):
         return [], []
     return _of_object(holder, str(_key(getattr(holder, "__dict__", {}), value)), path), []
+
+
+def _if_users(code: CodeType, description: str) -> list[str]:
+    return [description] if is_user_file(code.co_filename) else []
 
 
 def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,49 +12,33 @@ import jax
 import numpy as np
 from jax.tree_util import tree_map
 
+import minixla.numpy as mxnp
 import minixla_ops as ops
 from minixla.core.batching import BatchTrace, BatchTracer
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
+from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
-from minixla.transforms.axis_operations import (
-    AxisAllGather,
-    AxisAllToAll,
-    AxisExtreme,
-    AxisOperation,
-    AxisPermute,
-    AxisReduceScatter,
-    AxisSum,
-    Groups,
-)
+from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
 
+#: Members of each group, as users give them; None: all are one.
+Lists = Sequence[Sequence[int]] | None
 #: The name of a mapped axis that nobody can name.
 UNNAMED = object()
 
 
 class Axis:
-    """What a transformation that maps an axis does for collectives over it.
-
-    Args:
-        name: the axis's.
-        size: how many members it has.
-    """
+    """What a transformation that maps an axis of `size` members does for collectives over it."""
 
     def __init__(self, name: Any, size: int) -> None:
         self.size = size
-        self._index: Any = None
-        #: The attributes that tell of the axis.
+        #: The attributes of operations that tell of the axis.
         self.described = {"axis_name": name, "partitions": (), "is_checked": False}
 
     def index(self) -> Any:
         """The number of the member, an s32 scalar."""
-        if self._index is None:
-            self._index = self._made_index()
-        return self._index
-
-    def _made_index(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no _made_index")
+        raise NotImplementedError(f"{type(self).__name__} has no index")
 
     def apply(
         self, operation: type[AxisOperation], operand: Any, groups: Groups = (), **own: Any
@@ -74,10 +59,14 @@ class BatchAxis(Axis):
     def __init__(self, trace: BatchTrace) -> None:
         super().__init__(trace.name, trace.size)
         self.trace = trace
+        self._index: Any = None
 
-    def _made_index(self) -> Any:
-        numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
-        return BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
+    def index(self) -> Any:
+        """See Axis."""
+        if self._index is None:
+            numbers = np.arange(self.size, dtype=np.int32).view(DeclaredArray)
+            self._index = BatchTracer(self.trace, self.trace.parent.lift(numbers), 0)
+        return self._index
 
 
 class JaxAxis(Axis):
@@ -85,11 +74,13 @@ class JaxAxis(Axis):
 
     def __init__(self, name: Any, size: int) -> None:
         super().__init__(name, size)
-        is_checked = bool(jax.typeof(self.index()).mat.varying)
+        self._index = jax.lax.axis_index(name)
+        is_checked = bool(jax.typeof(self._index).mat.varying)
         self.described.update(partitions=partitions_along(name) or (), is_checked=is_checked)
 
-    def _made_index(self) -> Any:
-        return jax.lax.axis_index(self.described["axis_name"])
+    def index(self) -> Any:
+        """See Axis."""
+        return self._index
 
 
 class DeviceAxis(Axis):
@@ -123,41 +114,39 @@ def mapped_axis(name: Any, axis: Axis) -> Any:
 def _axes(subject: str, axis_name: Any) -> list[Axis]:
     """The axes of one name or of a tuple of names."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    found = []
+    found: list[Axis] = []
     for name in names:
-        known: list[Axis] = [axis for each, axis in _state.axes if each == name]
-        bound = {} if known else bound_axes()
-        if name in bound:
-            known = [JaxAxis(name, bound[name])]
-        if not known:
+        known, bound = [axis for each, axis in _state.axes if each == name], bound_axes()
+        if known:
+            found.append(known[-1])
+        elif name in bound:
+            found.append(JaxAxis(name, bound[name]))
+        else:
             own = [each for each, _ in _state.axes if each is not UNNAMED]
             listed = ", ".join(map(repr, [*own, *bound]))
             shown = [f"axis_name = {axis_name!r}", f"bound here: {listed or 'none'}"]
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
             raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
-        found.append(known[-1])
     return found
 
 
-def _one_axis(subject: str, axis_name: Any) -> Axis:
+def _one_axis(subject: str, axis_name: Any, groups: Lists = None) -> tuple[Axis, Groups, int]:
+    """The axis of one name, its groups, and how many members take part together."""
     axes = _axes(subject, axis_name)
     if len(axes) != 1:
         problem = f"it works on one axis, not on {len(axes)}"
         shown = [f"axis_name = {axis_name!r}"]
         raise misfit(subject, problem, shown, "Call it once for each axis.")
-    return axes[0]
-
-
-def _groups(subject: str, axis: Axis, given: Sequence[Sequence[int]] | None) -> Groups:
-    if given is None:
-        return ()
-    groups = tuple([tuple(map(int, group)) for group in given])
-    members = sorted([number for group in groups for number in group])
-    if members != list(range(axis.size)) or len({len(group) for group in groups}) != 1:
+    (axis,) = axes
+    if groups is None:
+        return axis, (), axis.size
+    given = tuple([tuple(map(int, group)) for group in groups])
+    members = sorted([number for group in given for number in group])
+    if members != list(range(axis.size)) or len({len(group) for group in given}) != 1:
         problem = "axis_index_groups do not divide the axis into groups of one size"
-        shown = [f"axis_index_groups = {given}", f"the axis has {axis.size} members"]
+        shown = [f"axis_index_groups = {groups}", f"the axis has {axis.size} members"]
         raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
-    return groups
+    return axis, given, len(given[0])
 
 
 def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
@@ -167,71 +156,58 @@ def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
     raise misfit(subject, problem, advice=f"Give one in [{-rank}, {rank}).")
 
 
-def _rearranged(
-    subject: str,
-    operation: type[AxisOperation],
-    x: Any,
-    axis_name: Any,
-    axis_index_groups: Sequence[Sequence[int]] | None,
-    tiled: bool,
-    **dimensions: tuple[str, int],
-) -> Any:
-    """An operation on each array; `dimensions` are attributes with what the user calls them."""
-    mapped = _one_axis(subject, axis_name)
-    groups = _groups(subject, mapped, axis_index_groups)
-
-    def of_leaf(leaf: Any) -> Any:
-        shape = shape_of(leaf, subject)
-        assert isinstance(shape, Shape), "a leaf of arrays is an array"
-        rank = shape.rank + (operation is AxisAllGather and not tiled)  # there one is new
-        own = {each: _dimension(subject, *at, rank) for each, at in dimensions.items()}
-        return mapped.apply(operation, leaf, groups, tiled=tiled, **own)
-
-    return tree_map(of_leaf, x)
+def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, tiled: bool) -> int:
+    """The number of a dimension that can be cut into a part for each of `size` members."""
+    at = _dimension(subject, what, axis, shape.rank)
+    given = shape.dimensions[at]
+    if given != size and not (tiled and size and given % size == 0):
+        problem = f"dimension {at} of size {given} cannot be cut into a part for each of "
+        problem += f"{size} members"
+        advice = "Its size must be the axis's; larger parts need tiled=True."
+        if tiled:
+            advice = "Its size must be a multiple of the axis's."
+        shown = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
+        raise misfit(subject, problem, shown, advice)
+    return at
 
 
-def _reduced(
-    subject: str,
-    operation: type[AxisOperation],
-    x: Any,
-    axis_name: Any,
-    axis_index_groups: Sequence[Sequence[int]] | None,
-    **attributes: Any,
-) -> Any:
-    axes = _axes(subject, axis_name)
-    if axis_index_groups is not None:
-        axes = [_one_axis(subject, axis_name)]
+def _array_shape(subject: str, leaf: Any) -> Shape:
+    shape = shape_of(leaf, subject)
+    assert isinstance(shape, Shape), "a leaf of arrays is an array"
+    return shape
+
+
+def _over(subject: str, axis_name: Any, groups: Lists) -> list[tuple[Axis, Groups, int]]:
+    """`_one_axis` for groups, else for each of several axes."""
+    if groups is not None:
+        return [_one_axis(subject, axis_name, groups)]
+    return [(axis, (), axis.size) for axis in _axes(subject, axis_name)]
+
+
+def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
+    over = _over(subject, axis_name, groups)
 
     def reduce(leaf: Any) -> Any:
-        for axis in axes:
-            groups = _groups(subject, axis, axis_index_groups)
-            leaf = axis.apply(operation, leaf, groups, **attributes)
+        for axis, each, _ in over:
+            leaf = axis.apply(operation, leaf, each, **own)
         return leaf
 
     return tree_map(reduce, x)
 
 
-def psum(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
 
     Args:
-        x: a pytree of arrays; booleans are counted. A Python number gives the number times the
-            size, with no array.
+        x: a pytree of arrays; booleans are counted. A Python number is multiplied by the size.
         axis_name: the name of the axis, or a tuple of names.
         axis_index_groups: the members of each group within which to sum; default: all.
 
     Raises:
         TransformError: no axis of that name is mapped here; groups that do not divide it.
     """
-    axes = _axes("psum", axis_name)
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
-        count = 1
-        for axis in axes:
-            groups = _groups("psum", axis, axis_index_groups)
-            count *= len(groups[0]) if groups else axis.size
-        return x * count
+        return x * math.prod([size for _, _, size in _over("psum", axis_name, axis_index_groups)])
     return _reduced("psum", AxisSum, tree_map(_counted, x), axis_name, axis_index_groups)
 
 
@@ -243,25 +219,19 @@ def _counted(leaf: Any) -> Any:
     return leaf
 
 
-def pmean(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """The mean of `x` over a mapped axis (JAX: lax.pmean); see `psum`."""
     count = psum(1, axis_name, axis_index_groups=axis_index_groups)
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
     return tree_map(lambda leaf: leaf / count, total)
 
 
-def pmax(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """The maximum of `x` over a mapped axis (JAX: lax.pmax); see `psum`."""
     return _reduced("pmax", AxisExtreme, x, axis_name, axis_index_groups, kind="max")
 
 
-def pmin(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Lists = None) -> Any:
     """The minimum of `x` over a mapped axis (JAX: lax.pmin); see `psum`."""
     return _reduced("pmin", AxisExtreme, x, axis_name, axis_index_groups, kind="min")
 
@@ -277,7 +247,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Raises:
         TransformError: two pairs with one source or target, or a number outside the axis.
     """
-    axis = _one_axis("ppermute", axis_name)
+    axis, _, _ = _one_axis("ppermute", axis_name)
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
@@ -285,16 +255,11 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
             shown = [f"perm = {pairs}", f"the axis has {axis.size} members"]
             advice = "Each member sends once and receives once at most."
             raise misfit("ppermute", problem, shown, advice)
-    return tree_map(lambda leaf: axis.apply(AxisPermute, leaf, pairs=pairs), x)
+    return tree_map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
 
 def all_gather(
-    x: Any,
-    axis_name: Any,
-    *,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
-    axis: int = 0,
-    tiled: bool = False,
+    x: Any, axis_name: Any, *, axis_index_groups: Lists = None, axis: int = 0, tiled: bool = False
 ) -> Any:
     """The values of all members of a mapped axis (JAX: lax.all_gather).
 
@@ -305,8 +270,15 @@ def all_gather(
         axis: the dimension along which the values come.
         tiled: whether they are joined along a dimension that is there, instead of a new one.
     """
-    at = "axis", axis
-    return _rearranged("all_gather", AxisAllGather, x, axis_name, axis_index_groups, tiled, axis=at)
+    mapped, groups, _ = _one_axis("all_gather", axis_name, axis_index_groups)
+
+    def gathered(leaf: Any) -> Any:
+        rank = _array_shape("all_gather", leaf).rank
+        at = _dimension("all_gather", "axis", axis, rank if tiled else rank + 1)
+        part = leaf if tiled else mxnp.expand_dims(leaf, at)
+        return mapped.apply(axis_operations.AxisAllGather, part, groups, axis=at)
+
+    return tree_map(gathered, x)
 
 
 def psum_scatter(
@@ -314,7 +286,7 @@ def psum_scatter(
     axis_name: Any,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis_index_groups: Lists = None,
     tiled: bool = False,
 ) -> Any:
     """The sum over a mapped axis, of which each member gets its part (JAX: lax.psum_scatter).
@@ -326,8 +298,16 @@ def psum_scatter(
         axis_index_groups: see `psum`.
         tiled: whether a part keeps the dimension; else its size must be that of the axis.
     """
-    at, groups = ("scatter_dimension", scatter_dimension), axis_index_groups
-    return _rearranged("psum_scatter", AxisReduceScatter, x, axis_name, groups, tiled, axis=at)
+    mapped, groups, size = _one_axis("psum_scatter", axis_name, axis_index_groups)
+
+    def scattered(leaf: Any) -> Any:
+        shape = _array_shape("psum_scatter", leaf)
+        wanted = "scatter_dimension", scatter_dimension
+        at = _cut_dimension("psum_scatter", *wanted, shape, size, tiled)
+        part = mapped.apply(axis_operations.AxisReduceScatter, leaf, groups, axis=at)
+        return part if tiled else mxnp.squeeze(part, at)
+
+    return tree_map(scattered, x)
 
 
 def all_to_all(
@@ -336,7 +316,7 @@ def all_to_all(
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis_index_groups: Lists = None,
     tiled: bool = False,
 ) -> Any:
     """Part j of member i becomes part i of member j (JAX: lax.all_to_all).
@@ -349,8 +329,21 @@ def all_to_all(
         axis_index_groups: see `psum`.
         tiled: whether both dimensions stay; else the first goes and the second is new.
     """
-    ends = {"split_axis": ("split_axis", split_axis), "concat_axis": ("concat_axis", concat_axis)}
-    return _rearranged("all_to_all", AxisAllToAll, x, axis_name, axis_index_groups, tiled, **ends)
+    mapped, groups, size = _one_axis("all_to_all", axis_name, axis_index_groups)
+
+    def exchanged(leaf: Any) -> Any:
+        shape = _array_shape("all_to_all", leaf)
+        split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, size, tiled)
+        concat = _dimension("all_to_all", "concat_axis", concat_axis, shape.rank)
+        if not tiled:
+            # The new dimension stands beside that which is cut until the latter is gone.
+            split, concat = (split + 1, concat) if concat <= split else (split, concat + 1)
+            leaf = mxnp.expand_dims(leaf, concat)
+        ends = {"split_axis": split, "concat_axis": concat}
+        whole = mapped.apply(axis_operations.AxisAllToAll, leaf, groups, **ends)
+        return whole if tiled else mxnp.squeeze(whole, split)
+
+    return tree_map(exchanged, x)
 
 
 def axis_index(axis_name: Any) -> Any:

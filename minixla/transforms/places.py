@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minixla.core.errors import MinixlaError
@@ -40,20 +40,13 @@ def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
 
-def chosen_places(
-    fun: Callable[..., Any], args: Sequence[Any], numbers: Sequence[int]
-) -> list[str]:
+def chosen_places(fun: Callable[..., Any], args: Any, numbers: Sequence[int]) -> list[str]:
     """The places of the leaves of some positional arguments, in the order of their numbers."""
     names = parameter_names(fun, len(args))
     return [each for n in numbers for each in places(f"argument {names[n]}", args[n])]
 
 
-def argument_places(
-    fun: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None = None,
-    static: int | Sequence[int] = (),
-) -> list[str]:
+def argument_places(fun: Any, args: Any, kwargs: Any = None, static: Any = ()) -> list[str]:
     """The places of the leaves of `(args, kwargs)`, without the static positional arguments."""
     skipped = numbers_among(static, len(args))
     found = chosen_places(fun, args, [n for n in range(len(args)) if n not in skipped])
@@ -62,12 +55,7 @@ def argument_places(
 
 
 def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
-    """Checks leaves that were refused somewhere; of its own arrays JAX knows better.
-
-    Raises:
-        ShapeError: one is no array; the message names its place.
-        IntegerRangeError: one is a Python int that is too large.
-    """
+    """Refuses leaves that are no arrays, and too large integers; of its own JAX knows better."""
     for leaf, place in zip(leaves, where, strict=True):
         if not hasattr(leaf, "aval"):
             check_value(leaf, subject, place)
@@ -102,14 +90,9 @@ def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[An
 
 
 def difference(name: str, one: str, first: Any, other: str, second: Any) -> list[str]:
-    """Lines of a message that show where two structures differ.
+    """Lines of a message that show where two structures of what the user calls `name` differ.
 
-    Args:
-        name: what the user calls what has the structures.
-        one: what has the first structure, for instance `it takes`.
-        first: a structure.
-        other: what has the second one.
-        second: another structure.
+    `one` and `other` say what has them, for instance `it takes`.
     """
     here, there = structure_places(name, first), structure_places(name, second)
     lost = [f"{one} {each}, {other} none" for each in here if each not in there]

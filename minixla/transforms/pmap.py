@@ -4,27 +4,192 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
-from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
+import numpy as np
+from jax.tree_util import tree_leaves, tree_unflatten
 
-from minixla.core.tracing import _state
-from minixla.engine.devices import chosen_devices, own_share
+import minixla_ops as ops
+from minixla.core.attributes import Attribute, Instance, attribute
+from minixla.core.derived import batched_graph, entered_graph, vjp_graphs
+from minixla.core.graph import Graph, remembered
+from minixla.core.linear import pullback_by
+from minixla.core.tracing import _state, current_trace, evaluate_graph
+from minixla.engine.devices import chosen_devices, own_count, own_share, run_mapped
 from minixla.engine.float0 import is_float0, of_values, places, with_axis
 from minixla.engine.random_keys import shapes_of_members
-from minixla.transforms.arguments import (
-    Arguments,
-    Cache,
-    checked_function,
-    flatten_axes,
-    in_place_of,
-    split_static,
-)
-from minixla.transforms.mapped_call import Axes, MappedCall
+from minixla.reference_evaluator.simulation import Simulation
+from minixla.reference_evaluator.trace import ReferenceTrace
+from minixla.transforms.arguments import Arguments, Cache, flatten_axes, in_place_of, misfit
+from minixla.transforms.axis_operations import AxisSum
 from minixla.transforms.named_axes import UNNAMED, DeviceAxis, mapped_axis
 from minixla.transforms.places import check_leaves, numbers_among
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
+from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import RunsPrograms, program
+from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+
+Axes = tuple[int | None, ...]
+
+
+class _Axes(Attribute):
+    def hlo(self, value: Axes) -> str:
+        """A string."""
+        return f'"{value}"'
+
+
+class _Devices(Attribute):
+    def hlo(self, value: tuple[Any, ...]) -> int:
+        """Their number."""
+        return len(value)
+
+
+class MappedCall(RunsPrograms):
+    """A computation run on each of several devices, as partitions of one program.
+
+    Where devices belong to several processes, each runs it with the members of its own devices.
+
+    Attributes:
+        computation: the Graph of one device.
+        in_axes: the mapped axis of each operand; None gives the whole to every device.
+        out_axes: where the devices are in each result; None takes that of the first device.
+        donated: the numbers of operands whose memory may be used again.
+    """
+
+    name = "Pmap"
+    builder_name = "pmap"
+    hlo_name = "call"
+    spans_devices = True
+    operands = ("operands...",)
+    computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+    devices: tuple[Any, ...] = attribute(_Devices(), hlo="num_partitions")
+    in_axes: Axes = attribute(_Axes())
+    out_axes: Axes = attribute(_Axes())
+    donated: tuple[int, ...] = attribute(Attribute(), default=(), hlo=None)
+
+    def shape(self, *operands):
+        shapes = self.array_shapes(self.computation.output_shapes)
+        pairs = zip(shapes, self.out_axes, strict=True)
+        size = own_count(self.devices)
+        return tuple([s if axis is None else s.with_dimension(axis, size) for s, axis in pairs])
+
+    def run(self, *operands):
+        trace = current_trace().evaluator
+        if isinstance(trace, ReferenceTrace):
+            return trace.evaluate(self, operands)
+        values = [trace.lift(operand, self.builder_name) for operand in operands]
+        axes = self.in_axes, self.out_axes
+        return tuple(run_mapped(self.computation, values, *axes, self.devices, self.donated))
+
+    def reference(self, *operands):
+        own, size = own_count(self.devices), len(self.devices)
+        if own < size:
+            problem = "the reference has no members of other processes"
+            advice = (
+                "Run it in one process, or map over devices of one: devices=jax.local_devices()."
+            )
+            raise misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
+
+        def member(number: int) -> Callable[[], list[Any]]:
+            pairs = zip(operands, self.in_axes, strict=True)
+            pieces = [x if axis is None else np.take(x, number, axis) for x, axis in pairs]
+            return lambda: reference_graph(self.computation, pieces)
+
+        found = Simulation([[member(number) for number in range(size)]], [()] * size, {}).run()
+        pairs = zip(zip(*found, strict=True), self.out_axes, strict=True)
+        return tuple([each[0] if axis is None else np.stack(each, axis) for each, axis in pairs])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        problem = "it cannot run inside a loop, a branch or another computation on one device"
+        raise misfit("pmap", problem, advice="Put the loop or branch inside the mapped function.")
+
+    def of_derived(self, computation: Graph, in_axes: Any, out_axes: Any) -> MappedCall:
+        """The call of a program that is made of the computation."""
+        return MappedCall(computation, self.devices, tuple(in_axes), tuple(out_axes))
+
+    def entered(self, trace, known):
+        def of_each(axes: Axes, shapes: Any, known: Any) -> Axes:
+            triples = zip(axes, shapes, known, strict=True)
+            return tuple([axis for axis, *pair in triples for _ in trace.shapes_of(*pair)])
+
+        graph, out = entered_graph(self.computation, trace, known)
+        in_axes = of_each(self.in_axes, self.computation.input_shapes, known)
+        out_axes = of_each(self.out_axes, self.computation.output_shapes, out)
+        return self.of_derived(graph, in_axes, out_axes), known, out
+
+    def linearize(self, operands, active):
+        graphs = vjp_graphs(self.computation, tuple(active))
+        count = len(self.out_axes)
+        kept = [0] * (len(graphs.forward.outputs) - count)
+        forward = self.of_derived(graphs.forward, self.in_axes, (*self.out_axes, *kept))
+        everything = forward(*operands)
+        results, residuals = everything[:count], everything[count:]
+        given = tuple(compress(self.out_axes, graphs.active_outputs))
+        wanted = tuple(compress(self.in_axes, graphs.active_inputs))
+
+        def backward(*cotangents: Any) -> Sequence[Any]:
+            graph = _backward(graphs.backward, given, wanted, len(self.devices))
+            return self.of_derived(graph, (*kept, *given), wanted)(*residuals, *cotangents)
+
+        flags = graphs.active_outputs, graphs.active_inputs
+        return results, pullback_by(backward, results, *flags)
+
+    def batch_of(self, size, operands, dimensions):
+        # The batch on each device, last in what has one.
+        inputs = self.array_shapes(self.computation.input_shapes)
+        pairs = zip(inputs, dimensions, strict=True)
+        within = tuple([None if at is None else shape.rank for shape, at in pairs])
+        moved = [_batch_last(x, at) for x, at in zip(operands, dimensions, strict=True)]
+        graph, found = _batched(self.computation, within, size)
+        results = self.of_derived(graph, self.in_axes, self.out_axes)(*moved)
+        pairs = zip(results, found, strict=True)
+        last = [None if at is None else array_shape(x).rank - 1 for x, at in pairs]
+        return results, tuple(last)
+
+
+@remembered
+def _backward(half: Graph, given: Axes, wanted: Axes, size: int) -> Graph:
+    """The second half of a reverse derivative, on one of so many devices.
+
+    A result without a mapped axis is that of the first device: the others' cotangents are zero.
+    An operand without one went to all devices: its cotangent is the sum of theirs. `given` and
+    `wanted` have the axis of each cotangent that the second half takes and gives.
+    """
+    if None not in (*given, *wanted):
+        return half
+    kept = len(half.inputs) - len(given)
+
+    def backward(*values: Any) -> list[Any]:
+        devices = DeviceAxis(size)
+        is_first = ops.eq(devices.index(), np.zeros((), np.int32))
+        cotangents = [
+            ops.select(is_first, value, zeros_like(value)) if axis is None else value
+            for value, axis in zip(values[kept:], given, strict=True)
+        ]
+        found = evaluate_graph(half, [*values[:kept], *cotangents])
+        pairs = zip(found, wanted, strict=True)
+        return [devices.apply(AxisSum, x) if axis is None else x for x, axis in pairs]
+
+    return program(backward, half.input_shapes, half.name)
+
+
+def _batch_last(value: Any, at: int | None) -> Any:
+    return value if at is None else move_dimension(value, at, array_shape(value).rank - 1)
+
+
+@remembered
+def _batched(computation: Graph, places: Axes, size: int) -> tuple[Graph, Axes]:
+    """The computation over a batch, which is last in what has one; where it would have been."""
+    graph, found = batched_graph(computation, places, size)
+
+    def last(*values: Any) -> list[Any]:
+        pairs = zip(evaluate_graph(graph, values), found, strict=True)
+        return [_batch_last(x, at) for x, at in pairs]
+
+    return program(last, graph.input_shapes, graph.name), found
 
 
 def pmap(
@@ -46,21 +211,18 @@ def pmap(
     The function is traced once for each combination of shapes and static arguments.
 
     Where JAX runs in several processes, all must make the same calls. Each gives and gets the
-    members of its own devices, as many as each other's; collectives are over those of all. An
-    argument that is not mapped must be the same in all processes; its derivative is that of the
-    whole program.
+    members of its own devices, as many as each other's; collectives are over those of all. What is
+    not mapped must be the same in all processes; its derivative is that of the whole program.
 
     Args:
         fun: a function of pytrees of arrays; left out where `pmap` is a decorator with options.
         axis_name: a name of the axis for collectives.
         in_axes: which axis of each array argument is mapped; see `vmap`.
-        out_axes: where the mapped axis is in the results; None for a result that is the same on
-            all devices, of which the first one's is taken.
+        out_axes: where the mapped axis is in the results; None takes that of the first device.
         static_broadcasted_argnums: positions of arguments that are passed on as they are.
         devices: those to use, in order; default: the first ones of the backend.
         backend: the platform whose devices are used.
-        axis_size: the size of the axis, over all processes; needed only where no argument is
-            mapped.
+        axis_size: the size of the axis, over all processes; needed where no argument is mapped.
         donate_argnums: positions of arguments whose memory may be used again.
 
     Raises:
@@ -69,16 +231,15 @@ def pmap(
     if fun is None:
         options = locals()
         return functools.partial(pmap, **{n: v for n, v in options.items() if n != "fun"})
-    checked_function(fun, "pmap")
-    cache: dict[Any, Staged] = Cache()
+    cache = Cache()
 
-    @in_place_of(fun)
+    @in_place_of(fun, "pmap")
     def mapped(*args: Any, **kwargs: Any) -> Any:
         static = numbers_among(static_broadcasted_argnums, len(args))
         given = Arguments.besides("pmap", fun, args, kwargs, static)
         axes = in_axes
         if isinstance(axes, (list, tuple)):
-            axes, _ = split_static(tuple(axes), static)
+            axes = [axis for number, axis in enumerate(axes) if number not in static]
         if any(isinstance(axis, DeviceAxis) for _, axis in _state.axes):
 
             def on_member(*positional: Any, **named: Any) -> Any:
@@ -94,10 +255,9 @@ def pmap(
         chosen = chosen_devices(size, devices, backend)
         pairs = zip(shapes, flat_axes, strict=True)
         members = [x if axis is None else x.without_dimension(axis) for x, axis in pairs]
-        traced = given.apply, given.tree, members, given.weak(), given.name
+        values, of_members = [(n, args[n]) for n in static], given.signature(members)
         with mapped_axis(UNNAMED if axis_name is None else axis_name, DeviceAxis(len(chosen))):
-            values = [(number, args[number]) for number in static]
-            staged = stage_once(cache, "pmap", values, *traced)
+            staged = stage_once(cache, "pmap", values, given.apply, of_members, given.name)
         read, donated = staged.read, _donated(args, static, donate_argnums)
         operation = MappedCall(
             staged.graph,
@@ -111,13 +271,11 @@ def pmap(
     return mapped
 
 
-def _donated(
-    args: Sequence[Any], static: Sequence[int], donate_argnums: int | Sequence[int]
-) -> list[int]:
+def _donated(args: Sequence[Any], static: Sequence[int], donate_argnums: Any) -> list[int]:
     """The numbers of the arrays of donated arguments, among those of all that are not static."""
     chosen = numbers_among(donate_argnums, len(args))
     dynamic = [number for number in range(len(args)) if number not in static]
-    owners = [number for number in dynamic for _ in tree_flatten(args[number])[0]]
+    owners = [number for number in dynamic for _ in tree_leaves(args[number])]
     return [index for index, number in enumerate(owners) if number in chosen]
 
 
@@ -127,6 +285,5 @@ def _out_axes(staged: Staged, out_axes: Any) -> Axes:
     tree = tree_unflatten(staged.result_tree, range(len(shapes)))
     axes = flatten_axes("pmap", "out_axes", of_values(tree), out_axes)
     pairs = zip(shapes, axes, strict=True)
-    return tuple(
-        [out_axis("pmap", x, at, lambda x=x: f"result on each device: {x}") for x, at in pairs]
-    )
+    shown = "{} on each device".format
+    return tuple([out_axis("pmap", x, at, lambda: "a result", shown(x)) for x, at in pairs])

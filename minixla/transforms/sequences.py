@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from jax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
@@ -18,10 +19,9 @@ from minixla.core.tracing import shape_of
 from minixla.engine.float0 import flatten, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
-from minixla.transforms.arguments import checked_function, misfit
-from minixla.transforms.loop_bodies import carry_places, lifted, stable_body, steps_at_a_time
+from minixla.transforms.arguments import Function, checked_function, misfit
+from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
 from minixla.transforms.places import difference, lifted_leaves, places, structure_places
-from minixla.transforms.staging import Staged
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
 from minixla_ops.vocabulary.shorthand import array_shape
@@ -29,7 +29,7 @@ from minixla_ops.vocabulary.shorthand import array_shape
 
 @api_boundary
 def scan(
-    f: Callable[[Any, Any], Any],
+    f: Function,
     init: Any,
     xs: Any = None,
     length: int | None = None,
@@ -65,29 +65,20 @@ def scan(
         return _scan_unrolled(f, init, tree_unflatten(xs_tree, elements), count, reverse, size)
     leaves, carry_tree = flatten(init)
     where = carry_places(f, 0, init)
-    leaves = lifted_leaves("scan", leaves, where)
-
-    def check(returned: Any) -> None:
-        _check_pair(returned, carry_tree)
-
-    _, tree = flatten((init, xs))
-    staged, leaves = stable_body("scan", "f", f, tree, leaves, where, check, elements)
-    return _bound_scan(staged, leaves, elements, count, reverse)
-
-
-def _bound_scan(
-    staged: Staged, leaves: Sequence[Any], elements: Sequence[Any], length: int, reverse: bool
-) -> Any:
-    graph, read, carries = staged.graph, staged.read, len(leaves)
+    leaves, (_, tree) = lifted_leaves("scan", leaves, where), flatten((init, xs))
+    check = partial(_check_pair, carry_tree)
+    staged, leaves = stable_body("scan", f, tree, leaves, where, check, elements)
+    graph, read = staged.graph, staged.read
     # The function takes (read, carry, elements); Scan has the elements first, and carries what is
     # read along.
-    first = len(read) + carries
+    first = len(read) + len(leaves)
     inputs = [*graph.inputs[first:], *graph.inputs[:first]]
-    outputs = [*graph.outputs[carries:], *graph.inputs[: len(read)], *graph.outputs[:carries]]
+    outputs = [*graph.outputs[len(leaves) :], *graph.inputs[: len(read)]]
+    outputs += graph.outputs[: len(leaves)]
     step = Graph(inputs, graph.instructions, outputs, graph.name)
-    stacked, carried = scan_all(step, elements, [*read, *leaves], length, is_reverse=reverse)
+    stacked, carried = scan_all(step, elements, [*read, *leaves], count, is_reverse=reverse)
     carry, ys = staged.results([*carried[len(read) :], *stacked])
-    return carry, with_axis(ys, length)
+    return carry, with_axis(ys, count)
 
 
 def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: int | None) -> int:
@@ -107,17 +98,13 @@ def _length(subject: str, xs: Any, elements: Sequence[Any], tree: Any, length: i
         problem = "the number of steps is unknown"
         shown = ["xs has no arrays", "length = None"]
         raise misfit("scan", problem, shown, "Give length, or arrays to scan along.")
-    raise explain(
-        ShapeError,
-        subject,
-        "the arrays of xs differ in length",
-        [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
-        + [f"length = {length}"],
-        "All first axes must have one size, which is also length, where that is given.",
-    )
+    problem = "the arrays of xs differ in length"
+    shown = [f"{place}: {shape}" for place, shape in zip(places("xs", xs), shapes, strict=True)]
+    advice = "All first axes must have one size, which is also length, where that is given."
+    raise explain(ShapeError, subject, problem, [*shown, f"length = {length}"], advice)
 
 
-def _check_pair(returned: Any, carry_tree: Any) -> None:
+def _check_pair(carry_tree: Any, returned: Any) -> None:
     children = returned.children()
     if len(children) != 2 or returned.node_data() is None:
         raise _wrong_pair("f does not return the next carry and a result", returned, carry_tree)
@@ -133,14 +120,13 @@ def _wrong_pair(problem: str, returned: Any, carry: Any, more: Sequence[str] = (
     return misfit("scan", problem, given, "Return a pair (carry, result); the result may be None.")
 
 
-#: Steps for several entries of arrays at once: from the carry, these, and their number.
-Several = Callable[[Any, Any, int], tuple[Any, Any]]
-
-
 def _in_blocks(
-    several: Several, init: Any, xs: Any, count: int, size: int, reverse: bool = False
+    several: Function, init: Any, xs: Any, count: int, size: int, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """A scan that takes `size` of `count` steps at a time, and those that are left at the end."""
+    """A scan that takes `size` of `count` steps at a time, and those that are left at the end.
+
+    `several` does them, from the carry, the entries of arrays and their number.
+    """
     whole, rest = divmod(count, size)
     # In reverse the steps that do not fill a block are the first ones of xs, done last.
     cut = rest if reverse else whole * size
@@ -155,9 +141,7 @@ def _in_blocks(
     return carry, _combined(mxnp.concatenate, [more, ys] if reverse else [ys, more])
 
 
-def _scan_unrolled(
-    f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool, size: int
-) -> tuple[Any, Any]:
+def _scan_unrolled(f: Function, init: Any, xs: Any, count: int, reverse: bool, size: int) -> Any:
     def several(carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
         results: list[Any] = [None] * number
         for index in reversed(range(number)) if reverse else range(number):
@@ -179,7 +163,7 @@ def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
 
 
 @api_boundary
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Function, xs: Any, *, batch_size: int | None = None) -> Any:
     """The results of a function for each element along leading axes, one by one (JAX: lax.map).
 
     Args:
@@ -208,9 +192,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
 
 @api_boundary
-def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of `elems` combined by an associative function (JAX: lax.associative_scan).
 
     Works on the whole arrays in about 2 log2(N) calls of `fn` (Blelloch, Prefix sums and their
@@ -242,21 +224,19 @@ def associative_scan(
             combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
         found, given = tree_flatten(combined)
         if given != tree or [shape_of(x) for x in found] != [shape_of(x) for x in first]:
-            raise explain(
-                ShapeError,
-                "associative_scan",
-                "fn returns something else than it takes",
-                [f"it takes {_described(tree, first)}", f"it returns {_described(given, found)}"],
-                "It combines arrays element by element and keeps their structure and shapes.",
-            )
+            problem = "fn returns something else than it takes"
+            shown = f"it takes {_described(tree, first)}", f"it returns {_described(given, found)}"
+            advice = "It combines arrays element by element and keeps their structure and shapes."
+            raise explain(ShapeError, "associative_scan", problem, shown, advice)
         return found
 
-    if reverse:
-        leaves = [ops.rev(leaf, [at]) for leaf, at in zip(leaves, axes, strict=True)]
-    found = _prefixes(combine, leaves, axes, sizes.pop())
-    if reverse:
-        found = [ops.rev(leaf, [at]) for leaf, at in zip(found, axes, strict=True)]
-    return tree_unflatten(tree, found)
+    def turned(values: list[Any]) -> list[Any]:
+        if not reverse:
+            return values
+        return [ops.rev(leaf, [at]) for leaf, at in zip(values, axes, strict=True)]
+
+    found = _prefixes(combine, turned(leaves), axes, sizes.pop())
+    return tree_unflatten(tree, turned(found))
 
 
 def _described(structure: Any, leaves: Sequence[Any]) -> str:
@@ -274,10 +254,7 @@ def _axis(leaf: Any, axis: int) -> int:
     raise explain(ShapeError, "associative_scan", problem, [f"array {shape}"], advice)
 
 
-Combine = Callable[[list[Any], list[Any]], list[Any]]
-
-
-def _prefixes(combine: Combine, leaves: list[Any], axes: list[int], size: int) -> list[Any]:
+def _prefixes(combine: Function, leaves: list[Any], axes: list[int], size: int) -> list[Any]:
     if size < 2:
         return leaves
 
@@ -291,10 +268,9 @@ def _prefixes(combine: Combine, leaves: list[Any], axes: list[int], size: int) -
     odd = _prefixes(combine, pairs, axes, half)
     before = part(odd, 0, half - 1) if size % 2 == 0 else odd
     rest = part(leaves, 2, size, 2)
-    even = combine(before, rest) if size > 2 else []
     first = part(leaves, 0, 1)
-    if even:
-        joined = zip(first, even, axes, strict=True)
+    if size > 2:
+        joined = zip(first, combine(before, rest), axes, strict=True)
         first = [ops.concat_in_dim([a, b], at) for a, b, at in joined]
     return [_interleaved(a, b, at) for a, b, at in zip(first, odd, axes, strict=True)]
 
@@ -305,7 +281,6 @@ def _interleaved(even: Any, odd: Any, axis: int) -> Any:
     both = other.dimensions[axis]
     rest = ops.slice_in_dim(even, both, shape.dimensions[axis], axis)
     even = ops.slice_in_dim(even, 0, both, axis)
-    sizes = (*other.dimensions[: axis + 1], 1, *other.dimensions[axis + 1 :])
     merged = (*other.dimensions[:axis], 2 * both, *other.dimensions[axis + 1 :])
-    pairs = ops.concat_in_dim([ops.reshape(even, sizes), ops.reshape(odd, sizes)], axis + 1)
+    pairs = mxnp.stack([even, odd], axis + 1)
     return ops.concat_in_dim([ops.reshape(pairs, merged), rest], axis)

@@ -14,7 +14,6 @@ from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.evaluation import evaluate_in_numpy
 
 Program = Callable[..., Any]
-_NESTING = "The outer list has an entry for each replica, each a list with one for each partition."
 
 
 @api_boundary
@@ -34,18 +33,15 @@ def simulate(
 
         mx.simulate(lambda x: ops.cross_replica_sum(x), [[(1.0,)], [(2.0,)]])  # [[3.0], [3.0]]
 
-    Derivatives are taken inside a program (`mx.grad` of a function that holds collectives) and are
-    those of the sum of all processes' functions: a collective's transpose is a collective, so that
-    every process must differentiate the same calls.
+    Derivatives are taken inside a program and are those of the sum of all processes' functions: a
+    collective's transpose is a collective, so that every process must differentiate the same calls.
 
     Args:
         programs: a function for each process, as a list of replicas, each a list of partitions; or
             one function, which every process runs.
-        arguments: in the same nesting, the tuple of positional arguments (pytrees of arrays) of
-            each process.
+        arguments: in this nesting the tuple of positional arguments, pytrees of arrays, of each.
         infeed: the items that each process's Infeed reads, arrays or tuples of arrays: a list of
-            items, of which every process has its own copy; or a list of items for each process,
-            in the nesting of `arguments`.
+            which every process has its own copy; or a list for each in the nesting of `arguments`.
         outfeed: a list, which is filled with what each process's Outfeed wrote: in the nesting of
             `arguments`, a list of arrays and tuples of arrays.
         host: the host's end of channels: RecvToHost takes from the front of the list of its
@@ -67,29 +63,24 @@ def simulate(
         _checked_grid("programs", programs, (rows, columns))
     # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
     wide = canonical_element_type(F64) is F64
-    simulation = Simulation(
-        [
-            [_closed(program, given, wide) for program, given in zip(*pair, strict=True)]
-            for pair in zip(programs, grid, strict=True)
-        ],
-        _infeeds(infeed, rows, columns),
-        {} if host is None else host,
-    )
+
+    def closed(program: Program, given: Sequence[Any]) -> Callable[[], Any]:
+        checked_function(program, "simulate")
+
+        def run() -> Any:
+            with jax.enable_x64(wide):
+                return evaluate_in_numpy(program, tuple(given), {})
+
+        return run
+
+    pairs = zip(programs, grid, strict=True)
+    closed_programs = [list(map(closed, *pair)) for pair in pairs]
+    queues = _infeeds(infeed, rows, columns)
+    simulation = Simulation(closed_programs, queues, {} if host is None else host)
     results = simulation.run()
     if outfeed is not None:
         outfeed[:] = _nested(simulation.outfeeds, columns)
     return _nested(results, columns)
-
-
-def _closed(program: Program, arguments: Sequence[Any], wide: bool) -> Callable[[], Any]:
-    """`program` on its arguments, from arrays to NumPy arrays."""
-    checked_function(program, "simulate")
-
-    def run() -> Any:
-        with jax.enable_x64(wide):
-            return evaluate_in_numpy(program, tuple(arguments), {})
-
-    return run
 
 
 def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) -> Any:
@@ -103,7 +94,9 @@ def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) ->
         if sizes:
             problem = f"{name} has not the nesting of arguments"
             found += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
-        raise misfit("simulate", problem, [f"{name}: {found}"], _NESTING)
+        advice = "The outer list has an entry for each replica, each a list with one for each "
+        advice += "partition."
+        raise misfit("simulate", problem, [f"{name}: {found}"], advice)
     if name == "arguments" and not all(isinstance(each, Sequence) for row in grid for each in row):
         problem = "the arguments of a process are not a tuple"
         given = [f"{each!r}"[:200] for row in grid for each in row]

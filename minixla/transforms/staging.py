@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from jax.core import Tracer as JaxTracer
@@ -14,7 +15,7 @@ from minixla.core.graph import Graph, Value, hoist_constants
 from minixla.core.tracing import Tracer, _state, trace_to_graph, weak_type_of
 from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten
-from minixla.transforms.arguments import misfit
+from minixla.transforms.arguments import Cache, Function, Signature, misfit
 from minixla.transforms.places import structure_places
 
 
@@ -48,86 +49,59 @@ class Staged(NamedTuple):
 
 
 def traced(
-    fun: Callable[..., Any],
-    tree: Any,
-    shapes: Sequence[Any],
-    weak: Sequence[bool],
-    name: str | None = None,
-    open_inputs: bool = False,
+    fun: Function, signature: Signature, name: str | None = None, open_inputs: bool = False
 ) -> Staged:
-    """`fun` traced for positional arguments of a structure, all of it.
+    """`fun` traced for positional arguments, all of it; its graph has its name by default.
 
-    Args:
-        fun: takes the arguments.
-        tree: the structure of the tuple of arguments.
-        shapes: the shapes of its leaves.
-        weak: for each leaf whether it is weakly typed.
-        name: of the graph; default: that of the function.
-        open_inputs: whether it may declare more inputs, by `parameter`.
+    With `open_inputs` it may declare more inputs, by `parameter`.
     """
     trees: list[Any] = []
     weak_results: list[bool] = []
 
     def flat(*tracers: Any) -> list[Any]:
-        for tracer, flag in zip(tracers, weak, strict=True):
-            if flag:
-                tracer._mark_weak()
-        leaves, result_tree = flatten(fun(*tree_unflatten(tree, tracers)))
+        for tracer in compress(tracers, signature.weak):
+            tracer._mark_weak()
+        leaves, result_tree = flatten(fun(*tree_unflatten(signature.tree, tracers)))
         trees.append(result_tree)
         weak_results.extend(map(weak_type_of, leaves))
         return leaves
 
-    called = name or getattr(fun, "__name__", "main")
-
-    def where() -> list[str]:
-        return structure_places("the result", trees[0])
-
-    graph, read = trace_to_graph(flat, shapes, called, open_inputs=open_inputs, where=where)
+    graph, read = trace_to_graph(
+        flat,
+        signature.shapes,
+        name or getattr(fun, "__name__", "main"),
+        open_inputs=open_inputs,
+        where=lambda: structure_places("the result", trees[0]),
+    )
     return Staged(graph, list(read), trees[0], weak_results)
 
 
-def stage(
-    fun: Callable[..., Any],
-    tree: Any,
-    shapes: Sequence[Any],
-    weak: Sequence[bool],
-    name: str | None = None,
-) -> Staged:
+def stage(fun: Function, signature: Signature, name: str | None = None) -> Staged:
     """What `traced` gives, of which the program is what its results need.
 
     Arrays that live in JAX, and large ones, enter as operands: the program holds none.
     """
-    found = traced(fun, tree, shapes, weak, name)
+    found = traced(fun, signature, name)
     graph, constants = hoist_constants(found.graph.pruned())
     read = [*(literal.data for literal in constants), *found.read]
     return Staged(graph, read, found.result_tree, found.weak)
 
 
 def stage_once(
-    cache: dict[Any, Staged],
-    subject: str,
-    static: Sequence[tuple[Any, Any]],
-    fun: Callable[..., Any],
-    tree: Any,
-    shapes: Sequence[Any],
-    weak: Sequence[bool],
-    name: str,
+    cache: Cache, subject: str, static: Any, fun: Function, signature: Signature, name: str
 ) -> Staged:
-    """`stage`; what it gave before, where all is the same that a trace depends on.
+    """`stage`; what it gave before (in `cache`), where all is the same that a trace depends on.
 
-    `cache` holds that; `static` has names or positions of static arguments, and their values;
-    `subject` is the transformation, for messages.
-
-    Raises:
-        TransformError: a static argument cannot be hashed.
+    `static` has names or positions of static arguments, and their values.
     """
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis.size) for name, axis in _state.axes])
     static_keys = tuple([_static_key(subject, *pair) for pair in static])
+    tree, shapes, weak = signature
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
     found = cache.get(key)
     if found is None:
-        found = stage(fun, tree, shapes, weak, name)
+        found = stage(fun, signature, name)
         # A graph that reads tracers of this very call must not serve another.
         if not any(isinstance(each, (Tracer, JaxTracer)) for each in found.read):
             cache[key] = found
@@ -135,11 +109,7 @@ def stage_once(
 
 
 def _static_key(subject: str, name: Any, value: Any) -> Any:
-    """A static argument in a key: 1, 1.0 and True are different.
-
-    Raises:
-        TransformError: it cannot be hashed.
-    """
+    """A static argument in a key: 1, 1.0 and True are different."""
     try:
         hash(value)
     except TypeError:
@@ -150,10 +120,7 @@ def _static_key(subject: str, name: Any, value: Any) -> Any:
 
 
 def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Any]]:
-    """Graphs that take all that any of the functions reads, then the arguments; and what they read.
-
-    What several read is there once.
-    """
+    """Graphs that take all that any of them reads, once, then the arguments; and what they read."""
     read = list({id(value): value for each in functions for value in each.read}.values())
     shapes = {id(v): x.shape for each in functions for v, x in each.pairs}
     graphs = []

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from jax.tree_util import tree_map, tree_unflatten
 
-from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.batching import BatchTrace
 from minixla.core.roles import role
 from minixla.core.shapes import Shape
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
-from minixla.transforms.arguments import (
-    Arguments,
-    checked_function,
-    flatten_axes,
-    in_place_of,
-    leaving,
-    misfit,
-)
+from minixla.transforms.arguments import Arguments, flatten_axes, in_place_of, leaving, misfit
 from minixla.transforms.named_axes import BatchAxis, mapped_axis
 from minixla.transforms.places import Places, leaf_shapes, places
 
@@ -37,8 +30,8 @@ def vmap(
     Args:
         fun: a function of pytrees of arrays.
         in_axes: which axis of each array argument is mapped; an integer, None (not mapped), or a
-            tuple or list with one entry for each positional argument, each a prefix tree of such.
-            Keyword arguments are mapped over axis 0.
+            tuple or list with a prefix tree of such for each positional argument. Those by keyword
+            are mapped over axis 0.
         out_axes: where the mapped axis is in the results; a prefix tree of integers and None.
         axis_name: a name of the axis for collectives.
         axis_size: its size; needed only where no argument is mapped.
@@ -46,9 +39,8 @@ def vmap(
     Raises:
         TransformError: the axes do not fit the arguments or results, or their sizes differ.
     """
-    checked_function(fun, "vmap")
 
-    @in_place_of(fun)
+    @in_place_of(fun, "vmap")
     def mapped(*args: Any, **kwargs: Any) -> Any:
         given = Arguments("vmap", fun, *tree_map(stand_in, (args, kwargs)))
         # What is not mapped may be anything: a flag, a string.
@@ -75,14 +67,9 @@ def vmap(
 def mapped_shapes(
     subject: str, given: Arguments, in_axes: Any, size: int | None, only_mapped: bool = False
 ) -> tuple[list[Any], list[int | None], int]:
-    """The shapes of a call's leaves, their mapped axes, and the size of these.
+    """The shapes of a call's leaves, their mapped axes, and the size of these, which may be given.
 
-    Args:
-        subject: the transformation, for messages.
-        given: the arguments.
-        in_axes: a prefix tree of axes; those given by name are mapped over axis 0.
-        size: that of the axis, where it is given.
-        only_mapped: whether the others may be anything; they have no shapes then.
+    With `only_mapped` the others may be anything; they have no shapes then.
     """
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     listed = flatten_axes(subject, "in_axes", given.given, axes)
@@ -92,34 +79,19 @@ def mapped_shapes(
         pairs = zip(leaves, listed, strict=True)
         leaves = [0 if axis is None else leaf for leaf, axis in pairs]
     shapes = leaf_shapes(subject, leaves, given.where)
-    seen = shapes_of_members(given.tree, shapes)
-    found = _from_the_front(subject, seen, listed, given.where)
+    seen, found = shapes_of_members(given.tree, shapes), list(listed)
+    for index, (shape, axis) in enumerate(zip(seen, listed, strict=True)):
+        if axis is None:
+            continue
+        if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
+            problem = f"in_axes maps axis {axis} of an argument that has no such axis"
+            advice = "Give an axis of the array, or None to pass the argument on unmapped."
+            raise misfit(subject, problem, [f"{given.where()[index]} is {shape}"], advice)
+        found[index] = axis % shape.rank
     return shapes, found, _common_size(subject, seen, found, size, given.where)
 
 
-def _from_the_front(
-    subject: str, shapes: Sequence[Any], axes: Sequence[int | None], where: Places
-) -> list[int | None]:
-    """The axes of arguments, counted from the front; None for those that are not mapped."""
-    found: list[int | None] = []
-    for index, (shape, axis) in enumerate(zip(shapes, axes, strict=True)):
-        if axis is not None and (
-            not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank
-        ):
-            problem = f"in_axes maps axis {axis} of an argument that has no such axis"
-            advice = "Give an axis of the array, or None to pass the argument on unmapped."
-            raise misfit(subject, problem, [f"{where()[index]} is {shape}"], advice)
-        found.append(None if axis is None else axis % shape.rank)
-    return found
-
-
-def _common_size(
-    subject: str,
-    shapes: Sequence[Any],
-    axes: Sequence[int | None],
-    given: int | None,
-    where: Places,
-) -> int:
+def _common_size(subject: str, shapes: Any, axes: Any, given: int | None, where: Places) -> int:
     """The size of the mapped axis."""
     triples = enumerate(zip(shapes, axes, strict=True))
     sizes = {i: shape.dimensions[axis] for i, (shape, axis) in triples if axis is not None}
@@ -139,57 +111,40 @@ def _common_size(
 
 def _input(trace: BatchTrace, leaf: Any, axis: int | None) -> Any:
     zeros = member_of(leaf, axis)
-    if zeros is not None:
-        return zeros
-    return leaf if axis is None else BatchTracer(trace, leaf, axis)
+    return trace.put_together([leaf], axis) if zeros is None else zeros
 
 
 def out_axis(
-    subject: str,
-    shape: Any,
-    axis: int | None,
-    shown: Callable[[], str],
-    where: Callable[[], str] = lambda: "a result",
-    hidden: int = 0,
+    subject: str, shape: Any, axis: Any, where: Callable[[], str], value: Any, hidden: int = 0
 ) -> int | None:
     """Where the mapped axis is in a result, counted from the front.
 
-    Args:
-        subject: the transformation, for messages.
-        shape: that of one member.
-        axis: what the user wants.
-        shown: gives a line that shows the result.
-        where: gives its place.
-        hidden: how many last dimensions are none for the user.
+    `shape` is that of one member, `axis` what the user wants, `hidden` how many last dimensions are
+    none for the user. Messages show `value`, and the place that `where` gives.
     """
     if not isinstance(shape, Shape):
         advice = "Take the members out of a tuple with get_tuple_element."
-        raise misfit(subject, f"{where()} is not an array", [shown()], advice)
+        shown = [f"{where()} is {value!s}"]
+        raise misfit(subject, f"{where()} is not an array", shown, advice)
     rank = shape.rank + 1 - hidden
     if axis is None or -rank <= axis < rank:
         return None if axis is None else axis % rank
     problem = f"out_axes asks for axis {axis} of a result of rank {rank}"
-    raise misfit(subject, problem, [shown()], f"Give an axis in [{-rank}, {rank}), or None.")
+    advice = f"Give an axis in [{-rank}, {rank}), or None."
+    raise misfit(subject, problem, [f"{where()} is {value!s}"], advice)
 
 
-def _unbatch(
-    trace: BatchTrace, output: Any, axis: int | None, key_rank: int, where: Callable[[], str]
-) -> Any:
+def _unbatch(trace: BatchTrace, output: Any, axis: Any, key_rank: int, where: Any) -> Any:
     if is_float0(output):
         return output if axis is None else with_axis(output, trace.size, axis)
-    is_mine = type(output) is BatchTracer and output._trace is trace
-    if axis is None and is_mine:
+    (value,), source = trace.taken_apart(output)
+    if axis is None and source is not None:
         problem = "out_axes is None for a result that differs over the batch"
         advice = "Give the axis at which the batch is wanted, or reduce over it."
         raise misfit("vmap", problem, [f"{where()} is {output!r}"], advice)
-    value = leaving(output.value if is_mine else output, trace.parent, "vmap", where)
+    value = leaving(value, trace.parent, "vmap", where)
     if axis is None:
         return value
-
-    def shown() -> str:
-        return f"{where()} is {output!r}"
-
-    at = out_axis("vmap", shape_of(output), axis, shown, where, key_rank)
-    source = output.dimension if is_mine else None
+    at = out_axis("vmap", shape_of(output), axis, where, output, key_rank)
     batch = trace.parent.lift(role("move_batch")(value, source, at, trace.size))
     return trace.parent.weakly(batch) if weak_type_of(value) else batch

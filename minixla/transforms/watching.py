@@ -1,10 +1,27 @@
-"""Traces that watch what others evaluate: the base class, and how they follow to mx.reference."""
+"""Traces that watch what others evaluate, and what debug_nans and debug_infs look for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from minixla.core.tracing import Trace, _state
+import jax
+import numpy as np
+from jax.core import Tracer as JaxTracer
+
+from minixla.core.element_types import element_type
+from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
+from minixla.core.operation import Operation
+from minixla.core.reverse import LinearTracer
+from minixla.core.shapes import shape_of_data
+from minixla.core.source import reverse_source
+from minixla.core.tracer import WrappingTracer
+from minixla.core.tracing import Trace, Tracer, _state, under
+from minixla.core.tuples import TupleValue
+from minixla.reference_evaluator.trace import ReferenceTracer
 
 
 class WatchTrace(Trace):
@@ -40,3 +57,185 @@ def watched(evaluator: Trace) -> Trace:
     for each in reversed(watching):
         evaluator = each.over(evaluator)
     return evaluator
+
+
+class Kind(NamedTuple):
+    """What a context manager looks for: its noun, a test of elements, and JAX's check for it."""
+
+    subject: str
+    noun: str
+    test: Callable[[np.ndarray], np.ndarray]
+    error: type[MinixlaError]
+    jax_check: Callable[[bool], Any]
+
+    def is_in(self, value: Any) -> bool:
+        """Whether an array, or a member of a sequence, holds it; what is not known does not."""
+        if isinstance(value, (tuple, list)):
+            return any(map(self.is_in, value))
+        if value is None or not element_type(value.dtype).is_inexact:
+            return False
+        return bool(np.any(self.test(value)))
+
+    def advice(self, is_reverse: bool) -> str:
+        """What to do."""
+        advice = "Give it operands for which its value is finite."
+        if is_reverse:
+            advice = (
+                "The derivative is not finite there, whether or not the result is used. Choose the "
+                "operand before the operation, sqrt(where(x > 0, x, 1)): a where around the result "
+                "only multiplies the derivative by 0."
+            )
+        return f"{advice} Where it is meant, switch the check off with mx.{self.subject}(False)."
+
+
+NANS = Kind("debug_nans", "a NaN", np.isnan, NaNError, jax.debug_nans)
+INFS = Kind("debug_infs", "an infinity", np.isinf, InfinityError, jax.debug_infs)
+
+
+@contextmanager
+def without_jax_checks() -> Iterator[None]:
+    """JAX does not look for NaNs and infinities meanwhile."""
+    with jax.debug_nans(False), jax.debug_infs(False):
+        yield
+
+
+@dataclass(frozen=True)
+class NumberWatch:
+    """What is looked for; see `ThreadState.watch`. A `token` makes functions be traced anew."""
+
+    kinds: tuple[Kind, ...] = ()
+    token: Any = None
+
+    def pull(self, node: Any, given: Any) -> Sequence[Any]:
+        """What a node's pullback gives, which must not make the first that is looked for."""
+        operation = node.operation
+        _state.source = reverse_source(node.source, operation)
+        # What runs programs is looked into.
+        if operation is None or operation.linearize is not None or operation.forward is not None:
+            return node.pullback(given)
+        if not self.kinds:
+            return node.pullback(given)
+        with self._resting():
+            found = node.pullback(given)
+        before = [*given.values()] if isinstance(given, dict) else [given]
+        self._check_rule("reverse", operation, before, found, lambda: _read(node))
+        return found
+
+    def jvp(self, operation: Operation) -> Callable[..., Any]:
+        """The jvp rule of an operation, which must not make the first that is looked for."""
+        if not self.kinds:
+            return operation.jvp
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> Any:
+            recorder = next((t._trace.recorder for t in tangents if type(t) is LinearTracer), None)
+            start = len(recorder.nodes) if recorder is not None else 0
+            with self._resting():
+                found = operation.jvp(primals, tangents, results)
+            known = [*primals, *(results if type(results) is tuple else [results])]
+            if recorder is not None and any(kind.is_in(_all(known)) for kind in self.kinds):
+                for node in recorder.nodes[start:]:
+                    node.operation = None  # what it gives is not its fault
+            before = [each for each in tangents if each is not None]
+            after = found if type(found) is tuple else [found]
+            self._check_rule("forward", operation, before, after, lambda: known)
+            return found
+
+        return rule
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
+        """Steps of a rule do not count, only what it gives: it may choose among them."""
+        _state.watch = replace(self, kinds=())
+        try:
+            with without_jax_checks():
+                yield
+        finally:
+            _state.watch = self
+
+    def _check_rule(
+        self, way: str, operation: Operation, before: Any, after: Any, read: Callable[[], Any]
+    ) -> None:
+        """Raises an error where a rule makes what is looked for of values that do not hold it."""
+        what = "tangent" if way == "forward" else "cotangent"
+        for kind in self.kinds:
+            results, given = _all(after), _all(before)
+            if not kind.is_in(results) or kind.is_in([*given, *_all(read())]):
+                continue
+            problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
+            lines = [f"{what} {each}" for each in map(_summary, given) if each]
+            lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
+            advice = kind.advice(way == "reverse")
+            raise explain(kind.error, operation.builder_name, problem, lines, advice)
+
+
+@contextmanager
+def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
+    """In a `with` block a trace is the current one, and this is looked for."""
+    previous, _state.watch = _state.watch, watch
+    try:
+        with under(trace, is_level=False):
+            yield
+    finally:
+        _state.watch = previous
+
+
+def _read(node: Any) -> list[Any]:
+    """The operands and results that a node's pullback computes with."""
+    held = inspect.getclosurevars(node.pullback).nonlocals
+    results = held.get("results", ())
+    return [*held.get("operands", ()), *(results if type(results) is tuple else [results])]
+
+
+def _all(values: Sequence[Any]) -> list[Any]:
+    return list(map(numbers, values))
+
+
+def numbers(value: Any) -> Any:
+    """A value as a NumPy array, a tuple as one of such; None where it is not known yet."""
+    while isinstance(value, WrappingTracer):
+        value = value.value
+    if isinstance(value, TupleValue):
+        return tuple(map(numbers, value.elements))
+    if isinstance(value, ReferenceTracer):
+        return value.data if isinstance(value.data, np.ndarray) else None
+    if isinstance(value, (Tracer, JaxTracer)) or shape_of_data(value) is None:
+        return None
+    if isinstance(value, jax.Array) and not value.is_fully_addressable:
+        return tuple([np.asarray(shard.data) for shard in value.addressable_shards])
+    return np.asarray(value)
+
+
+# More operands are not shown.
+_MOST_SHOWN = 6
+
+
+def shown(kind: Kind, operation: Operation, operands: Any, results: Any) -> list[str]:
+    """Lines that show operands and results, and the elements where it is first."""
+    names = operation.operand_labels(len(operands))
+    pairs = [(n, x) for n, x in zip(names, operands, strict=True) if isinstance(x, np.ndarray)]
+    pairs = pairs[:_MOST_SHOWN]
+    lines = [f"{name} {_summary(x)}" for name, x in pairs]
+    bad = next((x for x in results if isinstance(x, np.ndarray) and kind.is_in(x)), None)
+    if bad is None:
+        return lines
+    lines.append(f"result {_summary(bad, kind)}")
+    at = tuple(np.argwhere(kind.test(bad))[0])
+    alike = [f"{name} = {x[at]}" for name, x in pairs if x.shape == bad.shape]
+    return [*lines, f"there {', '.join(alike)}"] if alike and bad.size > 1 else lines
+
+
+def _summary(array: Any, kind: Kind | None = None) -> str:
+    """The shape of an array and between which values its elements are, or where those of a kind."""
+    if not isinstance(array, np.ndarray) or (kind is not None and not kind.is_in(array)):
+        return ""
+    shape = str(shape_of_data(array))
+    if kind is None and (not array.size or array.dtype.kind == "c"):
+        return shape
+    if array.size == 1:
+        return f"{shape}: {array.reshape(())[()]}"
+    if kind is None:
+        return f"{shape}: from {array.min()} to {array.max()}"
+    marked = kind.test(array)
+    at = list(map(int, np.argwhere(marked)[0]))
+    count = f"{int(marked.sum())} of {array.size} elements"
+    return f"{shape}: {kind.noun} in {count}, first at {at}"

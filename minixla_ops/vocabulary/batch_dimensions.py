@@ -52,7 +52,7 @@ def merge_dimension(value: Any, source: int, destination: int) -> Any:
 def split_dimension(value: Any, dimension: int, count: int) -> Any:
     """`value` with `dimension` split into `count` and what remains, the slower part first."""
     sizes = array_shape(value).dimensions
-    parts = count, sizes[dimension] // count
+    parts = count, sizes[dimension] // count if count else 1
     return ops.reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
 
 
