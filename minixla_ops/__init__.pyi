@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.shapes import TupleShape
+from minixla_ops.collectives.collective_groups import Groups
 from minixla_ops.collectives.collective_reductions import Computation
-from minixla_ops.collectives.collective_reductions import Groups
 from minixla_ops.elementwise.accuracy import ResultAccuracy as ResultAccuracy
 from minixla_ops.host.infeed_outfeed import AnyShape
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers as GatherDimensionNumbers

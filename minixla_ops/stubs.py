@@ -77,16 +77,18 @@ def _with_names(annotation: str, function: Callable[..., Any], imports: _Imports
     places = [function.__globals__, vars(own), vars(collections.abc), vars(typing)]
 
     def known(match: re.Match[str]) -> str:
-        name = match[0]
+        module, _, name = match[0].rpartition(".")
         if hasattr(builtins, name):
             return f"builtins.{name}" if name in minixla_ops.__all__ else name
-        value = next(place[name] for place in places if name in place)
+        homes = [vars(own.__dict__[module])] if module else places
+        value = next(place[name] for place in homes if name in place)
         # An alias has the module of what it stands for.
         is_own = isinstance(value, type) or getattr(value, "__module__", "") == "typing"
-        imports.setdefault(name, value.__module__ if is_own else own.__name__)
+        home = homes[0]["__name__"] if module else own.__name__
+        imports.setdefault(name, value.__module__ if is_own else home)
         return name
 
-    return re.sub(r"[A-Za-z_]\w*", known, annotation)
+    return re.sub(r"[A-Za-z_][\w.]*\b", known, annotation)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minixla.tools import interpreter as interpreter_module
+from minixla.core import children
 from tests.oracles import (
     ALL_TYPES,
     OracleCrash,
@@ -166,13 +166,12 @@ def test_an_interrupt_leaves_no_reply_to_the_next_request(monkeypatch):
     one, two = np.float32(1), np.float32(2)
     text = unary("stablehlo.negate", one)
     run_stablehlo(text, [one])
-    process = interpreter_module._worker._process
 
-    def interrupted(timeout):
+    def interrupted(connection):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(process.connection, "poll", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(children, "receive", interrupted)
         run_stablehlo(text, [one])
     assert run_stablehlo(text, [two]) == [np.float32(-2)]
 
