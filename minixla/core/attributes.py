@@ -177,11 +177,16 @@ class Integer(Attribute):
     def __init__(self, minimum: int | None = None, maximum: int | None = None) -> None:
         self.minimum = minimum
         self.maximum = maximum
+        if minimum is not None and maximum is not None:
+            self.description = f"an integer from {minimum} to {maximum}"
 
     def canonical(self, value: Any) -> int:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError(f"must be an integer, not the boolean {value}")
-        number = operator.index(value)
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise TypeError(f"must be an integer, not a {type(value).__name__}") from None
         if self.minimum is not None and number < self.minimum:
             raise ValueError(f"must be >= {self.minimum}, not {number}")
         if self.maximum is not None and number > self.maximum:

@@ -46,6 +46,10 @@ def register(cls: type[OperationClass]) -> type[OperationClass]:
     if not inspect.getdoc(cls):
         raise ValueError(f"operation {cls.name} has no docstring")
     space, _, name = cls.name.rpartition(".")
+    if space:
+        from minixla.core.user_rules import check_rules  # it reads values, which are made later
+
+        check_rules(cls)
     NAMESPACES.setdefault(space or _XLA, {})[name] = cls
     return cls
 

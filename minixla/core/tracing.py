@@ -94,7 +94,8 @@ class Trace:
 
     def again(self, parent: Any) -> Trace:
         """The same under another parent: for a program's body."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it enters programs")
+        rule = "give it the method again(parent)"
+        raise NotImplementedError(f"{type(self).__name__} does not enter programs: {rule}")
 
     def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
         """The parent's values that a value is made of, and what is known of it while tracing."""

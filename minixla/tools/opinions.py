@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,13 +36,16 @@ def evaluate(
         TransformError: it gives something else.
     """
     try:
-        results = list(
-            map(np.asarray, evaluators.loaded(evaluator.function)(graph, list(operands)))
-        )
+        found = evaluators.loaded(evaluator.function)(graph, list(operands))
     except (MinixlaError, NotImplementedError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise NotEvaluated(lines[0][:160]) from error
-    given = list(map(_in_words, results))
+    except Exception as error:
+        error.add_note(f"The evaluator {evaluator.name!r} of cross_check raised it.")
+        raise
+    is_list = isinstance(found, Iterable)
+    results = list(map(np.asarray, found)) if is_list else []
+    given = list(map(_in_words, results)) if is_list else [repr(found)]
     # What is no array of fixed size is not looked at.
     wanted = [str(value.shape) if is_array(value) else None for value in graph.outputs]
     if len(given) == len(wanted) and all(

@@ -86,7 +86,7 @@ class Elementwise(Operation):
 
     def reference(self, *operands):
         if self.numpy is None:
-            raise self.lacks("numpy")
+            raise self.lacks("reference", advice="Or declare numpy, a function of arrays.")
         kind = element_type(operands[0].dtype)
         wide = widened(kind, self.in_double)
         with np.errstate(all="ignore"):
@@ -94,7 +94,7 @@ class Elementwise(Operation):
         return cast(result, kind) if result.dtype == wide.dtype else result
 
     def stablehlo(self, emit, operands, shapes, results):
-        if results[0] is shapes[0] and self.is_bare:
+        if results[0] is shapes[0] and self.is_bare and self.stablehlo_name is not None:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, results[0])
         return super().stablehlo(emit, operands, shapes, results)
 

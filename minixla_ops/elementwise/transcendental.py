@@ -13,6 +13,7 @@ import minixla_ops as ops
 from minixla.core.attributes import attribute
 from minixla.core.builders import builder
 from minixla.core.element_types import F32
+from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import register
 from minixla.core.shapes import Shape
@@ -39,7 +40,12 @@ class Function(Elementwise):
         function = self.expansion(shape) or (self if is_narrow else None)
         if function is None:
             return super().stablehlo(emit, operands, shapes, results)
-        return emit.expand(_expanded(function, shape, len(operands), is_narrow), operands)
+        graph = _expanded(function, shape, len(operands), is_narrow)
+        if graph.output_shapes[0] is not results[0]:
+            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {results[0]}"
+            advice = "Let them agree, or refuse operands of other element types (element_types)."
+            raise explain(TransformError, self.builder_name, problem, advice=advice)
+        return emit.expand(graph, operands)
 
     def expansion(self, shape: Shape) -> Callable[..., Any] | None:
         """The function in terms of others that stands for it in StableHLO; None where it need not.

@@ -109,6 +109,17 @@ def test_an_evaluator_is_named_and_loaded_when_it_is_asked(tmp_path, monkeypatch
     assert verdicts(mx.cross_check(mnp.tanh, X, gradients=False), "mine") == {"result": "ok"}
 
 
+def test_an_evaluator_that_fails_is_named():
+    mx.register_evaluator("mine", lambda graph, operands: {}["x"])
+    with pytest.raises(KeyError) as caught:
+        mx.cross_check(mnp.tanh, X, gradients=False)
+    assert caught.value.__notes__ == ["The evaluator 'mine' of cross_check raised it."]
+    mx.register_evaluator("mine", lambda graph, operands: None)
+    with pytest.raises(mx.TransformError, match="'mine' gives other results than") as refused:
+        mx.cross_check(mnp.tanh, X, gradients=False)
+    assert "evaluator: None" in str(refused.value)
+
+
 # Who is registered as what, and what the error says.
 REFUSED = {
     "a taken name": (("XLA", by_rules), "cannot be called 'XLA', which reports call another"),
