@@ -15,6 +15,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
+from minixla_ops.programs.call import call
 from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -33,7 +34,7 @@ from minixla_ops.programs.runs_programs import (
     parted,
     split,
 )
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
+from minixla_ops.vocabulary.batch_dimensions import member_shapes, move_dimension
 from minixla_ops.vocabulary.shorthand import zeros
 
 
@@ -172,16 +173,18 @@ class Scan(RunsPrograms, Composed):
         return call_vjp_graphs(vjp_graphs(moved, tuple(active)), operands)
 
     def batch_of(self, size, operands, dimensions):
+        if self.scan_dimension:  # a batch in front would move it, in what has one
+            moved = composed_program(self, member_shapes(operands, dimensions))
+            batched, places = batched_graph(moved, tuple(dimensions), size)
+            return call(batched, *operands), places
         flags, out, step = _batched_step(self.to_apply, self.carries, batched_of(dimensions), size)
-        # It stands first in the elements of what has one, and in carries.
-        at, dimension = (0, self.scan_dimension + 1) if self.scan_dimension else (1, 0)
 
-        def places(flags: Flags) -> Sequence[int | None]:
+        def places_of(flags: Flags) -> Sequence[int | None]:
             stacks, carried = split(flags, len(flags) - self.carries)
-            return (*[at if flag else None for flag in stacks], *in_front(carried))
+            return (*[1 if flag else None for flag in stacks], *in_front(carried))
 
-        moved = moved_batches(operands, dimensions, places(flags), size)
-        return self(*moved, to_apply=step, scan_dimension=dimension), places(out)
+        moved = moved_batches(operands, dimensions, places_of(flags), size)
+        return self(*moved, to_apply=step), places_of(out)
 
 
 def scan_all(
