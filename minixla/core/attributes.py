@@ -183,10 +183,9 @@ class Integer(Attribute):
     def canonical(self, value: Any) -> int:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError(f"must be an integer, not the boolean {value}")
-        try:
-            number = operator.index(value)
-        except TypeError:
-            raise TypeError(f"must be an integer, not a {type(value).__name__}") from None
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"must be an integer, not a {type(value).__name__}")
+        number = operator.index(value)
         if self.minimum is not None and number < self.minimum:
             raise ValueError(f"must be >= {self.minimum}, not {number}")
         if self.maximum is not None and number > self.maximum:
