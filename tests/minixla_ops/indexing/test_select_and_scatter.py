@@ -14,6 +14,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import AttributeValueError, DerivativeError, ShapeError
+from minixla.core.stablehlo_text import Emitter
 from minixla_ops.folds.sliding_windows import resolve_window
 from minixla_ops.indexing.select_and_scatter import SelectAndScatter
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -311,6 +312,18 @@ def test_large_windows_keep_the_operation(size):
     )
     assert '"stablehlo.select_and_scatter"' in graph_of(function, operands).stablehlo()
     check_operation(function, operands)
+
+
+@pytest.mark.parametrize(
+    ("platform", "is_native"), [("cpu", False), ("cuda", False), (None, False), ("tpu", True)]
+)
+def test_the_operation_itself_is_for_tpus(platform, is_native):
+    operands = [np.zeros((4, 6), np.float32), np.ones((2, 3), np.float32)]
+    function = lambda x, s: ops.select_and_scatter(  # noqa: E731
+        x, ops.ge, (2, 2), (2, 2), "VALID", s, 0.0, ops.add
+    )
+    text = Emitter(platform=platform).module(graph_of(function, operands))
+    assert ("stablehlo.select_and_scatter" in text) == is_native
 
 
 # Programs.
