@@ -204,7 +204,7 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
         ShapeError: the shape has another number or type of elements (C1), or other dynamic
             dimensions than `reshape`'s result (C2).
     """
-    before: Any = shape_of(operand, "reshape_explicit")
+    (before,) = Reshape(()).array_shapes([shape_of(operand, "reshape_explicit")])
     wanted = before.element_type, before.size
     if not isinstance(shape, Shape) or (shape.element_type, shape.size) != wanted:
         problem = "(C1) the shape does not hold the elements of the operand"

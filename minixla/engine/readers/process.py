@@ -160,10 +160,12 @@ def serve(connection: socket.socket) -> None:
     """Answers until there are no more requests."""
     while True:
         try:
-            number, request, (source,) = receive(connection)
+            taken = receive(connection)
         except EOFError:
             return
-        _number[:] = struct.pack("<Q", number)
+        # Before what the last request left is freed, of which it may die.
+        _number[:] = struct.pack("<Q", taken[0])
+        number, request, (source,) = taken
         reply, blocks = _reply(source.tobytes(), *request)
         # Of a death from here on nobody is told: the other side would take it for what is missing.
         _number[:] = bytes(8)
