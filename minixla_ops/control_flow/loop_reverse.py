@@ -240,7 +240,9 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
         def counted(trips: Any, *values: Any) -> list[Any]:
             return [trips + np.int32(1), *evaluate_graph(shown, values)]
 
-        holds = lambda _, *values: evaluate_graph(condition, values)  # noqa: E731
+        def holds(_: Any, *values: Any) -> Any:
+            return evaluate_graph(condition, values)
+
         trips, *results = ops.while_(holds, counted, [np.int32(0), *init])
         return [*results, trips, *[init[index] for index in chosen]]
 
