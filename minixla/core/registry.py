@@ -17,8 +17,8 @@ _XLA = "xla"
 REGISTRY: dict[str, type[Any]] = {}
 #: The operations of each namespace by their names in it.
 NAMESPACES: dict[str, dict[str, type[Any]]] = {_XLA: REGISTRY}
-# The packages whose operations are XLA's.
-_OURS = ("minixla", "minixla_ops")
+#: The packages whose operations are XLA's.
+OURS = ("minixla", "minixla_ops")
 
 
 def full_name(name: str, namespace: str, module: str) -> str:
@@ -27,7 +27,7 @@ def full_name(name: str, namespace: str, module: str) -> str:
     Where its class declares none, that is the top-level package of its module.
     """
     package = module.partition(".")[0]
-    space = namespace or (_XLA if package in _OURS else package)
+    space = namespace or (_XLA if package in OURS else package)
     return _joined(space, name)
 
 

@@ -286,7 +286,7 @@ def parse_shape(text: str) -> AnyShape:
     """
     # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
     open_tuples: list[list[AnyShape]] = []
-    at, expected = _LEADING.match(text).end(), _MEMBER  # type: ignore[union-attr]  # matches nothing
+    at, expected = _LEADING.match(text).end(), _MEMBER  # type: ignore[union-attr]  # any text has it
     while True:
         match = _LEXEME.match(text, at)
         kind = None if match is None else match.lastgroup

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minixla.core.errors import DerivativeError, MinixlaError, ShapeError, TransformError, explain
+from minixla.core.registry import OURS
 from minixla.core.shapes import Shape, TokenShape, TupleShape
 from minixla.core.tracing import shape_of
 
@@ -17,7 +18,7 @@ def check_rules(kind: type[Any]) -> None:
     """Wraps the rules that a class, or a base of it outside this library, gives."""
     for name, checked in _CHECKED.items():
         home = next(base for base in kind.__mro__ if name in base.__dict__)
-        if home.__module__.partition(".")[0] not in ("minixla", "minixla_ops"):
+        if home.__module__.partition(".")[0] not in OURS:
             setattr(kind, name, checked(home.__dict__[name]))
 
 

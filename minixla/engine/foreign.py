@@ -150,6 +150,6 @@ def register() -> None:
         dtypes.register_canonicalize_value_handler(kind, _refuse)
     # The core knows nothing of JAX, so that what JAX asks of tracers is put on from outside.
     protocol: Any = property(_jax_array)
-    Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]  # JAX's
+    Tracer.__jax_array__ = RandomKey.__jax_array__ = protocol  # type: ignore[attr-defined]  # read by JAX
     Tracer.__hash__ = _refusing_libraries(Tracer.__hash__)
     Tracer.__array__ = _refusing_jax(Tracer.__array__)

@@ -6,10 +6,6 @@ nothing that is traced they compute at once and return JAX arrays (in `mx.refere
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
-from inspect import getdoc as _getdoc
-
-import numpy as _np
-
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import linalg
@@ -34,13 +30,6 @@ from minixla.numpy.taking import *
 _HELPERS = ("complex_functions", "element_functions", "index_parsing", "index_updates", "indexing")
 _array_methods.install_on(Tracer)
 __all__ = offered(globals(), ["linalg"], [*_HELPERS, "operands"])  # pyright: ignore[reportUnsupportedDunderAll]
-
-for _name in __all__:
-    _function = globals()[_name]
-    # An alias is described under the name of its function.
-    if hasattr(_function, "__code__") and _function.__name__ == _name and hasattr(_np, _name):
-        _advice = f"Arguments are as for numpy.{_name}, where nothing else is said."
-        _function.__doc__ = f"{_getdoc(_function)}\n\n{_advice}"
 
 
 def __dir__() -> list[str]:

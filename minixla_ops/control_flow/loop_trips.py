@@ -51,7 +51,7 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | N
     if start is None or slope != 1:
         return None
     count = _count(direction, start, limit, step)
-    kind = compared.shape.element_type  # type: ignore[union-attr]  # it is compared
+    kind = compared.shape.element_type  # type: ignore[union-attr]  # only arrays are
     limits = ml_dtypes.iinfo(kind.dtype)
     if count is None or not limits.min <= start + count * step <= limits.max or count >= 2**31:
         return None  # the counter wraps

@@ -130,7 +130,7 @@ class CustomCall(Operation):
         outcome = function(*args, **options)
         found = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
         arrays = tuple(map(np.asarray, found))
-        wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # arrays
+        wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # no tuples
         if [(each.shape, each.dtype) for each in arrays] != wanted:
             name = repr(self.target_name)
             problem = f"the function of {name} gave other results than the call declares"

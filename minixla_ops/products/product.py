@@ -78,7 +78,7 @@ class SumOfProducts(Operation):
     def result_type(self, lhs: Shape, rhs: Shape) -> ElementType:
         """The result's element type, for operands that pass the checks above."""
         own = lhs.element_type
-        preferred: ElementType | None = self.preferred_element_type  # type: ignore[attr-defined]  # a field
+        preferred: ElementType | None = self.preferred_element_type  # type: ignore[attr-defined]  # members'
         if own is not rhs.element_type:
             advice = "Convert one side with convert_element_type"
             advice = f"{advice}; preferred_element_type sets the type of the result."
