@@ -175,7 +175,8 @@ class Graph:
     @property
     def computations(self) -> list[Graph]:
         """The programs that its instructions run."""
-        return [each for step in self.instructions for each in step.op.computations]
+        operations = [step.op for step in self.instructions]
+        return [each for op in operations if not op.is_plain for each in op.computations]
 
     @property
     @inner_first

@@ -30,6 +30,7 @@ _IGNORED = ("sdy.",)
 _PAIRS = "Write the operation itself in place of async_start and async_done."
 #: What StableHLO has and XLA's programs have not.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
+_LINE = ir.FileLineColLoc
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return")
 
 
@@ -232,9 +233,9 @@ class Module:
             )
 
     def _source(self, location: Any) -> Source | None:
-        if type(location) is ir.FileLineColLoc:  # each operation has its own
-            block, at = divmod(location.start_line, BLOCK)
-            return sources_of(location.filename, block)[at]
+        if type(location) is _LINE:  # each operation has its own
+            line = location.start_line
+            return sources_of(location.filename, line // BLOCK)[line % BLOCK]
         key = hash(location.attr)
         if key not in self._sources:
             self._sources[key] = source_of(location)

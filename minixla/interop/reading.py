@@ -27,7 +27,6 @@ _BYTECODE = b"ML\xefR"
 _MOST_NESTED = 192
 _QUIET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|>=|<=')
 _COMMENT = re.compile(r"//[^\n]*")
-_ARROW = re.compile("->")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".bin", ".stablehlo", ".vhlo")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -225,9 +224,9 @@ def _check_nesting(text: str) -> None:
     """Refuses brackets within brackets where the parser's recursion would end the process."""
     # Neither strings nor comments go beyond a line; comparisons are rare, and looked at below.
     quiet = text
-    for pattern in (_STRING, _COMMENT, _ARROW):
-        quiet = pattern.sub("", quiet)
-    brackets = quiet.encode().translate(None, _NO_BRACKETS)
+    for mark, pattern in (('"', _STRING), ("//", _COMMENT)):
+        quiet = pattern.sub("", quiet) if mark in quiet else quiet
+    brackets = quiet.encode().replace(b"->", b"").translate(None, _NO_BRACKETS)
     if _depths(brackets).max(initial=0) <= _MOST_NESTED:
         return
     quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
