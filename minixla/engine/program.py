@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+from jax._src.util import weakref_lru_cache
 from jax.core import ShapedArray
 from jax.core import Tracer as JaxTracer
 from jax.extend.core import Primitive
@@ -19,7 +20,14 @@ from jax.interpreters import mlir
 from minixla.core.errors import NestingError, ShapeError, TransformError, explain, too_large
 from minixla.core.graph import Graph, Instruction, Value, hoist_constants, inner_first, remembered
 from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
-from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
+from minixla.core.tracing import (
+    GraphTrace,
+    _state,
+    default_trace,
+    not_a_value,
+    tracing,
+    weak_type_of,
+)
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
@@ -108,37 +116,42 @@ def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
 
 def lower_graph(ctx: Any, operands: Sequence[Any], graph: Graph) -> Sequence[Any]:
     """Adds a graph's functions to the module that JAX is lowering and calls the main one."""
-    _check_depth(graph)
     module_context = ctx.module_context
     symbols, prefixes = module_context.symbol_table, (f"minixla_{n}_" for n in count())
     prefix = next(each for each in prefixes if f"{each}main" not in symbols)
-    effect = effect_of(graph)
-    is_ordered = effect is SIDE_EFFECT
-    text = HostEmitter(module_context, prefix, is_ordered).module(graph.pruned())
-    if "xf6E" in text or "<f6E" in text:
-        problem = "the program has 6-bit floats, which XLA does not run"
-        advice = "Evaluate it in NumPy with mx.reference, or convert to a wider type."
-        raise explain(TransformError, graph.name, problem, advice=advice)
-    parsed = ir.Module.parse(text, context=module_context.context)
-    main: Any = None
-    private = ir.StringAttr.get("private", context=module_context.context)
-    for function in list(parsed.body.operations):
-        # The operation moves: it belongs to JAX's module from here on.
-        module_context.module.body.append(function)
-        module_context.symbol_table.insert(function.operation)
-        function.attributes["sym_visibility"] = private
-        main = main or function
-        if effect is not None and not is_ordered:
-            place_host_calls(module_context, function.operation)
-    assert main is not None
+    main = add_functions(module_context, graph, prefix)
+    main.attributes["sym_visibility"] = ir.StringAttr.get("private")
     symbol = ir.FlatSymbolRefAttr.get(ir.StringAttr(main.attributes["sym_name"]).value)
-    if not is_ordered:
+    if effect_of(graph) is not SIDE_EFFECT:
         return func.CallOp(main.type.results, symbol, list(operands)).results
     token = ctx.tokens_in.get(SIDE_EFFECT)
     called = func.CallOp(main.type.results, symbol, [token, *operands])
     after, *results = called.results
     ctx.set_tokens_out(ctx.tokens_in.update_tokens(mlir.TokenSet({SIDE_EFFECT: after})))
     return results
+
+
+def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str) -> Any:
+    """Adds a graph's functions, whose names begin with `prefix`, to a module; gives the main one.
+
+    That one is public. Where side effects are ordered, it takes and gives a token.
+    """
+    _check_depth(graph)
+    effect = effect_of(graph)
+    text = HostEmitter(module_context, prefix, effect is SIDE_EFFECT).module(graph.pruned())
+    if "xf6E" in text or "<f6E" in text:
+        problem = "the program has 6-bit floats, which XLA does not run"
+        advice = "Evaluate it in NumPy with mx.reference, or convert to a wider type."
+        raise explain(TransformError, graph.name, problem, advice=advice)
+    parsed = ir.Module.parse(text, context=module_context.context)
+    functions = list(parsed.body.operations)
+    for function in functions:
+        # The operation moves: it belongs to JAX's module from here on.
+        module_context.module.body.append(function)
+        module_context.symbol_table.insert(function.operation)
+        if effect is not None and effect is not SIDE_EFFECT:
+            place_host_calls(module_context, function.operation)
+    return functions[0]
 
 
 # XLA:CPU's compiler ends the process, out of stack, from 184 computations within each other.
@@ -223,17 +236,17 @@ def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) 
 
     Those that `weak` marks are weakly typed.
     """
-    if _spans_devices(graph):
+    if spans_devices(graph):
         return _run_in_parts(graph, operands, weak)
     graph, literals = hoist_constants(graph)
     return bind_program(graph, *(each.data for each in literals), *operands, weak=weak)
 
 
 @inner_first
-def _spans_devices(graph: Graph) -> bool:
+def spans_devices(graph: Graph) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
     return any(
-        step.op.spans_devices or any(map(_spans_devices, _called(step)))
+        step.op.spans_devices or any(map(spans_devices, _called(step)))
         for step in graph.instructions
         if not step.op.is_plain
     )
@@ -265,7 +278,7 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
             pending.clear()
 
     for step in graph.pruned().instructions:
-        if not step.op.spans_devices and not any(map(_spans_devices, _called(step))):
+        if not step.op.spans_devices and not any(map(spans_devices, _called(step))):
             pending.append(step)
             continue
         run_pending()
@@ -294,34 +307,69 @@ def _part(
     return Graph([copies[v] for v in inputs], own, [copies[v] for v in outputs], name)
 
 
+class Traced(NamedTuple):
+    """A function traced for JAX.
+
+    Attributes:
+        graph: takes the leaves of the arguments that JAX traces.
+        weak: for each output whether it is weakly typed.
+        tree: the structure of the result.
+    """
+
+    graph: Graph
+    weak: list[bool]
+    tree: Any
+
+
 def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
     name = getattr(function, "__name__", "function")
 
     def staged(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
-        trace = GraphTrace(default_trace())
-        operands = []
-        for index, leaf in enumerate(leaves):
-            if isinstance(leaf, JaxTracer):
-                if is_float0(leaf):
-                    leaves[index] = float0_zeros(leaf.shape)
-                    continue
-                operands.append(leaf)
-                shape = shape_of_data(leaf)
-                if shape is None:
-                    raise not_a_value(leaf, name, "an argument")
-                tracer = trace.add_input(shape)
-                if leaf.weak_type:
-                    tracer._mark_weak()
-                leaves[index] = tracer
-        args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
-        with tracing(trace):
-            results, result_tree = flatten(function(*args, **kwargs))
-            graph = trace.graph(results, name, lambda: structure_places("the result", result_tree))
-            weak = [weak_type_of(result) for result in results]
-        outputs = run_graph(graph, operands, weak)
-        return jax.tree_util.tree_unflatten(result_tree, outputs)
+        found = traced_for_jax(staged, leaves, tree)
+        operands = [x for x in leaves if isinstance(x, JaxTracer) and not is_float0(x)]
+        outputs = run_graph(found.graph, operands, found.weak)
+        return jax.tree_util.tree_unflatten(found.tree, outputs)
 
     staged.__name__ = name
+    staged.traced = partial(_traced, function, name)  # type: ignore[attr-defined]  # a function has any
     return staged
+
+
+def traced_for_jax(staged: Any, leaves: list[Any], tree: Any) -> Traced:
+    """What `stage_for_jax` made, traced for its arguments' leaves: JAX's tracers, or their kinds.
+
+    It is remembered as long as JAX remembers what it traces.
+    """
+    kinds = tuple([leaf.aval if isinstance(leaf, JaxTracer) else leaf for leaf in leaves])
+    if all(isinstance(kind, ShapedArray) for kind in kinds):
+        return _traced_once(staged, tree, kinds, _state.watch)
+    return staged.traced(tuple(leaves), tree)
+
+
+@weakref_lru_cache
+def _traced_once(staged: Any, tree: Any, kinds: tuple[Any, ...], _: Any) -> Traced:
+    return staged.traced(kinds, tree)
+
+
+def _traced(function: Callable[..., Any], name: str, given: tuple[Any, ...], tree: Any) -> Traced:
+    trace, leaves = GraphTrace(default_trace()), list(given)
+    for index, leaf in enumerate(given):
+        if not isinstance(leaf, (JaxTracer, ShapedArray)):
+            continue
+        if is_float0(leaf):
+            leaves[index] = float0_zeros(leaf.shape)
+            continue
+        shape = shape_of_data(leaf)
+        if shape is None:
+            raise not_a_value(leaf, name, "an argument")
+        tracer = trace.add_input(shape)
+        if leaf.weak_type:
+            tracer._mark_weak()
+        leaves[index] = tracer
+    args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
+    with tracing(trace):
+        results, result_tree = flatten(function(*args, **kwargs))
+        graph = trace.graph(results, name, lambda: structure_places("the result", result_tree))
+        return Traced(graph, [weak_type_of(result) for result in results], result_tree)

@@ -13,7 +13,7 @@ from minixla.core.state import restore_state
 from minixla.core.tracebacks import hide_frames, hiding_frames
 from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
 from minixla.core.tuples import TupleValue
-from minixla.engine import raise_ours, stage_for_jax
+from minixla.engine import lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.arguments import Arguments, Function, checked_function, named_after
 from minixla.transforms.evaluation import closed
@@ -79,11 +79,12 @@ def jit(fun: Function | None = None, /, **options: Any) -> Any:
 class _Compiled:
     """`jax.jit`'s object for a function, `call`; made anew when read, to have `lower` again."""
 
-    __slots__ = ("_made_of", "call")
+    __slots__ = ("_made_of", "_staged", "call")
 
     def __init__(self, fun: Function, options: dict[str, Any]) -> None:
         self._made_of = fun, options
-        self.call: Any = jax.jit(named_after(stage_for_jax(fun), fun), **options)
+        self._staged = named_after(stage_for_jax(fun), fun)
+        self.call: Any = jax.jit(self._staged, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Compiled, self._made_of
@@ -92,7 +93,10 @@ class _Compiled:
         """A method of `call`."""
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            return getattr(self.call, name)(*args, **kwargs)
+            found = None
+            if name == "lower" and not self._made_of[1]:
+                found = lowered(self._staged, args, kwargs)
+            return found or getattr(self.call, name)(*args, **kwargs)
 
         method.__name__, method.__doc__ = name, getattr(self.call, name).__doc__
         return method

@@ -1,0 +1,136 @@
+"""`jit(f).lower`: a program's own text as the module of JAX's stage, without a jaxpr around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import api_util, core, dispatch, mesh, stages, xla_bridge
+from jax._src.array import ArrayImpl
+from jax._src.interpreters import pxla
+from jax._src.interpreters.mlir import LoweringParameters, ModuleContext, sanitize_name
+from jax._src.named_sharding import UNSPECIFIED
+from jax._src.sharding_impls import ShardingContext
+from jax._src.util import wrap_name
+from jax.extend.mlir import ir
+from jax.interpreters import mlir
+from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
+
+from minixla.core.graph import Graph, hoist_constants
+from minixla.engine.host_calls import effect_of
+from minixla.engine.program import abstract_value, add_functions, spans_devices, traced_for_jax
+from minixla.engine.random_keys import key_ranks
+
+_PLAIN = {bool, int, float, complex, np.ndarray}
+
+
+def lowered(staged: Callable[..., Any], args: Any, kwargs: Any) -> jax.stages.Lowered | None:
+    """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
+
+    That is where arguments, surroundings or the program say something of devices, or hold keys,
+    side effects or large constants, or nothing results.
+
+    Args:
+        staged: what `stage_for_jax` gave.
+        args: arrays, numbers, `jax.ShapeDtypeStruct`s, and pytrees of them.
+        kwargs: the same by name.
+    """
+    leaves, tree = tree_flatten((args, kwargs))
+    if not all(map(_is_plain, leaves)) or not _is_plain_here():
+        return None
+    try:
+        inputs = tuple(map(core.shaped_abstractify, leaves))
+    except (OverflowError, TypeError):  # JAX says it better
+        return None
+    traced = traced_for_jax(staged, list(inputs), tree)
+    graph, literals = hoist_constants(traced.graph)
+    if literals or effect_of(graph) is not None or spans_devices(graph):
+        return None
+    if not (graph.outputs and _has_arrays_alone(traced.tree)):
+        return None
+    outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
+    names = api_util.debug_info("jit", staged, args, kwargs)
+    computation = _computation(graph, inputs, outputs, names)
+    shown = stages.make_args_info(tree, inputs, ())
+    types = {"in_types": (tree, inputs), "out_types": (traced.tree, outputs)}
+    return jax.stages.Lowered(computation, shown, traced.tree, **types)
+
+
+def _is_plain(leaf: Any) -> bool:
+    """Whether an argument says nothing of devices, and is no key."""
+    kind = type(leaf)
+    if kind is ArrayImpl:
+        return not leaf.committed
+    if kind is jax.ShapeDtypeStruct:
+        is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended)
+        return leaf.sharding is None and not is_key
+    is_plain = kind in _PLAIN or isinstance(leaf, (np.bool_, np.number))
+    return is_plain and getattr(leaf, "dtype", None) != jax.dtypes.float0
+
+
+def _is_plain_here() -> bool:
+    """Whether JAX is neither tracing nor told of a mesh."""
+    meshes = mesh.get_abstract_mesh(), mesh.get_concrete_mesh()
+    return core.trace_state_clean() and all(each.empty for each in meshes)
+
+
+def _has_arrays_alone(tree: Any) -> bool:
+    """Whether a result is of arrays alone: no keys, and no zeros of float0."""
+    if key_ranks(tree):
+        return False
+    return tree_structure(tree_unflatten(tree, range(tree.num_leaves))) == tree
+
+
+def _computation(graph: Graph, inputs: Any, outputs: Any, names: Any) -> pxla.MeshComputation:
+    """The stage as `jax._src.interpreters.pxla.lower_sharding_computation` makes it."""
+    backend, devices, amount = pxla._get_and_check_device_assignment((), mesh.empty_concrete_mesh)
+    platforms = (getattr(backend, "_raw_platform", backend.platform),)
+    context = ModuleContext(
+        platforms=tuple(map(xla_bridge.canonicalize_platform, platforms)),
+        backend=backend,
+        axis_context=ShardingContext(amount),
+        keepalives=[],
+        channel_iterator=count(2),
+        host_callbacks=[],
+        lowering_parameters=LoweringParameters(),
+    )
+    name = wrap_name("jit", graph.name)
+    with context.context, ir.Location.unknown(context.context):
+        attributes = context.module.operation.attributes
+        attributes["sym_name"] = ir.StringAttr.get(sanitize_name(name).rstrip("_"))
+        attributes["mhlo.num_replicas"] = mlir.i32_attr(1)
+        attributes["mhlo.num_partitions"] = mlir.i32_attr(amount)
+        add_functions(context, graph, "")
+    return pxla.MeshComputation(
+        name,
+        context.module,
+        [],
+        (False,) * len(inputs),
+        platforms,
+        (),
+        devices,
+        global_in_avals=list(inputs),
+        global_out_avals=outputs,
+        in_shardings=(UNSPECIFIED,) * len(inputs),
+        out_shardings=(UNSPECIFIED,) * len(outputs),
+        tuple_args=dispatch.should_tuple_args(len(inputs), backend.platform),
+        unordered_effects=[],
+        ordered_effects=[],
+        host_callbacks=context.host_callbacks,
+        keepalive=context.keepalives,
+        kept_var_idx=set(range(len(inputs))),
+        mut=None,
+        backend=backend,
+        num_devices=amount,
+        committed=False,
+        in_layouts=(None,) * len(inputs),
+        out_layouts=(None,) * len(outputs),
+        shape_poly_state=context.shape_poly_state,
+        all_args_info=pxla.AllArgsInfo(inputs, names),
+        pgle_profiler=None,
+        intermediate_shardings=[],
+        context_mesh=mesh.empty_concrete_mesh,
+    )
