@@ -87,6 +87,7 @@ __all__ = [
     "checkpoint_policies",
     "cond",
     "core",
+    "cost",
     "cross_check",
     "custom_jvp",
     "custom_vjp",
@@ -141,6 +142,7 @@ __version__ = "0.1.0"
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop")
 _TOOLS = {
     "check_grads": "minixla.tools.gradient_check",
+    "cost": "minixla.tools.cost_reports",
     "cross_check": "minixla.tools.cross_check",
     "register_evaluator": "minixla.tools.evaluators",
 }

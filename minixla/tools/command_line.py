@@ -131,6 +131,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     text = "Counts arithmetic, bytes and memory of a program, by operation and in total"
     cost = add("cost", "commands.forms:cost", text, program)
     cost.add_argument("--no-xla", action="store_true", help="without XLA's own analysis")
+    cost.add_argument("--platform", help="what XLA compiles for: 'tpu v5e:2x2', 'gpu h100'")
     table = add("ops", "operations_table:show", "Prints the table of operations and their rules")
     form = table.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a JSON list of objects")

@@ -17,7 +17,7 @@ from minixla.core.graph import Graph
 from minixla.interop import ImportedProgram, export
 from minixla.tools.command_line import BadInput
 from minixla.tools.commands.programs import array_shapes, on_program, print_json
-from minixla.tools.costs import cost_report
+from minixla.tools.cost_reports import cost_report
 from minixla.tools.mlir import make_context
 from minixla.tools.progress import shown_progress
 
@@ -58,7 +58,7 @@ def cost(options: argparse.Namespace, program: ImportedProgram) -> int:
     """Prints arithmetic, bytes and memory."""
     with shown_progress("minixla cost") as say:
         say("compiling")
-        report = cost_report(program.graph, with_xla=not options.no_xla)
+        report = cost_report(program.graph, not options.no_xla, options.platform)
     print_json(report.as_dict()) if options.json else print(report)
     return 0
 

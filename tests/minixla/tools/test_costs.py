@@ -11,7 +11,8 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY
 from minixla.tools import costs
-from minixla.tools.costs import Cost, byte_count, cost_report, element_count, graph_cost, peak_bytes
+from minixla.tools.cost_reports import cost_report
+from minixla.tools.costs import Cost, byte_count, element_count, graph_cost, peak_bytes
 
 X = np.ones((4, 8), "f4")
 VECTOR = np.ones(16, "f4")

@@ -1,0 +1,164 @@
+"""What XLA says of programs for a TPU and a GPU that are not here, beside JAX's own programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import minixla as mx
+import minixla_ops as ops
+from benchmarks.measure import Comparison, Effort
+from benchmarks.models import FRAMEWORKS, MINIXLA, Framework, models
+from minixla.tools.cost_reports import costs_on
+
+#: What is compared on each platform. XLA:GPU counts neither operations nor bytes; `seconds` are bytes
+#: by the memory's speed, `cycles` the estimates of all instructions.
+PLATFORMS = {
+    "tpu v5e:2x2": ("flops", "bytes", "seconds", "cycles", "temporary"),
+    "gpu h100": ("temporary", "kernels"),
+}
+
+
+class Program(NamedTuple):
+    """A function that both frameworks have, and shapes of its arguments."""
+
+    name: str
+    function: Callable[[Framework], Callable[..., Any]]
+    arguments: Any
+
+
+def far(effort: Effort) -> Iterator[Comparison]:
+    """Models and layers compiled for each platform: XLA's figures, no times."""
+    programs = [_step(model) for model in models(effort.small)] + list(_layers(effort.small))
+    for platform, measures in PLATFORMS.items():
+        for program in programs:
+            shapes = jax.tree.map(_described, program.arguments)
+            found = {each.name: _figures(each, program, shapes, platform) for each in FRAMEWORKS}
+            for measure in measures:
+                medians = {name: numbers[measure] for name, numbers in found.items()}
+                ours, theirs = medians.values()
+                ratio = ours / theirs if theirs else 1.0 if ours == theirs else math.inf
+                title = f"{platform.split()[0]} {measure}: {program.name}"
+                yield Comparison(title, "", medians, ratio, 1)
+
+
+def _step(model: Any) -> Program:
+    arguments = (model.parameters, *model.batch)
+    return Program(model.name, lambda each: each.value_and_grad(model.loss(each)), arguments)
+
+
+def _described(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(np.shape(leaf), np.asarray(leaf).dtype)
+
+
+def _figures(
+    framework: Framework, program: Program, shapes: Any, platform: str
+) -> dict[str, float]:
+    jitted = framework.jit(program.function(framework))
+    numbers, rows = costs_on(platform, jitted, shapes)
+    return numbers | {"kernels": len(rows), "cycles": sum([row.cycles or 0 for row in rows])}
+
+
+def _gradient(function: Callable[..., Any]) -> Callable[[Framework], Callable[..., Any]]:
+    """Value and gradients of the sum of squares of what a function of a framework gives."""
+
+    def made(framework: Framework) -> Callable[..., Any]:
+        def loss(*args: Any) -> Any:
+            return sum([(each**2).sum() for each in jax.tree.leaves(function(framework, *args))])
+
+        def derived(*args: Any) -> Any:
+            floats = [n for n, each in enumerate(args) if each.dtype == np.float32]
+            return framework.value_and_grad(loss, argnums=tuple(floats))(*args)
+
+        return derived
+
+    return made
+
+
+def _layers(small: bool) -> Iterator[Program]:
+    """Layers with their gradients, and functions of linear algebra and the like without."""
+    n = 8 if small else 128
+    images, wide = _zeros(2 if small else 32, 28, 28, 32), _zeros(n, n)
+    sequence, vector, heads = _zeros(4, n, n), _zeros(n), _zeros(4, n, 2, 32)
+    yield Program(
+        "max pooling", _gradient(lambda f, x: f.nn.max_pool(x, (2, 2), (2, 2))), (images,)
+    )
+    batch_norm = _gradient(lambda f, *args: f.nn.batch_norm(*args)[0])
+    yield Program("batch norm", batch_norm, (images, images[0, 0, 0], images[0, 0, 0]))
+    kernel = _zeros(3, 3, 32, 32)
+    yield Program("convolution", _gradient(lambda f, *args: f.nn.conv(*args)), (images, kernel))
+    for name in ("softmax", "gelu"):
+        layer = _gradient(lambda f, x, name=name: getattr(f.nn, name)(x))
+        yield Program(name, layer, (sequence,))
+    layer_norm = _gradient(lambda f, *args: f.nn.layer_norm(*args))
+    yield Program("layer norm", layer_norm, (sequence, vector, vector))
+    yield Program("attention", _gradient(_attention), (heads, heads, heads))
+    words = np.zeros((4, n), np.int32)
+    yield Program("embedding", _embedding, (_zeros(10 * n, n), words))
+    yield Program("LSTM, 30 steps", _gradient(_lstm), (_zeros(30, 4, n), _zeros(2 * n, 4 * n)))
+    yield Program("dropout", _gradient(_dropout), (sequence, np.zeros(2, np.uint32)))
+    yield Program("Adam", lambda f: _adam, (wide, wide, wide, wide))
+    for name, (ours, theirs) in _FUNCTIONS.items():
+        yield Program(name, lambda f, a=ours, b=theirs: a if f is MINIXLA else b, (wide,))
+
+
+def _zeros(*sizes: int) -> np.ndarray:
+    return np.zeros(sizes, np.float32)
+
+
+def _attention(framework: Framework, q: Any, k: Any, v: Any) -> Any:
+    np_ = framework.numpy
+    scores = np_.einsum("bqhk,bshk->bhqs", q, k) / math.sqrt(q.shape[-1])
+    return np_.einsum("bhqs,bshk->bqhk", framework.nn.softmax(scores), v)
+
+
+def _embedding(framework: Framework) -> Callable[..., Any]:
+    return framework.value_and_grad(lambda table, words: (table[words] ** 2).sum())
+
+
+def _lstm(framework: Framework, inputs: Any, weights: Any) -> Any:
+    np_, scan = framework.numpy, mx.scan if framework is MINIXLA else jax.lax.scan
+
+    def step(carry: Any, x: Any) -> Any:
+        hidden, cell = carry
+        gates = np_.concatenate([x, hidden], -1) @ weights
+        i, f, g, o = np_.split(gates, 4, -1)
+        cell = _sigmoid(np_, f) * cell + _sigmoid(np_, i) * np_.tanh(g)
+        hidden = _sigmoid(np_, o) * np_.tanh(cell)
+        return (hidden, cell), hidden
+
+    start = np_.zeros(inputs.shape[1:], np.float32)
+    return scan(step, (start, start), inputs)[1]
+
+
+def _sigmoid(np_: Any, x: Any) -> Any:
+    return 1 / (1 + np_.exp(-x))
+
+
+def _dropout(framework: Framework, x: Any, key: Any) -> Any:
+    draw = lambda key: jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, x.shape)  # noqa: E731
+    kept = mx.from_jax(draw)(key) if framework is MINIXLA else draw(key)
+    return framework.numpy.where(kept, x / 0.9, 0)
+
+
+def _adam(parameter: Any, gradient: Any, mean: Any, square: Any) -> Any:
+    mean = 0.9 * mean + 0.1 * gradient
+    square = 0.999 * square + 0.001 * gradient**2
+    return parameter - 1e-3 * mean / (square**0.5 + 1e-8), mean, square
+
+
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "sort": (lambda x: ops.sort([x], ops.lt, 1), lambda x: jnp.sort(x, 1)),
+    "top-k": (lambda x: ops.top_k(x, 8), lambda x: jax.lax.top_k(x, 8)),
+    "cumsum": (lambda x: mx.numpy.cumsum(x, 1), lambda x: jnp.cumsum(x, 1)),
+    "Cholesky": (ops.cholesky, lambda x: jnp.linalg.cholesky(x, symmetrize_input=False)),
+    "FFT": (
+        lambda x: ops.fft(ops.complex(x, x), "FFT", (x.shape[1],)),
+        lambda x: jnp.fft.fft(jax.lax.complex(x, x)),
+    ),
+}

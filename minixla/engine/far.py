@@ -1,0 +1,212 @@
+"""TPUs and GPUs that are not here: XLA compiles for them on any machine, and says what it costs.
+
+The packages are those of the extra `far`. Where JAX finds them by itself it looks for devices at
+every start, so they may stand in a folder of their own, which the environment variable MINIXLA_FAR
+names. Compilers of two platforms do not live in one process, and either may end it: each has one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.export
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from minixla.core.children import Helper, HelperDied
+from minixla.core.errors import AttributeValueError, TransformError, explain
+
+_SUBJECT = "platform"
+_ADVICE = (
+    "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100'; packages: "
+    "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
+    "nvidia-cuda-nvcc-cu12, in the versions of docs/platforms.md, and MINIXLA_FAR=FOLDER."
+)
+_GPUS = {"h100": "h100.txtpb"}
+
+
+class Platform(NamedTuple):
+    """Devices to compile for.
+
+    Attributes:
+        kind: what JAX calls the platform, tpu or cuda.
+        model: of its chips, such as v5e or h100.
+        topology: how many chips there are in each direction, such as 2x2.
+    """
+
+    kind: str
+    model: str
+    topology: str
+
+    def __str__(self) -> str:
+        return f"tpu {self.model}:{self.topology}" if self.kind == "tpu" else f"gpu {self.model}"
+
+
+def platform_named(name: str) -> Platform:
+    """The platform that a name says: tpu, tpu v5e:4x4, gpu, gpu h100.
+
+    Raises:
+        AttributeValueError: it is none of these.
+    """
+    kind, _, model = name.strip().lower().partition(" ")
+    model, _, topology = model.strip().partition(":")
+    if kind == "tpu" and all(each.isdigit() for each in topology.split("x") if topology):
+        return Platform("tpu", model or "v5e", topology or "2x2")
+    if kind == "gpu" and (model or "h100") in _GPUS and not topology:
+        return Platform("cuda", model or "h100", "1x1x1")
+    raise explain(AttributeValueError, _SUBJECT, f"{name!r} is no platform", advice=_ADVICE)
+
+
+def far_devices(name: str) -> list[Any]:
+    """The devices of a platform, for which JAX compiles in this process; nothing runs on them.
+
+    Args:
+        name: see `platform_named`.
+
+    Raises:
+        AttributeValueError: it is no platform's name.
+        TransformError: a package is missing, or has no such devices.
+    """
+    platform = platform_named(name)
+    folder = os.environ.get("MINIXLA_FAR")
+    if folder:
+        sys.path.append(folder)
+    try:
+        make = _tpus if platform.kind == "tpu" else _gpus
+        return list(make(platform).devices)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        problem = f"there is nothing to compile for {platform} with: {error}"
+        raise explain(TransformError, _SUBJECT, problem, advice=_ADVICE) from error
+
+
+def _package(name: str) -> Path:
+    found = find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise ImportError(f"the package {name} is not installed")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def _tpus(platform: Platform) -> Any:
+    os.environ |= {
+        "TPU_LIBRARY_PATH": str(_package("libtpu") / "libtpu.so"),
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_WORKER_ID": "0",
+        # Nothing runs: any number of processes may compile at a time.
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    }
+    name = f"{platform.model}:{platform.topology}"
+    return topologies.get_topology_desc(platform="tpu", topology_name=name)
+
+
+def _gpus(platform: Platform) -> Any:
+    from jax._src.lib import xla_client  # nobody needs it but who compiles for a GPU
+
+    assembler = _package("nvidia.cuda_nvcc")
+    flags = f"--xla_gpu_cuda_data_dir={assembler} --xla_gpu_autotune_level=0"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".lstrip()
+    plugin = _package("jax_plugins.xla_cuda12") / "xla_cuda_plugin.so"
+    library = xla_client.load_pjrt_plugin_dynamically("cuda", str(plugin))
+    xla_client.initialize_pjrt_plugin("cuda")
+    # Kernels of JAX's own that programs call, as the plugin makes them known where there is a GPU.
+    kernels = import_module("jax_cuda12_plugin.cuda_plugin_extension")
+    known = partial(kernels.register_custom_call_target, library)
+    xla_client.register_custom_call_handler("CUDA", known)
+    for name, code in kernels.ffi_handlers().items():
+        xla_client.register_custom_call_target(name, code, platform="CUDA", api_version=1)
+    figures = Path(__file__).with_name(_GPUS[platform.model]).read_text()
+    described: Any = xla_client.make_c_api_device_topology(
+        library, platform.topology, target_config=figures, topology=platform.topology
+    )
+    return topologies.TopologyDescription(described._make_compile_only_devices())
+
+
+def compiled_for(devices: list[Any], exported: bytes) -> Any:
+    """What XLA makes of a program of `jax.export` for devices, as many as it was exported for."""
+    program = jax.export.deserialize(bytearray(exported))
+    mesh = Mesh(np.array(devices[: program.nr_devices]), ("device",))
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    shardings = [each or everywhere for each in program.in_shardings_jax(mesh)]
+    out = [each or everywhere for each in program.out_shardings_jax(mesh)]
+    flat = jax.jit(
+        lambda *leaves: jax.tree.leaves(
+            program.call(*jax.tree.unflatten(program.in_tree, leaves)[0])
+        ),
+        in_shardings=tuple(shardings),
+        out_shardings=out,
+    )
+    return flat.lower(*[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.in_avals]).compile()
+
+
+# The largest programs take minutes.
+_SECONDS = 1800.0
+
+
+class Refused(Exception):
+    """XLA does not compile a program for a platform; the message is its own.
+
+    Attributes:
+        died: whether its process ended.
+    """
+
+    def __init__(self, problem: str, died: bool = False) -> None:
+        super().__init__(problem)
+        self.died = died
+
+
+class Compiled(NamedTuple):
+    """What XLA makes of a program for a platform.
+
+    Attributes:
+        costs: `flops`, `bytes accessed` and `optimal_seconds` of one device, where XLA tells them.
+        memory: bytes of `arguments`, `results` and `temporary` arrays on one device, and at the
+            `peak` of all, where XLA tells them.
+        text: its HLO after all of XLA's passes.
+    """
+
+    costs: dict[str, float]
+    memory: dict[str, int]
+    text: str
+
+
+def analysed(compiled: Any) -> Compiled:
+    """What a `jax.stages.Compiled` says of itself."""
+    sizes, memory = compiled.memory_analysis(), {}
+    if sizes is not None:
+        names = {"arguments": "argument", "results": "output", "temporary": "temp"}
+        memory = {ours: getattr(sizes, f"{name}_size_in_bytes") for ours, name in names.items()}
+        memory["peak"] = sum(memory.values()) - sizes.alias_size_in_bytes
+    costs = {name: each for name, each in (compiled.cost_analysis() or {}).items() if each >= 0}
+    return Compiled(costs, memory, compiled.as_text())
+
+
+def compile_far(platform: Platform, exported: bytes) -> Compiled:
+    """Compiles what `jax.export` made for a platform, in the platform's process.
+
+    Raises:
+        TransformError: the platform's packages are missing.
+        Refused: XLA does not compile it, or ends its process.
+    """
+    try:
+        reply, _ = _helper(platform).ask(None, _SECONDS, exported)
+    except HelperDied as death:
+        raise Refused(str(death), died=True) from death
+    if "missing" in reply:
+        raise TransformError(reply["missing"])
+    if "problem" in reply:
+        raise Refused(reply["problem"])
+    return Compiled(**reply)
+
+
+@cache
+def _helper(platform: Platform) -> Helper:
+    return Helper(str(Path(__file__).with_name("far_process.py")), str(platform))

@@ -1,0 +1,45 @@
+"""The process behind `far.py`: compiles programs for devices that are not here.
+
+Run as a script, with a platform's name. A request is the bytes of a `jax.export.Exported`; a reply
+the fields of `Compiled`, or a `problem` of XLA's, or what is `missing`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+# JAX looks for its kernels for GPUs when it is imported.
+sys.path.append(os.environ.get("MINIXLA_FAR", ""))
+
+import jax
+
+from minixla.core.children import receive, send
+from minixla.core.errors import MinixlaError
+from minixla.engine.far import analysed, compiled_for, far_devices
+
+
+def main() -> None:
+    """Answers until there are no more requests."""
+    jax.config.update("jax_enable_x64", True)  # programs have the types that they have
+    name, connection = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))
+    devices: list[Any] = []
+    while True:
+        try:
+            number, _, (exported,) = receive(connection)
+        except EOFError:
+            return
+        try:
+            devices = devices or far_devices(name)
+            reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
+        except MinixlaError as error:
+            reply = {"missing": str(error)}
+        except Exception as error:  # whatever XLA says of the program, its sender is told
+            reply = {"problem": f"{type(error).__name__}: {error}"}
+        send(connection, number, reply)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""What programs cost, in tables: our count, and what XLA says of the same, here or elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.export
+from jax.tree_util import tree_structure
+
+from minixla.core.errors import TransformError, explain
+from minixla.core.graph import Graph
+from minixla.core.shapes import Shape
+from minixla.engine import run_graph
+from minixla.engine.far import Compiled, Refused, analysed, compile_far, platform_named
+from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
+from minixla.tools.graph_parts import inlined
+from minixla.tools.tables import Report, Table, shown_number
+from minixla.transforms import jit, make_graph
+
+# The most instructions of a device that a report shows.
+_SHOWN = 20
+
+
+class CostRow(NamedTuple):
+    """What all instructions of one operation cost.
+
+    Attributes:
+        operation: its builder's name.
+        count: how many there are; what a loop runs is counted with the loop.
+        flops, transcendentals, bytes: see Cost.
+    """
+
+    operation: str
+    count: int
+    flops: int
+    transcendentals: int
+    bytes: int
+
+
+class DeviceRow(NamedTuple):
+    """An instruction that a device runs.
+
+    Attributes:
+        instruction: its name in XLA's text.
+        opcode: of HLO; where it is in two parts, of the first.
+        shape: of its result.
+        cycles: of the device's clock, as XLA estimates; None where it does not.
+        source: the user's line.
+    """
+
+    instruction: str
+    opcode: str
+    shape: str
+    cycles: int | None
+    source: str
+
+
+@dataclass(repr=False, eq=False)
+class CostReport(Report):
+    """The costs of a program; printed, it is a table.
+
+    Attributes:
+        name: of the program.
+        rows: a CostRow for each operation, the most expensive first.
+        total: their sum.
+        memory: the bytes of `arguments` and of `results`, and at the `peak` the most bytes of
+            arguments, results and intermediate values that are needed at one time, where
+            instructions run in order and nothing is fused.
+        xla: XLA's own numbers by the same names, after its optimisation; `temporary` are its
+            bytes besides arguments and results, `seconds` its estimate of what a run takes. Those
+            of one device. Empty where it was not asked or cannot say.
+        platform: what XLA compiled for, where that is not this machine.
+        device_rows: what one such device runs, by cycles where XLA estimates them.
+    """
+
+    name: str
+    rows: list[CostRow]
+    total: Cost
+    memory: dict[str, int]
+    xla: dict[str, float]
+    platform: str = ""
+    device_rows: Sequence[DeviceRow] = ()
+
+    def _shown(self) -> tuple[str, list[Table], list[str]]:
+        total = self.total._asdict()
+        is_bound = total.pop("is_bound")
+        sums = [
+            [name, f"{value:,}", shown_number(self.xla.get(name))]
+            for name, value in {**total, **self.memory}.items()
+        ]
+        title = f"cost of {self.name}"
+        tables = [Table(("in total", "ours", "XLA's"), sums)]
+        if self.rows:
+            cells = [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
+            tables.insert(0, Table(CostRow._fields, cells))
+        if self.platform:
+            title += f"; XLA's for a device of {self.platform}"
+            sums += [[n, "", shown_number(self.xla[n])] for n in _COMPILED if n in self.xla]
+            longest = self.device_rows[:_SHOWN]
+            shown = [[*row[:3], shown_number(row.cycles), row.source] for row in longest]
+            tables.append(Table(DeviceRow._fields, shown))
+        note = "A loop's number of iterations is not known: its body is counted once."
+        return title, tables, [] if is_bound else [note]
+
+
+# What only a compiled program has.
+_COMPILED = ("temporary", "seconds")
+
+
+def cost(
+    fun: Callable[..., Any], *args: Any, platform: str | None = None, **kwargs: Any
+) -> CostReport:
+    """What a function costs: arithmetic, bytes and memory by our count, and by XLA's.
+
+    Args:
+        fun: a function of pytrees of arrays, jitted or not; layouts of a jitted one count.
+        args: arrays or `jax.ShapeDtypeStruct`s, and pytrees of them: their shapes count.
+        platform: for what XLA compiles, which need not be here: `"tpu v5e:2x2"` (four chips;
+            `"tpu v5e:16x16"` has 256) or `"gpu h100"`. This machine by default.
+        kwargs: the same by name.
+
+    Returns:
+        A report; printed, it is tables. XLA's numbers are those of one device.
+
+    Raises:
+        AttributeValueError: `platform` is none that is known.
+        TransformError: what compiles for it is not installed, or refuses the program.
+    """
+    graph = make_graph(fun)(*args, **kwargs)
+    if platform is None:
+        return cost_report(graph)
+    jitted = fun if hasattr(fun, "lower") else jit(fun)
+    return _report(graph, str(platform_named(platform)), *costs_on(platform, jitted, args, kwargs))
+
+
+def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
+    """What a program costs, ours and, where XLA is to compile it, XLA's: here or for a platform."""
+    shapes = [shape for shape in graph.input_shapes if isinstance(shape, Shape)]
+    if not with_xla or len(shapes) < len(graph.inputs):
+        return _report(graph)
+    given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
+    run = jax.jit(lambda *operands: run_graph(graph, operands))
+    with jax.enable_x64(True):
+        if platform is not None:
+            found = costs_on(platform, run, given)
+            return _report(graph, str(platform_named(platform)), *found)
+        try:
+            return _report(graph, "", _numbers(analysed(run.lower(*given).compile())))
+        except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
+            return _report(graph)
+
+
+def costs_on(
+    platform: str, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+) -> tuple[dict[str, float], list[DeviceRow]]:
+    """What XLA says of a jitted function, of ours or of JAX's, on one device of a platform.
+
+    The first are named as in a `CostReport`. See `cost` for `platform`, and for what is raised.
+    """
+    target = platform_named(platform)
+    exported = jax.export.export(jitted, platforms=[target.kind])(*args, **(kwargs or {}))
+    # XLA sees arrays one by one; not all structures can be serialized.
+    count = len(exported.in_avals), len(exported.out_avals)
+    trees = tree_structure((tuple(range(count[0])), {})), tree_structure(tuple(range(count[1])))
+    flat = replace(exported, in_tree=trees[0], out_tree=trees[1])
+    try:
+        compiled = compile_far(target, bytes(flat.serialize()))
+    except Refused as refused:
+        problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
+        advice = "docs/platforms.md lists what each platform lacks."
+        raise explain(TransformError, exported.fun_name, problem, advice=advice) from None
+    rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
+    return _numbers(compiled), rows
+
+
+# XLA's names of what it counts, by ours.
+_XLA = {
+    "flops": "flops",
+    "transcendentals": "transcendentals",
+    "bytes": "bytes accessed",
+    "seconds": "optimal_seconds",
+}
+
+
+def _numbers(compiled: Compiled) -> dict[str, float]:
+    counts = {ours: compiled.costs.get(name) for ours, name in _XLA.items()}
+    numbers = {**counts, **compiled.memory}
+    return {name: float(each) for name, each in numbers.items() if each is not None}
+
+
+def _report(
+    graph: Graph,
+    platform: str = "",
+    xla: dict[str, float] | None = None,
+    rows: Sequence[DeviceRow] = (),
+) -> CostReport:
+    graph = inlined(graph).pruned()
+    memory = {
+        "arguments": byte_count(graph.input_shapes),
+        "results": byte_count(graph.output_shapes),
+        "peak": peak_bytes(graph),
+    }
+    total = graph_cost(graph)
+    return CostReport(graph.name, _rows(graph), total, memory, xla or {}, platform, rows)
+
+
+def _rows(graph: Graph) -> list[CostRow]:
+    costs: dict[str, list[Cost]] = {}
+    for step in graph.instructions:
+        costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
+    rows = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
+    return sorted(rows, key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
+
+
+_INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\(")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
+# What runs inside the instruction that names it.
+_WITHIN = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_SOURCE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
+_LAYOUT = re.compile(r"\{[^{}]*\}")
+# Instructions that run nothing by themselves.
+_NAMES = {
+    *("after-all", "bitcast", "call", "conditional", "constant", "get-tuple-element", "parameter"),
+    *("partition-id", "replica-id", "tuple", "while"),
+}
+
+
+def device_rows(text: str) -> list[DeviceRow]:
+    """The instructions of compiled HLO text that a device runs, in the text's order."""
+    within, computation, rows = set(_WITHIN.findall(text)), "", []
+    for line in text.splitlines():
+        header, found = _COMPUTATION.match(line), _INSTRUCTION.match(line)
+        computation = computation if header is None else header[1]
+        if found is None or computation in within:
+            continue
+        name, shape, opcode = found.groups()
+        if opcode in _NAMES or opcode.endswith("-done"):
+            continue
+        cycles, source = _CYCLES.search(line), _SOURCE.search(line)
+        clocks = None if cycles is None else int(cycles[1])
+        place = "" if source is None else ":".join(source.groups())
+        rows.append(DeviceRow(name, opcode, _LAYOUT.sub("", shape), clocks, place))
+    return rows
